@@ -23,8 +23,8 @@ from helpers.blocks import (
     DecoderBlock,
     EncoderBlock,
     MultiHeadAttention,
-    attend_with_cache,
     attention,
+    cached_attention,
     causal_mask,
     tiled_attention,
 )
@@ -96,7 +96,7 @@ def cache_saves(length: int = 256) -> float:
     def cached():
         cache = None
         for t in range(length):
-            _, cache = attend_with_cache(q[:, :, t : t + 1], k[:, :, t : t + 1], v[:, :, t : t + 1], cache)
+            _, cache = cached_attention(q[:, :, t : t + 1], k[:, :, t : t + 1], v[:, :, t : t + 1], cache)
 
     def timed(run) -> float:
         began = time.process_time()

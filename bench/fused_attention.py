@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from helpers.blocks import merge_heads, rotate, split_heads
+from helpers.blocks import apply_rope, merge_heads, split_heads
 from helpers.lessons.language_model.rotary import RotaryAttention
 
 
@@ -16,11 +16,11 @@ class FusedAttention(RotaryAttention):
         super().__init__(d_model, num_heads)
         ones = torch.ones(context, d_model // num_heads // 2, 1)
         pairs = torch.cat([ones, torch.zeros_like(ones)], dim=-1).flatten(-2)  # (T, d): each pair is (1, 0)
-        turned = rotate(pairs, torch.arange(context), self.base)  # (T, d): each pair is (cos, sin)
+        turned = apply_rope(pairs, torch.arange(context), self.base)  # (T, d): each pair is (cos, sin)
         self.turns = torch.view_as_complex(turned.unflatten(-1, (-1, 2)).contiguous())  # (T, d/2)
 
     def turn(self, x):
-        """The lesson's `rotate`: a pair of channels is a complex number, and a turn is a product."""
+        """The lesson's `apply_rope`: a pair of channels is a complex number, and a turn is a product."""
         pairs = torch.view_as_complex(x.contiguous().unflatten(-1, (-1, 2)))  # (B, H, T, d/2)
         return torch.view_as_real(pairs * self.turns[: x.shape[-2]]).flatten(-2)  # (B, H, T, d)
 

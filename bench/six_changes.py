@@ -21,7 +21,7 @@ from torch import nn
 from bench.ladder import CONTEXT, SEEDS, loss_on, train, unseen
 from bench.written import write
 from helpers import corpus
-from helpers.blocks import FeedForward, SwiGLU, merge_heads, rotate_halves, split_heads
+from helpers.blocks import FeedForward, SwiGLU, apply_rope_half_split, merge_heads, split_heads
 
 WIDTH, HEADS, LAYERS, STEPS, RATE, BASE = 64, 2, 2, 400, 4e-3, 10.0
 CHANGES = {
@@ -55,7 +55,7 @@ class Block(nn.Module):
         K, V = split_heads(self.W_k(x), self.kv_heads), split_heads(self.W_v(x), self.kv_heads)  # (B, G, T, d) each
         if self.rotary:
             places = torch.arange(x.shape[1])  # (T,)
-            Q, K = rotate_halves(Q, places, BASE), rotate_halves(K, places, BASE)
+            Q, K = apply_rope_half_split(Q, places, BASE), apply_rope_half_split(K, places, BASE)
         found = F.scaled_dot_product_attention(Q, K, V, is_causal=True, enable_gqa=True)  # (B, H, T, d)
         return self.W_o(merge_heads(found))
 

@@ -30,7 +30,7 @@ CODE = "def scaled_scores(Q, K):\n    d_k = Q.shape[-1]\n    return Q @ K.transp
 PIECES = {
     1: "embed",
     2: "add_positions",
-    3: "dot_scores",
+    3: "attention_scores",
     5: "masked_softmax",
     6: "softmax",
     7: "attention",

@@ -16,8 +16,8 @@ from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
 
 LESSON = "03_query_key"
 SEED = 11
-RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"  # of that lesson
-WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
+RIGHT = "def attention_scores(Q, K):\n    return Q @ K.mT"  # of that lesson
+WRONG = "def attention_scores(Q, K):\n    return 2 * Q @ K.mT"
 SMALL = Limits(memory_bytes=600 << 20, total_bytes=1 << 30, disk_bytes=8 << 20, processes=24, cell_seconds=4.0)
 
 

@@ -99,7 +99,7 @@ def test_nan(said):
 def test_where_all_is_nan_no_empty_picture_is_drawn(said):
     shown = said(softmax=lambda x, dim=-1: x * float("nan"))
     assert "no curve to draw" in shown and "[figure" not in shown
-    shown = said(dot_scores=lambda Q, K: Q @ K.mT * float("nan"))
+    shown = said(attention_scores=lambda Q, K: Q @ K.mT * float("nan"))
     assert "no map to draw" in shown and "[figure" not in shown
     assert "[figure" not in said(weighted_values=lambda weights, V: weights @ V * float("nan"))
 
@@ -343,7 +343,7 @@ def test_what_encode_and_one_hot_make_goes_into_the_network(said):
 def test_only_parts_that_ran_are_named(said):
     text = said(embed=GIVEN["embed"], one_hot=GIVEN["one_hot"], cosine_similarity=GIVEN["cosine_similarity"])
     assert "unseen sentences with your embed; " in text and "your one_hot did not run: nothing" in text
-    assert "nats" not in said(noam_rate=GIVEN["noam_rate"]) and "nats" not in said(greedy_decode=GIVEN["greedy_decode"])
+    assert "nats" not in said(noam_lr=GIVEN["noam_lr"]) and "nats" not in said(greedy_decode=GIVEN["greedy_decode"])
 
 
 def test_a_wrong_reader_stands_above_the_finished_one(said):
@@ -366,7 +366,7 @@ def test_advice_for_a_function_that_is_no_part_works(said, monkeypatch):
     monkeypatch.setattr("helpers.setup._lesson", "04_scaling")
 
     def by_width(Q, K):
-        return GIVEN["dot_scores"](Q, K) / Q.shape[-1]
+        return GIVEN["attention_scores"](Q, K) / Q.shape[-1]
 
     text = said(by_width)
     assert "in this lesson: scaled_scores, softmax_jacobian, weights_jacobian" in text

@@ -88,7 +88,7 @@ def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
 def test_the_cached_step_stays_there():
     """Its cases come in pieces, which the tests above leave out."""
     q = moved(torch.randn(1, 2, 3, 4))
-    for attend in (TRANSLATOR["attend_with_cache"], load_blocks(course(), course().lesson("10")).attend_with_cache):
+    for attend in (TRANSLATOR["cached_attention"], load_blocks(course(), course().lesson("10")).cached_attention):
         with elsewhere():
             first, cache = attend(q, q, q, None)
             second, cache = attend(q, q, q, cache)

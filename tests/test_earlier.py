@@ -96,7 +96,7 @@ WHOLE = """import torch.nn.functional as F
 def attention(Q, K, V, mask=None):
     return F.scaled_dot_product_attention(Q, K, V, mask), torch.zeros(())
 """
-BOTH = """class Head(Head):
+BOTH = """class AttentionHead(AttentionHead):
     def forward(self, x, mask=None):
         return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)
 """
@@ -110,11 +110,11 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
         cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
         for own in ([], [BOTH]):
             names = notebook("07_value_weighting", WHOLE, *own)
-            here = verdict_on(session._keys("07_value_weighting")["Head"], names["Head"])
-            added = [Cell("Head", body, "answer", "Head") for body in own]
-            graded = judge.judge_cells([*cells, *added], ["attention", "Head"]).verdicts
+            here = verdict_on(session._keys("07_value_weighting")["AttentionHead"], names["AttentionHead"])
+            added = [Cell("AttentionHead", body, "answer", "AttentionHead") for body in own]
+            graded = judge.judge_cells([*cells, *added], ["attention", "AttentionHead"]).verdicts
             assert graded["attention"].mistake == "forbidden_call"
-            for found in (here, graded["Head"]):
+            for found in (here, graded["AttentionHead"]):
                 assert (found.passed, found.mistake) == ((False, "forbidden_call") if own else (True, None))
                 assert own or "attention: yours is a finished one too, or calls what is forbidden" in found.message
 
@@ -168,7 +168,7 @@ def test_what_a_finished_piece_calls_is_nobodys_and_what_it_is_handed_is_the_lea
     x, mask = torch.ones(1, 3, 2), torch.ones(3, 2, dtype=torch.bool)
     with Watch(("softmax",)) as watch:
         not_watched(finished_piece("05_masking", "masked_softmax"))(x, mask)
-        Layer = not_watched(finished_piece("07_value_weighting", "Head"))
+        Layer = not_watched(finished_piece("07_value_weighting", "AttentionHead"))
         assert Layer(2, 2)(x).shape == x.shape and watch.found == []
         not_watched(finished_piece("05_masking", "leaks_future"))(lambda x: torch.softmax(x, -1), x)
         assert watch.found == ["torch.softmax"]

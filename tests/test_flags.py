@@ -122,11 +122,11 @@ def test_what_no_answer_needs_is_flagged_once(source):
 
 
 def test_a_local_variable_is_no_call_of_an_earlier_answer():
-    source = "def scaled(Q, K):\n    dot_scores = Q @ K.mT\n    return dot_scores / K.shape[-1] ** 0.5"
-    pieces = Pieces([source, "def dot_scores(Q, K):\n    return 0"])
+    source = "def scaled(Q, K):\n    attention_scores = Q @ K.mT\n    return attention_scores / K.shape[-1] ** 0.5"
+    pieces = Pieces([source, "def attention_scores(Q, K):\n    return 0"])
     assert pieces.closure("scaled") == set()
-    pieces = Pieces(["def mine(Q, K):\n    return helper(Q, K)", "helper = lambda Q, K: dot_scores(Q, K)"])
-    assert pieces.closure("mine") == {"helper", "dot_scores"}
+    pieces = Pieces(["def mine(Q, K):\n    return helper(Q, K)", "helper = lambda Q, K: attention_scores(Q, K)"])
+    assert pieces.closure("mine") == {"helper", "attention_scores"}
 
 
 def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():

@@ -30,10 +30,10 @@ def judge():
 
 
 def cells(judge, first="", answer=None, last=""):
-    """An honest submission with a cell before and behind it, and perhaps another `dot_scores`."""
+    """An honest submission with a cell before and behind it, and perhaps another `attention_scores`."""
     made = honest_cells(judge)
     if answer is not None:
-        made = with_answer(made, "dot_scores", answer)
+        made = with_answer(made, "attention_scores", answer)
     return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
 
 
@@ -67,19 +67,27 @@ def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_
 
 
 def test_an_annotation_of_a_package_of_home_costs_no_answer(judge):
-    typed = "from of_home import Float\ndef dot_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n"
+    typed = "from of_home import Float\ndef attention_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n"
     found = judge.judge_cells(cells(judge, answer=typed + "\ndef also(x: Float): return x"))
     assert scores(found) == full_scores(judge) and len(found.flags) == 1, found.flags
 
 
 def test_a_cell_that_raised_at_home_too_ends_there_and_is_no_news(judge):
     """Its answer was not defined at home either."""
-    lines = "del not_there\n" + judge_answer(judge, "dot_scores")
-    for ran, points in ((True, full_scores(judge)["dot_scores"]), (None, full_scores(judge)["dot_scores"]), (False, 0)):
-        made = [dataclasses.replace(c, source=lines, ran=ran) if c.id == "dot_scores" else c for c in cells(judge)]
+    lines = "del not_there\n" + judge_answer(judge, "attention_scores")
+    for ran, points in (
+        (True, full_scores(judge)["attention_scores"]),
+        (None, full_scores(judge)["attention_scores"]),
+        (False, 0),
+    ):
+        made = [
+            dataclasses.replace(c, source=lines, ran=ran) if c.id == "attention_scores" else c for c in cells(judge)
+        ]
         found = judge.judge_cells(made)
-        assert scores(found) == full_scores(judge) | {"dot_scores": points}
-        told = "Cell dot_scores raised NameError in line 1: name 'not_there' is not defined here, though not at home"
+        assert scores(found) == full_scores(judge) | {"attention_scores": points}
+        told = (
+            "Cell attention_scores raised NameError in line 1: name 'not_there' is not defined here, though not at home"
+        )
         assert found.flags == ([f"{told}; its other statements were run."] if ran else [])
 
 
@@ -89,14 +97,14 @@ def judge_answer(judge, name):
 
 def test_a_module_that_a_cell_writes_is_found_by_the_next(judge):
     written = "%%writefile my_tools.py\ndef swap(K):\n    return K.transpose(-2, -1)"
-    answer = "from my_tools import swap\ndef dot_scores(Q, K):\n    return Q @ swap(K)"
+    answer = "from my_tools import swap\ndef attention_scores(Q, K):\n    return Q @ swap(K)"
     found = judge.judge_cells(cells(judge, written, answer))
     assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
 
 
 def test_ones_own_data_file_is_read_or_named_in_one_sentence(judge):
     reads = "with open('notes.txt') as file:\n    factor = float(file.read())"
-    answer = "def dot_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
+    answer = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
     made = cells(judge, reads, answer, last="assert factor == 2")
     found = judge.judge_cells(made, files={"notes.txt": b"2"})
     assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
@@ -106,23 +114,23 @@ def test_ones_own_data_file_is_read_or_named_in_one_sentence(judge):
 
 
 def test_an_import_below_the_check_takes_no_partial_credit_away(judge):
-    cut_off = "def dot_scores(Q, K):\n    return Q.detach() @ K.detach().transpose(-2, -1)"
+    cut_off = "def attention_scores(Q, K):\n    return Q.detach() @ K.detach().transpose(-2, -1)"
     alone = scores(judge.judge_cells(cells(judge, answer=cut_off)))
-    assert 0 < alone["dot_scores"] < full_scores(judge)["dot_scores"]
-    for below in ("from helpers.blocks import dot_scores", "from torch import *"):
+    assert 0 < alone["attention_scores"] < full_scores(judge)["attention_scores"]
+    for below in ("from helpers.blocks import attention_scores", "from torch import *"):
         assert scores(judge.judge_cells(cells(judge, answer=cut_off, last=below))) == alone
 
 
 # Magics in an answer cell: the judge reads which answers use which.
 
-CALLS = "def scores_of(X):\n    return dot_scores(X, X)\n"
+CALLS = "def scores_of(X):\n    return attention_scores(X, X)\n"
 MAGIC = {
     "timed": "%%time\n" + CALLS,
     "timed twice": "%%capture out\n%%time\n" + CALLS,
     "timed with options": "%%timeit -n 1 -r 1\n" + CALLS,
-    "asks": CALLS + "\ndot_scores?",
-    "asks for the source": "dot_scores??\n" + CALLS,
-    "asks first": "?dot_scores\n" + CALLS,
+    "asks": CALLS + "\nattention_scores?",
+    "asks for the source": "attention_scores??\n" + CALLS,
+    "asks first": "?attention_scores\n" + CALLS,
     "a shell line": "!pip list > /dev/null\n" + CALLS,
     "its output": "files = !ls\nplaces = %pwd\n" + CALLS,
     "a timed line": CALLS + "%time result = scores_of(3)\n%timeit -n 1 scores_of(3)",
@@ -133,7 +141,7 @@ MAGIC = {
 @pytest.mark.parametrize("how", MAGIC)
 def test_the_judge_sees_through_magics(how):
     pieces = Pieces([MAGIC[how]])
-    assert "dot_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
+    assert "attention_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
 
 
 def test_other_languages_are_not_read_as_python():
@@ -147,15 +155,15 @@ def test_other_languages_are_not_read_as_python():
 
 @pytest.mark.parametrize("how", ["timed", "asks", "its output"])
 def test_an_earlier_mistake_is_charged_once_with_magics_in_the_cell(judge, how):
-    user = "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)\n"
+    user = "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n"
     made = with_answer(cells(judge, answer=WRONG), "fixed_self_scores", MAGIC[how].replace(CALLS, user))
     found = judge.judge_cells(made)
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
-    assert "finished dot_scores" in found.verdicts["fixed_self_scores"].message
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
+    assert "finished attention_scores" in found.verdicts["fixed_self_scores"].message
 
 
 STARRED = """
-def dot_scores(Q, K):
+def attention_scores(Q, K):
     total = float(0)
     for _ in range(3):
         total += 1
@@ -170,13 +178,13 @@ def test_a_star_import_hides_nothing_that_an_answer_needs(judge):
     names = {}
     exec(f"from torch import *\n{STARRED}", names)
     hidden = names["float"]
-    verdict = verdict_on(load_keys(LESSON)["dot_scores"], names["dot_scores"])
+    verdict = verdict_on(load_keys(LESSON)["attention_scores"], names["attention_scores"])
     assert verdict.passed and names["float"] is hidden is torch.float
 
 
 def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
     found = judge.judge_cells(cells(judge, "from torch import *", WRONG))
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
 
 
 @pytest.mark.timeout(60)
@@ -204,18 +212,18 @@ def test_long_code_is_read_in_time_that_grows_with_its_length(source):
 
 
 FORMS = {
-    "compiled": "@torch.compile\ndef dot_scores(Q, K):\n    return Q @ K.mT",
-    "scripted": "@torch.jit.script\ndef dot_scores(Q, K):\n    return Q @ K.mT",
-    "a partial": "import functools\ndot_scores = functools.partial(torch.einsum, '...ik,...jk->...ij')",
+    "compiled": "@torch.compile\ndef attention_scores(Q, K):\n    return Q @ K.mT",
+    "scripted": "@torch.jit.script\ndef attention_scores(Q, K):\n    return Q @ K.mT",
+    "a partial": "import functools\nattention_scores = functools.partial(torch.einsum, '...ik,...jk->...ij')",
     "cached and typed": "from __future__ import annotations\nimport functools\n@functools.cache\n"
-    "def root(): return 1.0\ndef dot_scores(Q: NoSuch['b'], K: Float) -> Scores:\n    return Q @ K.mT * root()",
+    "def root(): return 1.0\ndef attention_scores(Q: NoSuch['b'], K: Float) -> Scores:\n    return Q @ K.mT * root()",
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_wraps_an_answer_costs_nothing(judge, form):
     found = judge.judge_cells(cells(judge, answer=FORMS[form]))
-    assert scores(found) == full_scores(judge), (found.verdicts["dot_scores"].message, found.flags, found.errors)
+    assert scores(found) == full_scores(judge), (found.verdicts["attention_scores"].message, found.flags, found.errors)
 
 
 # Memory and time.
@@ -224,7 +232,7 @@ def test_what_wraps_an_answer_costs_nothing(judge, form):
 def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
     """A fork of the submission shares it: it counts once."""
     limits = Limits(memory_bytes=1600 << 20, total_bytes=1600 << 20, processes=24, cell_seconds=20.0)
-    slow = "def dot_scores(Q, K):\n    import time\n    time.sleep(0.4)\n    return Q @ K.mT"
+    slow = "def attention_scores(Q, K):\n    import time\n    time.sleep(0.4)\n    return Q @ K.mT"
     with Judge(LESSON, SEED, limits=limits, keys=judge.keys) as roomy:
         found = roomy.judge_cells(cells(roomy, "large = torch.ones(250_000_000)", slow))
         assert (scores(found), found.flags) == (full_scores(judge), [])
@@ -235,17 +243,17 @@ def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
 def busy(seconds):
     """An answer that computes for so long."""
     return (
-        "def dot_scores(Q, K):\n    import time\n    end = time.process_time() + "
+        "def attention_scores(Q, K):\n    import time\n    end = time.process_time() + "
         f"{seconds}\n    while time.process_time() < end:\n        pass\n    return Q @ K.mT"
     )
 
 
 @pytest.fixture
 def hasty(judge, monkeypatch):
-    """A judge that gives `dot_scores` half a second a call."""
-    key = judge.keys["dot_scores"]
+    """A judge that gives `attention_scores` half a second a call."""
+    key = judge.keys["attention_scores"]
     facts = dataclasses.replace(key.facts, time_limit=0.5)
-    monkeypatch.setitem(judge.keys, "dot_scores", dataclasses.replace(key, facts=facts))
+    monkeypatch.setitem(judge.keys, "attention_scores", dataclasses.replace(key, facts=facts))
     return judge
 
 
@@ -253,12 +261,12 @@ def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
     found = hasty.judge_cells(cells(hasty, answer=busy(0.8)))
     assert (scores(found), found.flags) == (full_scores(hasty), [])
     found = hasty.judge_cells(cells(hasty, answer=busy(1000)))
-    assert scores(found) == full_scores(hasty) | {"dot_scores": 0}
-    assert found.verdicts["dot_scores"].mistake == "too_slow"
+    assert scores(found) == full_scores(hasty) | {"attention_scores": 0}
+    assert found.verdicts["attention_scores"].mistake == "too_slow"
 
 
 ENDED_ONCE = """
-def dot_scores(Q, K):
+def attention_scores(Q, K):
     import os
     if not os.path.exists("tried"):
         open("tried", "w").close()
@@ -270,10 +278,10 @@ def dot_scores(Q, K):
 def test_a_process_that_was_ended_is_tried_once_more(judge):
     """As by a machine that is short of memory."""
     assert scores(judge.judge_cells(cells(judge, answer=ENDED_ONCE))) == full_scores(judge)
-    always = "def dot_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
+    always = "def attention_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
     found = judge.judge_cells(cells(judge, answer=always))
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
-    assert found.verdicts["dot_scores"].mistake == "raises"
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
+    assert found.verdicts["attention_scores"].mistake == "raises"
 
 
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
@@ -286,7 +294,7 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
         return observations(self, key, way)
 
     monkeypatch.setattr(Trial, "_observations", counted)
-    assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["dot_scores"])) == {"dot_scores": 0}
+    assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["attention_scores"])) == {"attention_scores": 0}
     assert set(tried) == {1.0}
 
 
@@ -363,7 +371,7 @@ def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
             assert len(killed) == times
         assert judged["unlucky"] is None and "grade it by hand" in portion[1].problem
         assert [one.again for one in portion] == [False, True, False]
-        ends = "def dot_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"  # or the machine had no memory left
+        ends = "def attention_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
         portion = [Submission("slow", LESSON, cells(judge, answer=ends), sha="slow"), submission(judge, "zoe")]
         done = []
         judged = pool.judge(portion, release, done.append, hurried=True)

@@ -25,7 +25,7 @@ from tests.sandboxes import (
 PROJECT = HELPERS.parent
 pytestmark = pytest.mark.hostile
 
-# Each runs in a cell of its own, before a wrong `dot_scores` and after all answers.
+# Each runs in a cell of its own, before a wrong `attention_scores` and after all answers.
 ATTACKS = {
     "patched assert": """
         import builtins
@@ -155,7 +155,7 @@ ATTACKS = {
     """,
 }
 
-# Each is `dot_scores` itself: whatever happens in it, the others keep their points.
+# Each is `attention_scores` itself: whatever happens in it, the others keep their points.
 HOSTILE_ANSWERS = {
     "exits": "    import os\n    os._exit(0)",
     "raises SystemExit": "    raise SystemExit(0)",
@@ -230,10 +230,10 @@ def neighbors(judge):
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, attack):
-    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
+    cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
     source = dedent(ATTACKS[attack])
     result = judge.judge_cells([Cell("first", source), *cells, Cell("last", source)])
-    deserved, paid = full_scores(judge) | {"dot_scores": 0}, scores(result)
+    deserved, paid = full_scores(judge) | {"attention_scores": 0}, scores(result)
     if attack == "patched observer":  # breaks the attacker's own other answers; it must not pay
         assert all(paid[name] <= deserved[name] for name in deserved)
     else:
@@ -244,22 +244,22 @@ def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, a
 
 @pytest.mark.parametrize("answer", HOSTILE_ANSWERS)
 def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer):
-    source = "def dot_scores(Q, K):\n" + HOSTILE_ANSWERS[answer]
-    result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
-    assert not result.verdicts["dot_scores"].passed
+    source = "def attention_scores(Q, K):\n" + HOSTILE_ANSWERS[answer]
+    result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
+    assert scores(result) == full_scores(judge) | {"attention_scores": 0}
+    assert not result.verdicts["attention_scores"].passed
     if answer.startswith("loops"):
-        assert result.verdicts["dot_scores"].mistake == "too_slow"
+        assert result.verdicts["attention_scores"].mistake == "too_slow"
 
 
 def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch):
     """All of them together have little more time than one."""
     monkeypatch.setattr(sandbox, "CROWD", 0.2)
     bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    answer = "def dot_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
-    result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", answer))
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
-    assert "took more time together" in result.verdicts["dot_scores"].message
+    answer = "def attention_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
+    result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", answer))
+    assert scores(result) == full_scores(judge) | {"attention_scores": 0}
+    assert "took more time together" in result.verdicts["attention_scores"].message
     result = judge.judge_cells([Cell("bomb", bomb), *honest_cells(judge)])
     assert scores(result) == full_scores(judge)
     assert "took more time together" in " ".join(result.flags)
@@ -276,70 +276,72 @@ def test_what_a_cell_did_is_flagged(judge):
 
 def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
     sources = [
-        "from helpers.blocks import dot_scores",
-        "def dot_scores(Q, K):\n    from helpers.blocks import dot_scores as f\n    return f(Q, K)",
+        "from helpers.blocks import attention_scores",
+        "def attention_scores(Q, K):\n    from helpers.blocks import attention_scores as f\n    return f(Q, K)",
     ]
     for source in sources:
-        result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
-        assert result.verdicts["dot_scores"].mistake == "forbidden_call"
-        assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+        result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
+        assert result.verdicts["attention_scores"].mistake == "forbidden_call"
+        assert scores(result) == full_scores(judge) | {"attention_scores": 0}
 
 
 def test_a_block_in_an_earlier_answers_place_is_charged_once(judge):
-    cells = with_answer(honest_cells(judge), "dot_scores", "from helpers.blocks import dot_scores")
-    caller = "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)"
+    cells = with_answer(honest_cells(judge), "attention_scores", "from helpers.blocks import attention_scores")
+    caller = "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)"
     result = judge.judge_cells(with_answer(cells, "fixed_self_scores", caller))
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
-    assert result.verdicts["dot_scores"].mistake == "forbidden_call"
+    assert scores(result) == full_scores(judge) | {"attention_scores": 0}
+    assert result.verdicts["attention_scores"].mistake == "forbidden_call"
 
 
 def test_numbers_of_the_visible_check_do_not_pass(judge):
-    key = judge.visible["dot_scores"]
+    key = judge.visible["attention_scores"]
     table = [(case.args[0].tolist(), seen.output.tolist()) for case, seen in zip(key.cases, key.expected, strict=True)]
     source = (
         f"table = {table!r}\n"
-        "def dot_scores(Q, K):\n"
+        "def attention_scores(Q, K):\n"
         "    for q, out in table:\n"
         "        if Q.tolist() == q:\n"
         "            return torch.tensor(out, dtype=Q.dtype)\n"
         "    return Q @ K.mT * 3\n"
     )
-    verdict = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source)).verdicts["dot_scores"]
+    verdict = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source)).verdicts[
+        "attention_scores"
+    ]
     assert (verdict.points, verdict.mistake) == (0, "hard_coded")
 
 
 def test_an_error_is_charged_once(judge):
-    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
+    cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
     cells = with_answer(
         cells,
         "fixed_self_scores",
         "def fixed_self_scores(x, W_q, W_k):\n    return helper(project(x, W_q), project(x, W_k))\n"
-        "def helper(Q, K):\n    return dot_scores(Q, K)",
+        "def helper(Q, K):\n    return attention_scores(Q, K)",
     )
     result = judge.judge_cells(cells)
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
-    assert "a finished dot_scores in place of yours" in result.verdicts["fixed_self_scores"].message
+    assert scores(result) == full_scores(judge) | {"attention_scores": 0}
+    assert "a finished attention_scores in place of yours" in result.verdicts["fixed_self_scores"].message
 
 
 def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
-    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
-    wrong = "def fixed_self_scores(x, W_q, W_k):\n    return 3 * dot_scores(project(x, W_q), project(x, W_k))"
+    cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
+    wrong = "def fixed_self_scores(x, W_q, W_k):\n    return 3 * attention_scores(project(x, W_q), project(x, W_k))"
     result = judge.judge_cells(with_answer(cells, "fixed_self_scores", wrong))
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0, "fixed_self_scores": 0}
+    assert scores(result) == full_scores(judge) | {"attention_scores": 0, "fixed_self_scores": 0}
 
 
 def test_blank_and_odd_answers(judge, neighbors):
-    stub = "def dot_scores(Q, K):\n    raise NotImplementedError"
+    stub = "def attention_scores(Q, K):\n    raise NotImplementedError"
     for source, mistake in [
         (stub, "not_answered"),
         ("", "not_answered"),
-        ("dot_scores = None", "not_answered"),
-        ("dot_scores = 3", "wrong_type"),
-        ("def dot_scores(:", "raises"),
+        ("attention_scores = None", "not_answered"),
+        ("attention_scores = 3", "wrong_type"),
+        ("def attention_scores(:", "raises"),
     ]:
-        result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
-        assert result.verdicts["dot_scores"].mistake == mistake
-        assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+        result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
+        assert result.verdicts["attention_scores"].mistake == mistake
+        assert scores(result) == full_scores(judge) | {"attention_scores": 0}
 
 
 def test_outputs_of_cells(judge):
@@ -368,7 +370,7 @@ def test_gradients_work_after_a_cell_has_used_them(judge):
 def test_the_same_seed_draws_the_same_inputs(judge):
     again = reference.fresh_keys(judge.lesson, SEED)
     other = reference.fresh_keys(judge.lesson, SEED + 1)
-    args = [keys["dot_scores"].cases[0].args[0] for keys in (judge.keys, again, other)]
+    args = [keys["attention_scores"].cases[0].args[0] for keys in (judge.keys, again, other)]
     assert args[0].equal(args[1]) and not args[0].equal(args[2])
 
 

@@ -48,7 +48,7 @@ def as_notebook(cells, minor=5):
 @pytest.fixture
 def course(tmp_path):
     """The folders of a course with two lessons, and what reads a student's submission of the first."""
-    for lesson, exercises in ((LESSON, ("first", "second")), ("03_query_key", ("select", "project"))):
+    for lesson, exercises in ((LESSON, ("first", "second")), ("03_query_key", ("hard_lookup", "project"))):
         folder = tmp_path / "notebooks" / lesson
         folder.mkdir(parents=True)
         (folder / f"{lesson}.ipynb").write_text(json.dumps(as_notebook(lesson_cells(*exercises))))
@@ -304,7 +304,7 @@ def test_ids_are_found_in_the_metadata_where_colab_keeps_them(read):
         (b"[1, 2]", "cannot be read"),
         (b'{"cells": 3}', "cannot be read"),
         (b'{"cells": ' + b"[" * 100_000, "cannot be read"),
-        (as_notebook(lesson_cells("select", "project")), "is the notebook of 03_query_key"),
+        (as_notebook(lesson_cells("hard_lookup", "project")), "is the notebook of 03_query_key"),
         (None, "No notebook was handed in"),
     ],
 )

@@ -16,12 +16,12 @@ def judge():
 
 
 def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):
-    """An honest submission with another `dot_scores`, and cells around it: above its answer, below its check, last."""
+    """An honest submission with another `attention_scores`, and cells above its answer, below its check, and last."""
     made = []
     for cell in honest_cells(judge):
-        if cell.id == "dot_scores":
+        if cell.id == "attention_scores":
             made += [Cell("above", above), dataclasses.replace(cell, source=answer)]
-        elif cell.id == "check_dot_scores":
+        elif cell.id == "check_attention_scores":
             made += [cell, Cell("below", below)]
         else:
             made.append(cell)
@@ -29,10 +29,10 @@ def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):
 
 
 BELOW = {
-    "the name becomes a result": "dot_scores = dot_scores(torch.ones(3, 4), torch.ones(5, 4))",
+    "the name becomes a result": "attention_scores = attention_scores(torch.ones(3, 4), torch.ones(5, 4))",
     "a worse variant": WRONG,
-    "a worse variant that prints": WRONG + "\nprint(dot_scores(torch.ones(3, 4), torch.ones(5, 4)))",
-    "the name is deleted": "del dot_scores",
+    "a worse variant that prints": WRONG + "\nprint(attention_scores(torch.ones(3, 4), torch.ones(5, 4)))",
+    "the name is deleted": "del attention_scores",
     "an exit": "import os\nos._exit(0)",
     "an endless loop": "while True: pass",
     "everything of torch": "from torch import *\nfrom math import *",
@@ -48,15 +48,17 @@ def test_what_is_tried_below_a_passed_check_costs_nothing(judge, what):
 
 
 def test_a_global_that_changes_below_changes_nothing(judge):
-    answer = "scale = 1.0\ndef dot_scores(Q, K):\n    return scaled(Q @ K.mT)\ndef scaled(x):\n    return scale * x"
+    answer = (
+        "scale = 1.0\ndef attention_scores(Q, K):\n    return scaled(Q @ K.mT)\ndef scaled(x):\n    return scale * x"
+    )
     found = judge.judge_cells(cells(judge, answer, below="scale = 7.0", last="def scaled(x):\n    return None"))
     assert scores(found) == full_scores(judge) and found.flags == []
 
 
 def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
     found = judge.judge_cells(cells(judge, WRONG, last=RIGHT))
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
-    worth = full_scores(judge)["dot_scores"]
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
+    worth = full_scores(judge)["attention_scores"]
     assert f"it earned 0 of {worth:g} points; as it stands at the end it would earn {worth:g}" in " ".join(found.flags)
 
 
@@ -64,26 +66,29 @@ def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
     "made",
     [
         {"answer": "", "last": RIGHT},
-        {"answer": "def dot_scores(Q, K):\n    raise NotImplementedError", "last": RIGHT},
-        {"answer": "def dot_scores(Q, K) return Q", "last": RIGHT},
-        {"answer": "dot_scores = None", "below": RIGHT},
-        {"answer": "def dot_scores(Q, K):\n    return dots(Q, K)", "last": "def dots(Q, K):\n    return Q @ K.mT"},
+        {"answer": "def attention_scores(Q, K):\n    raise NotImplementedError", "last": RIGHT},
+        {"answer": "def attention_scores(Q, K) return Q", "last": RIGHT},
+        {"answer": "attention_scores = None", "below": RIGHT},
+        {
+            "answer": "def attention_scores(Q, K):\n    return dots(Q, K)",
+            "last": "def dots(Q, K):\n    return Q @ K.mT",
+        },
     ],
 )
 def test_what_is_not_answered_there_counts_at_the_end(judge, made):
     found = judge.judge_cells(cells(judge, **made))
     assert scores(found) == full_scores(judge)
-    assert "dot_scores could not be judged at its check cell; it counts as it stands at the end." in found.flags
+    assert "attention_scores could not be judged at its check cell; it counts as it stands at the end." in found.flags
 
 
 KEPT = """
-def dot_scores(Q, K):
+def attention_scores(Q, K):
     import os
     if not os.path.exists("/dev/shm/lent"):
         raise NotImplementedError
     space = {"torch": torch}
     exec(open("/dev/shm/lent").read(), space)
-    return space["dot_scores"](Q, K)
+    return space["attention_scores"](Q, K)
 """
 KEEPS = """
 def fixed_self_scores(x, W_q, W_k):
@@ -91,7 +96,7 @@ def fixed_self_scores(x, W_q, W_k):
     lent = linecache.cache.get("<finished block>")
     if lent is not None:
         open("/dev/shm/lent", "w").write("".join(lent[2]))
-    return dot_scores(project(x, W_q), project(x, W_k))
+    return attention_scores(project(x, W_q), project(x, W_k))
 """
 
 
@@ -103,35 +108,35 @@ def test_a_finished_piece_that_was_kept_from_a_later_exercise_earns_nothing(judg
         for cell in cells(judge, KEPT)
     ]
     if below:
-        made.sort(key=lambda cell: cell.exercise == "dot_scores")
+        made.sort(key=lambda cell: cell.exercise == "attention_scores")
     found = judge.judge_cells(made)
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
 
 
 def test_an_honest_answer_below_those_that_call_it_is_paid(judge):
-    made = sorted(cells(judge), key=lambda cell: cell.exercise == "dot_scores")
+    made = sorted(cells(judge), key=lambda cell: cell.exercise == "attention_scores")
     found = judge.judge_cells(made)
     assert scores(found) == full_scores(judge) and found.problem is None
 
 
 def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
     gone = [
-        dataclasses.replace(cell, gone=True) if cell.id == "check_dot_scores" else cell
+        dataclasses.replace(cell, gone=True) if cell.id == "check_attention_scores" else cell
         for cell in cells(judge, last=WRONG)
     ]
     found = judge.judge_cells(gone)
-    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
-    assert "The check cell of dot_scores is gone; it counts as it stands at the end." in found.flags
+    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
+    assert "The check cell of attention_scores is gone; it counts as it stands at the end." in found.flags
 
 
 def test_nothing_is_said_of_an_answer_that_is_nowhere(judge):
     found = judge.judge_cells(cells(judge, ""))
-    assert found.verdicts["dot_scores"].mistake == "not_answered" and found.flags == []
+    assert found.verdicts["attention_scores"].mistake == "not_answered" and found.flags == []
 
 
 def test_an_answer_that_kills_its_parent_costs_itself_alone(judge):
-    killer = "import os, signal\ndef dot_scores(Q, K):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return Q"
-    assert scores(judge.judge_cells(cells(judge, killer))) == full_scores(judge) | {"dot_scores": 0}
+    killer = "import os, signal\ndef attention_scores(Q, K):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return Q"
+    assert scores(judge.judge_cells(cells(judge, killer))) == full_scores(judge) | {"attention_scores": 0}
 
 
 def test_a_quiz_counts_as_it_stands_at_its_check(judge):

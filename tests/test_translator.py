@@ -54,7 +54,7 @@ def test_the_published_bugs_show(network):
         return evaluation.nats_a_word(translator.machine(**parts), batch)
 
     right = evaluation.nats_a_word(network, batch)
-    dots = GIVEN["dot_scores"]
+    dots = GIVEN["attention_scores"]
     assert loss(scaled_scores=dots) > 2 * right
     assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 8) > 2 * right
     assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 16) > 10 * right
@@ -147,11 +147,11 @@ CALLS = {
     "one_hot": (IDS, 6),
     "cosine_similarity": (draw(4, 3), torch.cat([draw(5, 3, seed=9), torch.zeros(1, 3)])),
     "fixed_neighbors": (draw(9, 4), 3),
-    "pull_and_push": (draw(4), draw(4, seed=5), draw(3, 4, seed=6)),
+    "negative_sampling_gradients": (draw(4), draw(4, seed=5), draw(3, 4, seed=6)),
     "sinusoidal_positions": (11, 6),
     "add_positions": (draw(2, 5, 4), draw(9, 4, seed=5)),
     "project": (draw(2, 5, 4), draw(3, 4, seed=5)),
-    "dot_scores": (Q, K),
+    "attention_scores": (Q, K),
     "scaled_scores": (Q, K),
     "softmax_jacobian": (draw(2, 5).softmax(-1),),
     "weights_jacobian": (draw(4), draw(5, 4, seed=5), 2.0),
@@ -195,7 +195,7 @@ def same(mine, theirs):
 @pytest.mark.parametrize(
     "name, sizes, inputs",
     [
-        ("Head", (8, 4), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
+        ("AttentionHead", (8, 4), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
         ("MultiHeadAttention", (8, 4), (draw(2, 5, 8), draw(2, 7, 8, seed=1), None, MASK)),
         ("FeedForward", (8, 12), (draw(2, 5, 8),)),
         ("EncoderBlock", (8, 4, 12), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
@@ -258,12 +258,22 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
     def honest(Q, K):
         return Q @ K.mT / len(translator.english)
 
-    class Mine(GIVEN["Head"]):
+    class Mine(GIVEN["AttentionHead"]):
         pass
 
     by_code = types.FunctionType(given_scores.__code__, {}, "scaled_scores")
     by_file = runpy.run_path(given.__file__)["scaled_scores"]
-    for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"], Mine, by_code, by_file):
+    for answer in (
+        given_scores,
+        by_name,
+        by_table,
+        by_detour,
+        by_import,
+        GIVEN["AttentionHead"],
+        Mine,
+        by_code,
+        by_file,
+    ):
         assert in_source(answer, (), "04_scaling")
     assert not in_source(honest, (), "04_scaling")
 

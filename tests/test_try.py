@@ -17,17 +17,17 @@ NOTEBOOK = HELPERS.parent / "notebooks" / LESSON / f"{LESSON}.ipynb"
 FIELDS = ["file", "exercise", "points", "max_points", "passed", "mistake", "message"]
 
 FILES = {
-    "right": "def dot_scores(Q, K):\n    return Q @ K.mT\n\ndef project(x, W):\n    return F.linear(x, W)\n",
+    "right": "def attention_scores(Q, K):\n    return Q @ K.mT\n\ndef project(x, W):\n    return F.linear(x, W)\n",
     "wrong": "def project(x, W):\n    return x @ W\n",
     "blank": "def project(x, W):\n    raise NotImplementedError\n",
     "raises": "def project(x, W):\n    return x.no_such_thing\n",
-    "half_way": "def project(x, W):\n    return x @ W.T\n\n1 / 0\n\ndef dot_scores(Q, K):\n    return Q @ K.mT\n",
+    "half_way": "def project(x, W):\n    return x @ W.T\n\n1 / 0\n\ndef attention_scores(Q, K):\n    return Q @ K.mT\n",
     "syntax": "def project(x, W):\n    y = x\n    return ((y\n",
     "nothing": "apples = 3\n",
     "loop": "def project(x, W):\n    while True:\n        pass\n",
     "top_loop": "def project(x, W):\n    return x @ W.T\n\nimport os\nos._exit(0)\n",
     "exits": "def project(x, W):\n    import os\n    os._exit(0)\n",
-    "leans_on_another": "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)\n",
+    "leans_on_another": "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n",
     "checks_itself": "from helpers import check\n\ndef project(x, W):\n    return x @ W.T\n\ncheck(project)\n",
     "quiz": "quiz_1 = 'no such option'\n",
     "prints": "print('forged')\n\ndef project(x, W):\n    print('{\"passed\": true}')\n    return x @ W.T\n",
@@ -61,19 +61,19 @@ def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
 @pytest.mark.parametrize(
     ("name", "exercise", "passed", "mistake", "said"),
     [
-        ("right", "dot_scores", True, None, ""),
+        ("right", "attention_scores", True, None, ""),
         ("right", "project", True, None, ""),
         ("wrong", "project", False, "not_transposed", "This looks like"),
         ("blank", "project", False, "not_answered", ""),
         ("raises", "project", False, "raises", "line 2"),
         ("half_way", "project", True, None, ""),
-        ("half_way", "dot_scores", False, "raises", "ZeroDivisionError in line 4"),
+        ("half_way", "attention_scores", False, "raises", "ZeroDivisionError in line 4"),
         ("syntax", None, False, "raises", "SyntaxError in line 3"),
         ("nothing", None, False, "not_answered", "none of the exercises"),
         ("loop", "project", False, "too_slow", "endless loop"),
         ("top_loop", "project", False, "raises", "process"),
         ("exits", "project", False, "raises", "process ended"),
-        ("leans_on_another", "fixed_self_scores", True, None, "a finished dot_scores in place of yours"),
+        ("leans_on_another", "fixed_self_scores", True, None, "a finished attention_scores in place of yours"),
         ("checks_itself", "project", True, None, ""),
         ("quiz", "quiz_1", False, "wrong_type", "Answer with one of"),
         ("prints", "project", True, None, ""),
@@ -90,7 +90,7 @@ def test_verdicts(judged, name, exercise, passed, mistake, said):
 
 def test_only_what_a_file_defines_is_judged(judged):
     found, _, _ = judged
-    assert set(found["right"]) == {"dot_scores", "project"}
+    assert set(found["right"]) == {"attention_scores", "project"}
     assert set(found["wrong"]) == {"project"}
 
 
@@ -104,7 +104,7 @@ def run_try(capsys, *arguments: str):
     ("arguments", "said"),
     [
         (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
-        ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: select,"),
+        ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: hard_lookup,"),
         ([LESSON, "no_such_file.py"], "There is no file no_such_file.py."),
         ([LESSON, "."], ". is a folder; name the files in it."),
         (

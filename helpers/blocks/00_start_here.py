@@ -12,7 +12,7 @@ def twice(x):
     return 2 * x
 
 
-def sum_table(a, b):
+def outer_sum(a, b):
     """out[..., i, j] = a[..., i] + b[..., j].
 
     a (..., N), b (..., M), float32 or float64 -> (..., N, M), same dtype.
@@ -36,7 +36,7 @@ def swap_last_two(x):
     return x.transpose(-2, -1)  # (..., D, T)
 
 
-def blank_first_token(x):
+def zero_first_token(x):
     """x with the row of its first token set to zero; x itself is left as it is.
 
     x (..., T, D), T >= 1, float32 or float64 -> (..., T, D), same dtype.
@@ -46,7 +46,7 @@ def blank_first_token(x):
     return y
 
 
-def share_above(x, threshold):
+def fraction_above(x, threshold):
     """The share of each row's entries that are strictly above the threshold.
 
     x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
@@ -54,7 +54,7 @@ def share_above(x, threshold):
     return (x > threshold).to(x.dtype).mean(dim=-1)  # (..., D) -> (...)
 
 
-def pick_per_row(x, index):
+def gather_per_row(x, index):
     """out[...] = x[..., index[...]]: one entry from each row.
 
     x (..., V), float32 or float64, index LongTensor (...), entries 0 to V-1 -> (...), dtype of x.

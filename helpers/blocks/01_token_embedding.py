@@ -51,7 +51,7 @@ def cosine_similarity(a, b):
     return unit(a) @ unit(b).T  # (N, M)
 
 
-def pull_and_push(center, context, negatives):
+def negative_sampling_gradients(center, context, negatives):
     """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their
     shapes.
 

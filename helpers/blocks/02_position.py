@@ -4,7 +4,7 @@
 import torch
 
 
-def permutation_gap(f, x, perm):
+def equivariance_error(f, x, perm):
     """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
 
     f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
@@ -77,7 +77,7 @@ def shift_matrix(offset, d_model):
     return M
 
 
-def rotate(x, positions, base=10000.0):
+def apply_rope(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
     x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair

@@ -4,7 +4,7 @@
 import torch
 
 
-def select(query, keys, values):
+def hard_lookup(query, keys, values):
     """Hard lookup: the value whose key has the largest dot product with the query, the first one on
     ties.
 
@@ -31,7 +31,7 @@ def scores_for_one(q, K):
     return K @ q  # (T,)
 
 
-def dot_scores(Q, K):
+def attention_scores(Q, K):
     """Every query against every key, QKᵀ: eq. 1 of Vaswani et al. (2017) before scale and softmax.
 
     Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> (..., T_q, T_k), same dtype.

@@ -88,7 +88,7 @@ def cross_entropy_backward(logits, targets):
     return (p - truth) / targets.numel()  # (..., V)
 
 
-def streaming_softmax(score_blocks, value_blocks):
+def online_softmax(score_blocks, value_blocks):
     """Softmax-weighted sum of values in one pass over blocks
     (Dao et al. 2022, algorithm 1, for one query).
 

@@ -31,7 +31,7 @@ def attention(Q, K, V, mask=None):
     return weighted_values(weights, V), weights
 
 
-class Head(nn.Module):
+class AttentionHead(nn.Module):
     """One head of self-attention: three linear maps without bias, then attention.
 
     d_model, d_head: int.

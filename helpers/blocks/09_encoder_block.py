@@ -94,7 +94,7 @@ class Encoder(nn.Module):
         return x  # (B, T, D)
 
 
-def block_multiply_adds(T, d_model, d_ff):
+def block_macs(T, d_model, d_ff):
     """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens.
 
     T, d_model, d_ff: int -> int.

@@ -156,7 +156,7 @@ def filter_logits(logits, top_k=None, top_p=None):
     return logits
 
 
-def attend_with_cache(q, k, v, cache):
+def cached_attention(q, k, v, cache):
     """Causal attention for new tokens only; what came before is in the cache.
 
     q, k, v (B, H, T_new, d); cache: None at the start, then what the last call returned

@@ -37,7 +37,7 @@ def token_accuracy(logits, targets, pad_id):
     return right[mask].float().mean().item()
 
 
-def noam_rate(step, d_model, warmup):
+def noam_lr(step, d_model, warmup):
     """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the
     square root of the step.
 

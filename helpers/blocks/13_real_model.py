@@ -44,7 +44,7 @@ def bert_embeddings(ids, weights):
     return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)  # (B, T, D)
 
 
-def find_head(attention, query, key):
+def strongest_head(attention, query, key):
     """The head with the largest weight from one position to another.
 
     attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int,

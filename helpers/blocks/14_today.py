@@ -44,7 +44,7 @@ class SwiGLU(nn.Module):
         return self.down(hidden)  # (B, T, D)
 
 
-def rotate_halves(x, positions, base=10000.0):
+def apply_rope_half_split(x, positions, base=10000.0):
     """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
     hub do.
 
@@ -58,7 +58,7 @@ def rotate_halves(x, positions, base=10000.0):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)  # (..., T, d)
 
 
-def halves_from_pairs(W, num_heads):
+def interleaved_to_half_split(W, num_heads):
     """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
     (i, i + d/2).
 
@@ -92,8 +92,8 @@ class LlamaBlock(nn.Module):
         places = torch.arange(x.shape[1], device=x.device)  # (T,)
         mask = causal_mask(x.shape[1]).to(x.device) if mask is None else mask
         y = self.norm1(x)  # (B, T, D)
-        Q = rotate_halves(split_heads(self.W_q(y), self.num_heads), places, self.base)  # (B, H, T, d)
-        K = rotate_halves(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)  # (B, G, T, d)
+        Q = apply_rope_half_split(split_heads(self.W_q(y), self.num_heads), places, self.base)  # (B, H, T, d)
+        K = apply_rope_half_split(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)  # (B, G, T, d)
         V = split_heads(self.W_v(y), self.num_kv_heads)  # (B, G, T, d)
         x = x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))  # (B, T, D)
         return x + self.feed_forward(self.norm2(x))  # (B, T, D)

@@ -15,7 +15,7 @@ LONGEST = MAX_LEN - 1
 
 @torch.no_grad()
 def write(network, src: torch.Tensor, parts: dict) -> list[int]:
-    """French ids for one English sentence (1, T_s), by the learner's greedy_decode or attend_with_cache if given.
+    """French ids for one English sentence (1, T_s), by the learner's greedy_decode or cached_attention if given.
 
     With a causal_mask of theirs too, it is written with a cache: then one query sees more keys than there are queries.
     """
@@ -24,8 +24,8 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
         return list(
             parts["greedy_decode"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, LONGEST)
         )
-    if "attend_with_cache" in parts:
-        return _with_cache(network, memory, src, parts["attend_with_cache"])
+    if "cached_attention" in parts:
+        return _with_cache(network, memory, src, parts["cached_attention"])
     if "causal_mask" in parts and hasattr(network, "parts"):
         return _with_cache(network, memory, src, functools.partial(_attend_masked, network.parts))
     return greedy(network, src)[0].tolist()

@@ -30,7 +30,7 @@ def fixed_neighbors(table, k):
     return cosine_similarity(table, table).fill_diagonal_(-torch.inf).topk(k).indices
 
 
-def pull_and_push(center, context, negatives):
+def negative_sampling_gradients(center, context, negatives):
     others = torch.cat([context[None], negatives])  # (1 + K, D)
     truth = F.one_hot(torch.tensor(0, device=center.device), len(others))  # (1 + K,)
     wrong = F.linear(others, center).sigmoid() - truth  # how far each pair's probability is from the truth
@@ -59,7 +59,7 @@ def project(x, W):
     return F.linear(x, W)
 
 
-def dot_scores(Q, K):
+def attention_scores(Q, K):
     return torch.einsum("...qd,...kd->...qk", Q, K)
 
 
@@ -190,7 +190,7 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     return ids[0].tolist()
 
 
-def attend_with_cache(q, k, v, cache):
+def cached_attention(q, k, v, cache):
     if cache is not None:
         k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
     mask = causal_mask(q.shape[2], k.shape[2]).to(q.device)  # (T_q, T_k)
@@ -248,7 +248,7 @@ def label_smoothed_loss(logits, targets, smoothing, pad_id):
     )
 
 
-def noam_rate(step, d_model, warmup):
+def noam_lr(step, d_model, warmup):
     return min(1.0, step / warmup) * max(step, warmup) ** -0.5 / d_model**0.5
 
 

@@ -42,8 +42,8 @@ class Parts:
         """Attention (out, weights), through the parts that were replaced."""
         if "attention" in self.replaced or not OPENING & set(self.replaced):
             return self.attention(Q, K, V, mask)
-        if "dot_scores" in self.replaced and "scaled_scores" not in self.replaced:
-            scores = self.dot_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
+        if "attention_scores" in self.replaced and "scaled_scores" not in self.replaced:
+            scores = self.attention_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
         else:
             scores = self.scaled_scores(Q, K)  # (..., T_q, T_k)
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device) if mask is None else mask
@@ -58,7 +58,7 @@ class Parts:
         return self.weighted_values(weights, V), weights
 
 
-class Head(nn.Module):
+class AttentionHead(nn.Module):
     """One head of self-attention."""
 
     def __init__(self, d_model, d_head, parts=None):
@@ -94,18 +94,18 @@ class MultiHeadAttention(nn.Module):
             for x, layer in ((query, self.W_q), (key, self.W_k), (value, self.W_v))
         )  # (B, H, T, d_k)
         out, weights = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
-        if "Head" in parts.replaced and key is query and value is query:
+        if "AttentionHead" in parts.replaced and key is query and value is query:
             out = self._by_heads(query, mask)
         return self.W_o(parts.merge_heads(out)), weights
 
     def _by_heads(self, x, mask):
-        """(B, H, T, d_k) from the replaced Head, one after the other."""
+        """(B, H, T, d_k) from the replaced AttentionHead, one after the other."""
         B, T, D = x.shape
         width, outs = D // self.num_heads, []
         if mask is not None:
             mask = mask.expand(B, self.num_heads, T, T)
         for h in range(self.num_heads):
-            head = self.parts.replaced["Head"](D, width)
+            head = self.parts.replaced["AttentionHead"](D, width)
             rows = slice(h * width, (h + 1) * width)
             head.load_state_dict({f"{w}.weight": getattr(self, w).weight[rows] for w in ("W_q", "W_k", "W_v")})
             outs.append(head(x, None if mask is None else mask[:, h]))

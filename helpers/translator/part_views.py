@@ -84,7 +84,7 @@ def scores_view(trial, sentence, parts):
     """Lesson 3: the raw scores of a real head, and the edges that they draw."""
     layer, head, _ = evaluation.telling_encoder_head(sentence)
     Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
-    scores = parts.get("dot_scores", GIVEN["dot_scores"])(Q, K)  # (T, T)
+    scores = parts.get("attention_scores", GIVEN["attention_scores"])(Q, K)  # (T, T)
     if not scores.isfinite().any():
         return [Fact("none of these scores is a number: there is no map to draw")], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
@@ -111,10 +111,12 @@ def divisor_view(trial, sentence, parts):
     width = machine().encoder.tokens.embedding_dim
     for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
         loss = evaluation.nats_a_word(
-            machine(scaled_scores=lambda Q, K, p=power: GIVEN["dot_scores"](Q, K) / Q.shape[-1] ** p), batch
+            machine(scaled_scores=lambda Q, K, p=power: GIVEN["attention_scores"](Q, K) / Q.shape[-1] ** p), batch
         )
         said.append(_loss(f"divided by {words}", loss, "  "))
-    loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K: GIVEN["dot_scores"](Q, K) / width**0.5), batch)
+    loss = evaluation.nats_a_word(
+        machine(scaled_scores=lambda Q, K: GIVEN["attention_scores"](Q, K) / width**0.5), batch
+    )
     said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)

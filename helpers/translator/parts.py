@@ -28,7 +28,7 @@ class Part:
 
 
 PARTS = (
-    Part(1, "pull_and_push", "attention_view", "beside"),
+    Part(1, "negative_sampling_gradients", "attention_view", "beside"),
     Part(1, "encode", "ids_view", "input"),
     Part(1, "embed", "ids_view"),
     Part(1, "one_hot", "ids_view"),
@@ -37,7 +37,7 @@ PARTS = (
     Part(2, "sinusoidal_positions", "order_view"),
     Part(2, "add_positions", "order_view"),
     Part(3, "project", "scores_view"),
-    Part(3, "dot_scores", "scores_view", opens=True),
+    Part(3, "attention_scores", "scores_view", opens=True),
     Part(4, "scaled_scores", "divisor_view", opens=True),
     Part(4, "softmax_jacobian", "divisor_view", "beside"),
     Part(4, "weights_jacobian", "divisor_view", "beside"),
@@ -53,7 +53,7 @@ PARTS = (
     Part(6, "softmax_with_temperature", "temperature_view", opens=True),
     Part(7, "weighted_values", "head_view", opens=True),
     Part(7, "attention", "head_view"),
-    Part(7, "Head", "head_view"),
+    Part(7, "AttentionHead", "head_view"),
     Part(7, "context_shift", "head_view", "beside"),
     Part(8, "split_heads", "heads_view"),
     Part(8, "merge_heads", "heads_view"),
@@ -67,12 +67,12 @@ PARTS = (
     Part(10, "Transformer", "attention_view"),
     Part(10, "shift_right", "attention_view", "input"),
     Part(10, "greedy_decode", "attention_view", "writing", whole=True),
-    Part(10, "attend_with_cache", "attention_view", "writing"),
+    Part(10, "cached_attention", "attention_view", "writing"),
     Part(10, "filter_logits", "filter_view", "beside"),
     Part(10, "beam_search", "beam_view", "beside", whole=True),
     Part(11, "make_batch", "attention_view", "beside"),
     Part(11, "label_smoothed_loss", "attention_view", "beside"),
-    Part(11, "noam_rate", "attention_view", "beside"),
+    Part(11, "noam_lr", "attention_view", "beside"),
     Part(11, "token_accuracy", "attention_view", "beside"),
     Part(11, "alignment", "attention_view", "beside"),
 )

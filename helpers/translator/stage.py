@@ -33,7 +33,7 @@ from helpers.translator.word_ids import english, french_sentence
 
 TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
-WRITING = {"greedy_decode", "attend_with_cache", "causal_mask"}  # one sentence at a time, see decoding.py
+WRITING = {"greedy_decode", "cached_attention", "causal_mask"}  # one sentence at a time, see decoding.py
 SHOWN: dict[tuple, str] = {}  # what one view said and drew in this kernel -> the parts that it was of
 
 

@@ -168,7 +168,7 @@ row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)
 column + row  # (3, 4)
 
 # %%
-figures.sum_table_picture()
+figures.outer_sum_picture()
 
 # %% [markdown]
 # The rule has three steps:
@@ -189,7 +189,7 @@ explore.broadcasting()
 # The first pair: 4 meets 4, then the two ones stretch to 3 and 5, and 2 meets 2. The second pair fails: flush right, 4 meets 4, but then 3 meets 2. It looks like "a batch of 2 with a batch of 2", and broadcasting knows nothing of batches: it counts from the right. `(2, 1, 4)` would work.
 # </details>
 #
-# ### Exercise 0.1 `sum_table`
+# ### Exercise 0.1 `outer_sum`
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 6 minutes
 #
@@ -200,8 +200,8 @@ explore.broadcasting()
 # *Later:* every query meets every key in just this way.
 
 
-# %% nbgrader={"solution": "sum_table"}
-def sum_table(a, b):
+# %% nbgrader={"solution": "outer_sum"}
+def outer_sum(a, b):
     """out[..., i, j] = a[..., i] + b[..., j].
 
     a (..., N), b (..., M), float32 or float64 -> (..., N, M), same dtype.
@@ -211,8 +211,8 @@ def sum_table(a, b):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "sum_table"}
-check(sum_table)
+# %% nbgrader={"grade": "outer_sum"}
+check(outer_sum)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -369,7 +369,7 @@ original
 # Writing in place is fine in memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
 
 # %% [markdown]
-# ### Exercise 0.4 `blank_first_token`
+# ### Exercise 0.4 `zero_first_token`
 #
 # Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes
 #
@@ -380,8 +380,8 @@ original
 # *Later:* masks and padding overwrite entries all the time, but never in the caller's tensor.
 
 
-# %% nbgrader={"solution": "blank_first_token"}
-def blank_first_token(x):
+# %% nbgrader={"solution": "zero_first_token"}
+def zero_first_token(x):
     """x with the row of its first token set to zero; x itself is left as it is.
 
     x (..., T, D), T >= 1, float32 or float64 -> (..., T, D), same dtype.
@@ -393,8 +393,8 @@ def blank_first_token(x):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "blank_first_token"}
-check(blank_first_token)
+# %% nbgrader={"grade": "zero_first_token"}
+check(zero_first_token)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -422,7 +422,7 @@ print(third.item(), third.float().item(), sep="\n")
 # The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
 
 # %% [markdown]
-# ### Exercise 0.5 `share_above`
+# ### Exercise 0.5 `fraction_above`
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 7 minutes
 #
@@ -433,8 +433,8 @@ print(third.item(), third.float().item(), sep="\n")
 # *Later:* accuracies are such shares (lesson 11). The comparison alone, without the average, is how masks are made (lesson 5).
 
 
-# %% nbgrader={"solution": "share_above"}
-def share_above(x, threshold):
+# %% nbgrader={"solution": "fraction_above"}
+def fraction_above(x, threshold):
     """The share of each row's entries that are strictly above the threshold.
 
     x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
@@ -444,8 +444,8 @@ def share_above(x, threshold):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "share_above"}
-check(share_above)
+# %% nbgrader={"grade": "fraction_above"}
+check(fraction_above)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -479,7 +479,7 @@ where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each r
 torch.gather(x, -1, where)  # (3, 2)
 
 # %% [markdown]
-# ### Exercise 0.6 `pick_per_row`
+# ### Exercise 0.6 `gather_per_row`
 #
 # Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes
 #
@@ -490,8 +490,8 @@ torch.gather(x, -1, where)  # (3, 2)
 # *Later:* this is the heart of `cross_entropy` (lesson 6).
 
 
-# %% nbgrader={"solution": "pick_per_row"}
-def pick_per_row(x, index):
+# %% nbgrader={"solution": "gather_per_row"}
+def gather_per_row(x, index):
     """out[...] = x[..., index[...]]: one entry from each row.
 
     x (..., V), float32 or float64, index LongTensor (...), entries 0 to V-1 -> (...), dtype of x.
@@ -501,8 +501,8 @@ def pick_per_row(x, index):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "pick_per_row"}
-check(pick_per_row)
+# %% nbgrader={"grade": "gather_per_row"}
+check(gather_per_row)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>

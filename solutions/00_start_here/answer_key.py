@@ -14,10 +14,10 @@ def cases_twice(draw):
     return tensor_cases(make)
 
 
-# ---- sum_table
+# ---- outer_sum
 
 
-def cases_sum_table(draw):
+def cases_outer_sum(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 4, dtype=dtype), draw.normal(*lead, 3, dtype=dtype)
 
@@ -61,10 +61,10 @@ def cases_swap_last_two(draw):
     ]
 
 
-# ---- blank_first_token
+# ---- zero_first_token
 
 
-def cases_blank_first_token(draw):
+def cases_zero_first_token(draw):
     def make(dtype, *lead):
         return (draw.normal(*lead, 4, 3, dtype=dtype),)
 
@@ -78,10 +78,10 @@ def cases_blank_first_token(draw):
     ]
 
 
-# ---- share_above
+# ---- fraction_above
 
 
-def cases_share_above(draw):
+def cases_fraction_above(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 7, dtype=dtype), draw.choice([-0.5, 0.25, 0.4])
 
@@ -97,10 +97,10 @@ def cases_share_above(draw):
     ]
 
 
-# ---- pick_per_row
+# ---- gather_per_row
 
 
-def cases_pick_per_row(draw):
+def cases_gather_per_row(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 7, dtype=dtype), draw.integers(0, 7, lead)
 
@@ -141,7 +141,7 @@ exercises = [
         2 * x -> x / 2
         You went the other way.
 """),
-    Exercise("sum_table", cases_sum_table, axes=("entry of a", "entry of b")).with_mistakes("""
+    Exercise("outer_sum", cases_outer_sum, axes=("entry of a", "entry of b")).with_mistakes("""
     table_turned: the table stands on its side: a runs along the columns
         a.unsqueeze(-1) -> a.unsqueeze(-2)
         b.unsqueeze(-2) -> b.unsqueeze(-1)
@@ -228,7 +228,7 @@ exercises = [
         x.transpose(-2, -1) -> torch.rot90(x)
         Two things: a quarter turn reverses an order, and its axes are counted from the wrong end. What should stay first?
 """),
-    Exercise("blank_first_token", cases_blank_first_token, axes=("token", "column")).with_mistakes("""
+    Exercise("zero_first_token", cases_zero_first_token, axes=("token", "column")).with_mistakes("""
     written_into_the_input: the zeros were written into x itself
         x.clone() -> x
         A second name is not a second tensor: y = x copies nothing. How do you get numbers of your own?
@@ -257,7 +257,7 @@ exercises = [
         return y -> return x - y
         The right cut, the wrong side of it.
 """),
-    Exercise("share_above", cases_share_above, axes=("row",)).with_mistakes("""
+    Exercise("fraction_above", cases_fraction_above, axes=("row",)).with_mistakes("""
     counted: a count, not a share
         .mean( -> .sum(
         Two of four is a share of one half. What is missing after the count?
@@ -286,7 +286,7 @@ exercises = [
         .to(x.dtype) -> .float()
         The numbers are right. True and False have no float dtype of their own: whose should they take?
 """),
-    Exercise("pick_per_row", cases_pick_per_row, axes=("row",)).with_mistakes("""
+    Exercise("gather_per_row", cases_gather_per_row, axes=("row",)).with_mistakes("""
     every_index_for_every_row: every row gave an entry for every index
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index]
         Plain indexing of one axis repeats the whole list of indices in every row. You want them paired.

@@ -522,7 +522,7 @@ loss.backward()
 print("force on c:", -c.grad)
 
 # %%
-figures.pull_and_push()
+figures.negative_sampling_gradients()
 
 # %% [markdown]
 # On the left, note where the arrows point: along the line from 0 to the neighbor, and against the lines from 0 to the
@@ -533,11 +533,11 @@ figures.pull_and_push()
 # The neighbor and the strangers feel forces as well. Now you write the heart of word2vec: all three gradients of one
 # true pair and its strangers.
 #
-# ### Exercise 1.7 `pull_and_push`
+# ### Exercise 1.7 `negative_sampling_gradients`
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 25 minutes · 16 points
 #
-# `pull_and_push(center, context, negatives) -> (d_center, d_context, d_negatives)`
+# `negative_sampling_gradients(center, context, negatives) -> (d_center, d_context, d_negatives)`
 #
 # The gradients of the loss above, by hand, at the center $c$ `(D,)`, the true neighbor $o$ `(D,)` and the strangers $n$
 # `(K, D)`, K ≥ 1, as a tuple of three tensors of the same shapes:
@@ -549,8 +549,8 @@ figures.pull_and_push()
 # differentiable itself; `torch.sigmoid` is welcome. Forbidden: autograd in every form.
 
 
-# %% nbgrader={"solution": "pull_and_push"}
-def pull_and_push(center, context, negatives):
+# %% nbgrader={"solution": "negative_sampling_gradients"}
+def negative_sampling_gradients(center, context, negatives):
     """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their
     shapes.
 
@@ -565,8 +565,8 @@ def pull_and_push(center, context, negatives):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "pull_and_push"}
-check(pull_and_push)
+# %% nbgrader={"grade": "negative_sampling_gradients"}
+check(negative_sampling_gradients)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -596,11 +596,11 @@ print(f"{len(words)} words, {len(pairs)} true pairs, in sentences such as", *sen
 
 # %% [markdown]
 # Training is now a walk through those pairs, once, in random order. For each it draws five strangers, calls your
-# `pull_and_push`, and moves the seven vectors a little against their gradients. (`word2vec.train` does just that: no
+# `negative_sampling_gradients`, and moves the seven vectors a little against their gradients. (`word2vec.train` does just that: no
 # autograd, no optimizer. The original program works like this too.)
 
 # %%
-forces = or_given(pull_and_push)
+forces = or_given(negative_sampling_gradients)
 history = word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1), forces)
 trained = history.centers[-1]  # (V, D) = (42, 16)
 figures.before_and_after(history, words)

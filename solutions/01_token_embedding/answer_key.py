@@ -387,7 +387,7 @@ cosine_similarity = Exercise(
 """)
 
 
-def cases_pull_and_push(draw):
+def cases_negative_sampling_gradients(draw):
     def make(dtype, width=5, negatives=4):
         return tuple(draw.normal(*n, width, dtype=dtype) for n in ((), (), (negatives,)))
 
@@ -418,7 +418,9 @@ def cases_pull_and_push(draw):
     ]
 
 
-pull_and_push = Exercise("pull_and_push", cases_pull_and_push, forbidden=("autograd",)).with_mistakes("""
+negative_sampling_gradients = Exercise(
+    "negative_sampling_gradients", cases_negative_sampling_gradients, forbidden=("autograd",)
+).with_mistakes("""
     forces_themselves: the forces, which are minus the gradients
         return d_center, lack * center, excess[:, None] * center
         -> return -d_center, -lack * center, -excess[:, None] * center
@@ -783,7 +785,7 @@ exercises = [
     one_hot,
     embed,
     cosine_similarity,
-    pull_and_push,
+    negative_sampling_gradients,
     fixed_neighbors,
     skipgram_pairs,
     negative_sampling_loss,

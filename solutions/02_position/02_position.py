@@ -130,7 +130,7 @@ figures.two_orders(tokens, x, perm)
 # Do not just believe this. Measure it.
 
 # %% [markdown]
-# ### Exercise 2.1 `permutation_gap`
+# ### Exercise 2.1 `equivariance_error`
 #
 # Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 18 points
 #
@@ -143,8 +143,8 @@ figures.two_orders(tokens, x, perm)
 # - returns a Python `float`, not rounded; 0 (up to the last bits) when `f` is equivariant
 
 
-# %% nbgrader={"solution": "permutation_gap"}
-def permutation_gap(f, x, perm):
+# %% nbgrader={"solution": "equivariance_error"}
+def equivariance_error(f, x, perm):
     """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
 
     f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
@@ -157,8 +157,8 @@ def permutation_gap(f, x, perm):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "permutation_gap"}
-check(permutation_gap)
+# %% nbgrader={"grade": "equivariance_error"}
+check(equivariance_error)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -188,7 +188,7 @@ running_mean(x[perm]), running_mean(x)[perm]
 # <details><summary>Answer</summary>
 #
 # The largest difference is 2/3, and it occurs twice, in the last row: (0.667, 0.667, 0.333, 0.333) against
-# (1, 0, 0, 1). Your function says so as well: try `permutation_gap(running_mean, x, perm)` in a new cell.
+# (1, 0, 0, 1). Your function says so as well: try `equivariance_error(running_mean, x, perm)` in a new cell.
 #
 # </details>
 
@@ -543,7 +543,7 @@ check(add_positions)
 # *Which of the two numbers will be 0?*
 
 # %%
-experiments.gaps(permutation_gap, mix, or_given(add_positions), x, P, perm)
+experiments.gaps(equivariance_error, mix, or_given(add_positions), x, P, perm)
 
 # %% [markdown]
 # ## Tokens first or sentences first?
@@ -784,7 +784,7 @@ explore.rotary()
 # </details>
 
 # %% [markdown]
-# ### Exercise 2.7 `rotate`
+# ### Exercise 2.7 `apply_rope`
 #
 # **Extra** · Difficulty 4 of 5 · Importance 4 of 5 · 20 minutes · 10 bonus points
 #
@@ -793,8 +793,8 @@ explore.rotary()
 # - equal means within 1e-4 for places beyond 4
 
 
-# %% nbgrader={"solution": "rotate"}
-def rotate(x, positions, base=10000.0):
+# %% nbgrader={"solution": "apply_rope"}
+def apply_rope(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
     x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair
@@ -811,8 +811,8 @@ def rotate(x, positions, base=10000.0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "rotate"}
-check(rotate)
+# %% nbgrader={"grade": "apply_rope"}
+check(apply_rope)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -832,7 +832,7 @@ check(rotate)
 # Your rotations at work on one query and one key, always one place apart:
 
 # %%
-experiments.scores_far_out(rotate)
+experiments.scores_far_out(apply_rope)
 
 # %% [markdown]
 # **Two dialects.** Many models (GPT-NeoX, and LLaMA as Hugging Face stores it) pair column $i$ with column $i + D/2$

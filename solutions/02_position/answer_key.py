@@ -17,7 +17,7 @@ from helpers.checking.vocabulary import (
 ODD = "odd d_model"
 
 
-# 2.1 permutation_gap
+# 2.1 equivariance_error
 
 
 def _cycle(draw, length: int) -> torch.Tensor:
@@ -28,7 +28,7 @@ def _cycle(draw, length: int) -> torch.Tensor:
     return perm
 
 
-def cases_permutation_gap(draw):
+def cases_equivariance_error(draw):
     x = draw.normal(6, 4)
     perm = _cycle(draw, 6)
     blind, still, double = "functions blind to order", "a permutation that moves nothing", "float64 inputs"
@@ -51,7 +51,7 @@ def cases_permutation_gap(draw):
     ]
 
 
-permutation_gap = Exercise("permutation_gap", cases_permutation_gap).with_mistakes("""
+equivariance_error = Exercise("equivariance_error", cases_equivariance_error).with_mistakes("""
     without_abs: the largest difference with its sign, not the largest in size
         difference.abs() -> difference
         A difference of -3 is a gap of 3. What does your maximum say about it?
@@ -428,10 +428,10 @@ shift_matrix = Exercise("shift_matrix", cases_shift_matrix, axes=("new column", 
 """)
 
 
-# 2.7 rotate
+# 2.7 apply_rope
 
 
-def cases_rotate(draw):
+def cases_apply_rope(draw):
     def make(dtype, *lead, scale=1.0):
         return draw.normal(*lead, 5, 6, dtype=dtype, scale=scale), draw.permutation(5)
 
@@ -458,7 +458,7 @@ def cases_rotate(draw):
 
 TURNED = "torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)"
 
-rotate = Exercise("rotate", cases_rotate, axes=("token", "column")).with_mistakes(f"""
+apply_rope = Exercise("apply_rope", cases_apply_rope, axes=("token", "column")).with_mistakes(f"""
     half_split_pairs: column i paired with column i + D/2
         x[..., 0::2], x[..., 1::2] -> x.chunk(2, dim=-1)
         torch.stack( -> torch.cat(
@@ -503,13 +503,13 @@ rotate = Exercise("rotate", cases_rotate, axes=("token", "column")).with_mistake
 
 
 exercises = [
-    permutation_gap,
+    equivariance_error,
     sinusoidal_positions,
     find_position,
     add_positions,
     fixed_position_layer,
     shift_matrix,
-    rotate,
+    apply_rope,
 ]
 
 quizzes = listed_quizzes("""

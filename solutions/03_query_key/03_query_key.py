@@ -120,20 +120,20 @@ figures.video_search(titles, query, keys)
 # </details>
 
 # %% [markdown]
-# ### Exercise 3.1 `select`
+# ### Exercise 3.1 `hard_lookup`
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 8 points
 #
 # A SELECT that takes the best match. One query $q$ of shape `(D,)`, keys `(N, D)`, values `(N, E)`:
 #
-# $$\text{select}(q, K, V) = V_{j^*}, \qquad j^* = \text{the first } j \text{ with the largest } q \cdot k_j$$
+# $$\text{hard\_lookup}(q, K, V) = V_{j^*}, \qquad j^* = \text{the first } j \text{ with the largest } q \cdot k_j$$
 #
 # The result has shape `(E,)`. On a tie the first key wins. The gradient must reach `values`; nothing is asked of the
 # gradients at `query` and `keys`.
 
 
-# %% nbgrader={"solution": "select"}
-def select(query, keys, values):
+# %% nbgrader={"solution": "hard_lookup"}
+def hard_lookup(query, keys, values):
     """Hard lookup: the value whose key has the largest dot product with the query, the first one on
     ties.
 
@@ -146,8 +146,8 @@ def select(query, keys, values):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "select"}
-check(select)
+# %% nbgrader={"grade": "hard_lookup"}
+check(hard_lookup)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -340,7 +340,7 @@ q_is.dot(k_dessert)
 #
 # $$\omega_j = q \cdot k_j, \qquad \text{shape } (T,)$$
 #
-# Plain dot products: not divided, not normalized. It is half of `select`, and it gets a name of its own.
+# Plain dot products: not divided, not normalized. It is half of `hard_lookup`, and it gets a name of its own.
 
 
 # %% nbgrader={"solution": "scores_for_one"}
@@ -360,7 +360,7 @@ check(scores_for_one)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# It is the first half of `select`, before you looked for the winner.
+# It is the first half of `hard_lookup`, before you looked for the winner.
 #
 # </details>
 #
@@ -421,7 +421,7 @@ experiments.own_first_choices()
 # </details>
 
 # %% [markdown]
-# ### Exercise 3.4 `dot_scores`
+# ### Exercise 3.4 `attention_scores`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 16 points
 #
@@ -433,8 +433,8 @@ experiments.own_first_choices()
 # no leading dimension, or one (a batch), or more (a batch of heads).
 
 
-# %% nbgrader={"solution": "dot_scores"}
-def dot_scores(Q, K):
+# %% nbgrader={"solution": "attention_scores"}
+def attention_scores(Q, K):
     """Every query against every key, QKᵀ: eq. 1 of Vaswani et al. (2017) before scale and softmax.
 
     Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> (..., T_q, T_k), same dtype.
@@ -444,8 +444,8 @@ def dot_scores(Q, K):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "dot_scores"}
-check(dot_scores)
+# %% nbgrader={"grade": "attention_scores"}
+check(attention_scores)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -469,7 +469,7 @@ torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
 Wk, Wq, Wv = (nn.Linear(C, head_size, bias=False) for _ in range(3))  # Wv waits for lesson 7
 batch = torch.randn(B, T, C)  # (4, 8, 32)
-scores = or_given(dot_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
+scores = or_given(attention_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
 print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item():.4f}")
 
 # %% [markdown]
@@ -492,7 +492,7 @@ print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item
 tokens = "jane visits africa in september".split()
 inside, W_q_head, W_k_head = figures.one_real_head()  # (T=5, D=64), (d_k=16, D=64), (16, 64)
 Q, K = or_given(project)(inside, W_q_head), or_given(project)(inside, W_k_head)  # (5, 16) each
-head_scores = or_given(dot_scores)(Q, K).detach()  # (5, 5)
+head_scores = or_given(attention_scores)(Q, K).detach()  # (5, 5)
 explore.arcs(head_scores, tokens)
 
 # %% [markdown]
@@ -1057,10 +1057,10 @@ experiments.published_and_repaired(fixed_self_scores, published_self_scores)
 # %% [markdown]
 # ## At work
 #
-# Your `project` and `dot_scores` in the course's translator, in all its heads at once.
+# Your `project` and `attention_scores` in the course's translator, in all its heads at once.
 
 # %%
-at_work(project, dot_scores)
+at_work(project, attention_scores)
 
 # %% [markdown]
 # And here is the graph that the head from before draws, with your `attention_edges`: its scores are divided by 4 (lesson
@@ -1079,7 +1079,7 @@ def published_scores(Q, K):
     return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., T_q, T_k)
 
 
-at_work(dot_scores=published_scores)
+at_work(attention_scores=published_scores)
 
 # %% [markdown]
 # <details><summary>Answer</summary>

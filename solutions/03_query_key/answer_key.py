@@ -37,7 +37,7 @@ def _opposed(draw):
     return query, sizes[:, None] * query, draw.normal(5, 3)
 
 
-def cases_select(draw):
+def cases_hard_lookup(draw):
     whole = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 5.0], [3.0, -1.0], [1.0, 3.0]])  # with (2, 1): 2 5 5 5 5
     ties = torch.tensor([2.0, 1.0]), whole, draw.normal(5, 3)
     last_but_one = torch.tensor([1.0, 2.0, -1.0]), torch.tensor([[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
@@ -87,7 +87,7 @@ def cases_scores_for_one(draw):
     ]
 
 
-def cases_dot_scores(draw):
+def cases_attention_scores(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 5, 4, dtype=dtype), draw.normal(*lead, 7, 4, dtype=dtype)
 
@@ -207,7 +207,7 @@ def cases_fixed_self_scores(draw):
 
 SHAPE_CUT = "dimensions of size 1 dropped"
 exercises = [
-    Exercise("select", cases_select, axes=("value",)).with_mistakes(f"""
+    Exercise("hard_lookup", cases_hard_lookup, axes=("value",)).with_mistakes(f"""
     by_cosine: the key with the best direction
         keys @ query -> keys @ query / keys.norm(dim=-1)
         The dot product also rewards a long key. Did you normalize something?
@@ -312,7 +312,7 @@ exercises = [
         K @ q -> (K - q).norm(dim=-1)
         A distance is small for a good match. Should the key that fits best have a small number or a large one?
 """),
-    Exercise("dot_scores", cases_dot_scores, axes=("query", "key")).with_mistakes(f"""
+    Exercise("attention_scores", cases_attention_scores, axes=("query", "key")).with_mistakes(f"""
     queries_and_keys_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
         A row belongs to a query, a column to a key.

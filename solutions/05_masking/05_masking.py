@@ -560,7 +560,7 @@ figures.too_good()
 # Mind what f may be. Networks often begin by subtracting from each row its mean, and then do not notice a row to which 1
 # was added; where they end with that step, the features of a row add up to 0. Where a
 # network replaces negative numbers by 0 (a *ReLU*, lesson 9), it does not notice a change among negative numbers.
-# And a hard choice, such as `select` of lesson 3, has no slope that autograd could find.
+# And a hard choice, such as `hard_lookup` of lesson 3, has no slope that autograd could find.
 
 
 # %% nbgrader={"solution": "leaks_future"}

@@ -794,7 +794,7 @@ explore.stream()
 # once and measures the memory.
 
 # %% [markdown]
-# ### Exercise 6.9 `streaming_softmax`
+# ### Exercise 6.9 `online_softmax`
 #
 # **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 30 minutes · 10 bonus points
 #
@@ -808,8 +808,8 @@ explore.stream()
 # *Forbidden:* `cat`, `stack` and their kin (`concat`, `hstack`, `vstack`).
 
 
-# %% nbgrader={"solution": "streaming_softmax"}
-def streaming_softmax(score_blocks, value_blocks):
+# %% nbgrader={"solution": "online_softmax"}
+def online_softmax(score_blocks, value_blocks):
     """Softmax-weighted sum of values in one pass over blocks
     (Dao et al. 2022, algorithm 1, for one query).
 
@@ -831,8 +831,8 @@ def streaming_softmax(score_blocks, value_blocks):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "streaming_softmax"}
-check(streaming_softmax)
+# %% nbgrader={"grade": "online_softmax"}
+check(online_softmax)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -854,7 +854,7 @@ check(streaming_softmax)
 # %%
 torch.manual_seed(0)
 s, v = 5 * torch.randn(1000), torch.randn(1000, 4)  # (T,), (T, d_v)
-print("streamed   ", or_given(streaming_softmax)(s.split(10), v.split(10)))
+print("streamed   ", or_given(online_softmax)(s.split(10), v.split(10)))
 print("all at once", or_given(softmax)(s) @ v)
 
 # %% [markdown]

@@ -826,7 +826,7 @@ HEIGHTS = "blocks at very different heights"
 ONE_PASS = "one pass, and nothing large kept"
 
 
-def cases_streaming_softmax(draw):
+def cases_online_softmax(draw):
     def blocks(dtype, *lead, sizes=(4, 1, 6), heights=(0.0, 0.0, 0.0), d_v=5, scale=2.0):
         scores = [draw.normal(*lead, n, dtype=dtype, scale=scale) + h for n, h in zip(sizes, heights, strict=True)]
         return scores, [draw.normal(*lead, n, d_v, dtype=dtype) for n in sizes]
@@ -874,9 +874,9 @@ SUM_SHRINK, OUT_SHRINK = "total * shrink", "out * shrink"
 START, RISING = "first, *_ = score_blocks", "torch.maximum(top, scores.amax(dim=-1, keepdim=True))"
 MEANS = "means = [(torch.softmax(s, dim=-1).unsqueeze(-1) * v).sum(-2) for s, v in zip(score_blocks, value_blocks)]"
 
-streaming_softmax = Exercise(
-    "streaming_softmax",
-    cases_streaming_softmax,
+online_softmax = Exercise(
+    "online_softmax",
+    cases_online_softmax,
     forbidden=("cat",),
     instead="keep a running maximum and a running sum.",
     weights={ONE_PASS: 22},
@@ -975,7 +975,7 @@ exercises = [
     cross_entropy,
     softmax_backward,
     cross_entropy_backward,
-    streaming_softmax,
+    online_softmax,
 ]
 
 quizzes = listed_quizzes("""

@@ -269,7 +269,7 @@ torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
 #
 # Four times (1, 2), the plain average, whatever the keys are: all scores are 0, so all weights are ⅓. That is
 # attention at its least attentive. The other end is a query that fits one key only: it gets that value alone, and you
-# are back at `select` of lesson 3.
+# are back at `hard_lookup` of lesson 3.
 #
 # </details>
 
@@ -370,14 +370,14 @@ attention_value.shape
 # than the tokens (16).
 
 # %% [markdown]
-# ### Exercise 7.3 `Head`
+# ### Exercise 7.3 `AttentionHead`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 20 points
 #
-# Make it a module. `Head(d_model, d_head)` has three layers `W_q`, `W_k`, `W_v`, each an `nn.Linear` from `d_model` to
+# Make it a module. `AttentionHead(d_model, d_head)` has three layers `W_q`, `W_k`, `W_v`, each an `nn.Linear` from `d_model` to
 # `d_head` **without bias**.
 #
-# $$\text{Head}(x) = \text{Attention}(x W_Q^\top,\; x W_K^\top,\; x W_V^\top)$$
+# $$\text{AttentionHead}(x) = \text{Attention}(x W_Q^\top,\; x W_K^\top,\; x W_V^\top)$$
 #
 # `forward(x, mask=None)`: `x (..., T, d_model)` → `(..., T, d_head)`. The output alone, not the weights. The mask
 # broadcasts to `(..., T, T)`; without one every token sees every token. A row that sees nothing: zeros. Any number of
@@ -386,8 +386,8 @@ attention_value.shape
 # Forbidden: `F.scaled_dot_product_attention`.
 
 
-# %% nbgrader={"solution": "Head"}
-class Head(nn.Module):
+# %% nbgrader={"solution": "AttentionHead"}
+class AttentionHead(nn.Module):
     """One head of self-attention: three linear maps without bias, then attention.
 
     d_model, d_head: int.
@@ -410,8 +410,8 @@ class Head(nn.Module):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": "Head"}
-check(Head)
+# %% nbgrader={"grade": "AttentionHead"}
+check(AttentionHead)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -433,12 +433,12 @@ check(Head)
 #
 # Your head is an empty form until it has numbers. The course's translator has been trained, and it has heads of
 # exactly this kind: from model width 64 to head width 16. Take the last one of its encoder, put its numbers into
-# *your* `Head`, and let it read. What comes in, `x`, are the five words as the first block of the encoder leaves them.
+# *your* `AttentionHead`, and let it read. What comes in, `x`, are the five words as the first block of the encoder leaves them.
 
 # %%
 words = "jane visits africa in september".split()
 x, numbers = figures.inside_the_translator(" ".join(words), head=3)  # (T=5, D=64), the three matrices
-head = or_given(Head)(64, 16)
+head = or_given(AttentionHead)(64, 16)
 head.load_state_dict(numbers)
 found = head(x).detach()  # (T=5, d_head=16)
 figures.trained_head(numbers, x, found, words)
@@ -621,7 +621,7 @@ check(context_shift)
 # %%
 words = "the white dog forgets the green door".split()
 x, numbers = figures.inside_the_translator(" ".join(words), head=0)  # (T=7, D=64), the three matrices
-head = or_given(Head)(64, 16)
+head = or_given(AttentionHead)(64, 16)
 head.load_state_dict(numbers)
 before, after = head.W_v(x).detach(), head(x).detach()  # (7, 16) twice
 moved = or_given(context_shift)(before, after)  # (7,)
@@ -641,7 +641,7 @@ figures.shifts(moved, numbers, x, words)
 # from the others?*
 
 # %%
-for name, any_head in {"trained": head, **figures.random_heads(or_given(Head), 3)}.items():
+for name, any_head in {"trained": head, **figures.random_heads(or_given(AttentionHead), 3)}.items():
     before, after = any_head.W_v(x).detach(), any_head(x).detach()  # (7, 16) twice
     for measure, far in {
         "angle": or_given(context_shift)(before, after),  # (7,)
@@ -667,7 +667,7 @@ for name, any_head in {"trained": head, **figures.random_heads(or_given(Head), 3
 # %%
 def two_articles(sentence):
     x, numbers = figures.inside_the_translator(sentence, head=0)
-    head = or_given(Head)(64, 16)
+    head = or_given(AttentionHead)(64, 16)
     head.load_state_dict(numbers)
     positions = [i for i, word in enumerate(sentence.split()) if word == "the"]
     before, after = head.W_v(x)[positions], head(x)[positions]  # (2, 16) twice
@@ -772,7 +772,7 @@ check(soft_lookup)
 
 # %% [markdown]
 # Put the two side by side. Scaled attention is `soft_lookup` for all queries at once, at temperature $\sqrt{d_k}$.
-# `select` is its limit at temperature 0. Lesson 13 searches with vectors that mean something.
+# `hard_lookup` is its limit at temperature 0. Lesson 13 searches with vectors that mean something.
 
 # %% [markdown]
 # ## Backward, by hand
@@ -1009,14 +1009,14 @@ figures.memory(
 # %% [markdown]
 # ## At work
 #
-# Your attention in all heads of the translator, and your `Head` in all its self-attention. One line says how far the whole encoder
+# Your attention in all heads of the translator, and your `AttentionHead` in all its self-attention. One line says how far the whole encoder
 # turned each word.
 
 # %%
 at_work(attention, context_shift)
 
 # %%
-at_work(Head)
+at_work(AttentionHead)
 
 # %% [markdown]
 # And the bug of exercise 7.4: the right number, but after the softmax. **Predict before you run:** is

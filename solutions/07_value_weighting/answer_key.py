@@ -46,7 +46,7 @@ weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("quer
         The weights of a row add up to 1. Who has done the dividing already?
     heaviest_value_only: the value with the largest weight, alone
         weights @ V -> torch.take_along_dim(V, weights.argmax(dim=-1).unsqueeze(-1), dim=-2)
-        That was select, in lesson 3. What do the other weights do here?
+        That was hard_lookup, in lesson 3. What do the other weights do here?
     rows_divided_by_their_sum: the weights were made to add up to 1 first
         weights @ V -> weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12) @ V
         Take the weights as they come. Somebody may hand you rows that add up to more or less than 1.
@@ -294,8 +294,8 @@ def cases_head(draw):
 
 CALL = "out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)"
 SCORES = "S = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / self.W_q.out_features ** 0.5"
-Head = Exercise(
-    "Head", cases_head, axes=("token", "channel"), forbidden=("attention",), instead="use your own attention."
+AttentionHead = Exercise(
+    "AttentionHead", cases_head, axes=("token", "channel"), forbidden=("attention",), instead="use your own attention."
 ).with_mistakes(f"""
     with_bias: linear layers with a bias
         self.W_q = nn.Linear(d_model, d_head, bias=False) -> self.W_q = nn.Linear(d_model, d_head)
@@ -539,7 +539,7 @@ def cases_soft_lookup(draw):
 soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     hard: the best match alone
         weights @ values -> values[weights.argmax()]
-        That was select, in lesson 3. Here every value has its share.
+        That was hard_lookup, in lesson 3. Here every value has its share.
     scaled_by_root: the scores were divided by √d as well
         keys @ query / temperature -> keys @ query / len(query) ** 0.5 / temperature
         Here the temperature is the only divisor.
@@ -781,7 +781,7 @@ tiled_attention = Exercise(
 exercises = [
     weighted_values,
     attention,
-    Head,
+    AttentionHead,
     fixed_head,
     context_shift,
     soft_lookup,

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from helpers import at_work, check, or_given, progress, translator
-from helpers.blocks import attention, causal_mask, leaks_future, permutation_gap, rotate
+from helpers.blocks import attention, causal_mask, leaks_future, equivariance_error, apply_rope
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.multi_head import explore, figures
 
@@ -39,9 +39,9 @@ transformer_map("08_multi_head")
 # |---|---|---|
 # | `attention(Q, K, V, mask=None)` | `(..., T_q, d_k)`, `(..., T_k, d_k)`, `(..., T_k, d_v)`, a mask that broadcasts to `(..., T_q, T_k)` | `(out (..., T_q, d_v), weights (..., T_q, T_k))`; scores over $\sqrt{d_k}$; zeros in rows that see nothing |
 # | `causal_mask(T_q, T_k=None)` | two ints | `(T_q, T_k)`, True = may attend |
-# | `permutation_gap(f, x, perm)` | a function of `(T, D)`, x, a permutation | the largest change, a float |
+# | `equivariance_error(f, x, perm)` | a function of `(T, D)`, x, a permutation | the largest change, a float |
 # | `leaks_future(f, x)` | a function of `(B, T, D)`, x | a bool |
-# | `rotate(x, positions)` | `(..., T, D)`, `(T,)` | `(..., T, D)` |
+# | `apply_rope(x, positions)` | `(..., T, D)`, `(T,)` | `(..., T, D)` |
 #
 # Two questions from earlier lessons. Answer before you open them.
 #
@@ -662,7 +662,7 @@ with torch.no_grad():
 # ## Do heads know where words stand?
 #
 # With several heads, say the notes, "the model can better capture **positional information**". First test: shuffle the
-# tokens. A layer that knows places must answer differently; a blind one gives the same rows, shuffled. `permutation_gap` of
+# tokens. A layer that knows places must answer differently; a blind one gives the same rows, shuffled. `equivariance_error` of
 # lesson 2 measures the difference, once without a mask and once, as a control, under a causal mask.
 
 # %%
@@ -670,15 +670,15 @@ torch.manual_seed(0)
 order = torch.randperm(8)
 for num_heads in (1, 2, 4, 8):
     layer, x = or_given(MultiHeadAttention)(16, num_heads), torch.randn(8, 16)
-    gap = permutation_gap(lambda x, f=layer: f(x[None])[0][0], x, order)
-    masked = permutation_gap(lambda x, f=layer: f(x[None], mask=causal_mask(8))[0][0], x, order)
+    gap = equivariance_error(lambda x, f=layer: f(x[None])[0][0], x, order)
+    masked = equivariance_error(lambda x, f=layer: f(x[None], mask=causal_mask(8))[0][0], x, order)
     print(f"{num_heads} heads: gap {gap:.0e}, under a causal mask {masked:.2f}")
 
 # %% [markdown]
 # Without a mask, nothing but rounding, whatever the number of heads: **heads as such know no order.** A causal mask is
 # another matter. It lets each token see those before it, so a row depends on who came first, and a decoder can learn
 # something about places from the mask alone. An encoder has no such mask. There, places must come in with the vectors
-# (sinusoids, lesson 2), or be put into queries and keys themselves: `rotate` turns each head's queries and keys by an angle
+# (sinusoids, lesson 2), or be put into queries and keys themselves: `apply_rope` turns each head's queries and keys by an angle
 # that grows with the place, and leaves the values alone.
 
 # %%
@@ -689,7 +689,7 @@ Q, K = split(mha.W_q(bare), 4), split(mha.W_k(bare), 4)  # (1, 4, 5, 16) each
 
 def rotated_scores(start):
     positions = start + torch.arange(5)  # (5,)
-    return rotate(Q, positions) @ rotate(K, positions).transpose(-2, -1) / 16**0.5  # (1, 4, 5, 5)
+    return apply_rope(Q, positions) @ apply_rope(K, positions).transpose(-2, -1) / 16**0.5  # (1, 4, 5, 5)
 
 
 moved = (rotated_scores(0) - rotated_scores(7)).abs().max().item()

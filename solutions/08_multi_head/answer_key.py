@@ -515,7 +515,7 @@ MultiHeadAttention = Exercise(
         Which of the two meets the queries?
     without_biases: linear layers without a bias
         nn.Linear(d_model, d_model) for -> nn.Linear(d_model, d_model, bias=False) for
-        All four layers have a bias here, other than in Head of lesson 7.
+        All four layers have a bias here, other than in AttentionHead of lesson 7.
     values_added: the query added to what comes out
         return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights
         That comes in lesson 9, around this module.

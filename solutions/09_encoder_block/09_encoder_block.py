@@ -608,7 +608,7 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # </details>
 
 # %% [markdown]
-# ### Exercise 9.6 `block_multiply_adds`
+# ### Exercise 9.6 `block_macs`
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 8 points
 #
@@ -619,8 +619,8 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # Three Python ints → a Python int.
 
 
-# %% nbgrader={"solution": "block_multiply_adds"}
-def block_multiply_adds(T, d_model, d_ff):
+# %% nbgrader={"solution": "block_macs"}
+def block_macs(T, d_model, d_ff):
     """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens.
 
     T, d_model, d_ff: int -> int.
@@ -633,8 +633,8 @@ def block_multiply_adds(T, d_model, d_ff):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "block_multiply_adds"}
-check(block_multiply_adds)
+# %% nbgrader={"grade": "block_macs"}
+check(block_macs)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -650,9 +650,9 @@ check(block_multiply_adds)
 # </details>
 
 # %%
-ours, paper = or_given(block_multiply_adds)(5, 64, 128), or_given(block_multiply_adds)(512, 512, 2048)
+ours, paper = or_given(block_macs)(5, 64, 128), or_given(block_macs)(512, 512, 2048)
 print(f"the translator's block, five words: {ours:,}; the paper's, 512 tokens: {paper:,}")
-figures.costs(or_given(block_multiply_adds))
+figures.costs(or_given(block_macs))
 
 # %% [markdown]
 # At the paper's width of 512 the famous square overtakes the four projections at 1024 tokens, and everything else

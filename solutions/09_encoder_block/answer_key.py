@@ -835,7 +835,7 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
 """)
 
 
-def cases_block_multiply_adds(draw):
+def cases_block_macs(draw):
     def sizes():
         T, d_model, d_ff = draw.integer(2, 90), draw.integer(91, 300), draw.integer(301, 999)
         return T, d_model, d_ff
@@ -848,11 +848,8 @@ def cases_block_multiply_adds(draw):
     ]
 
 
-block_multiply_adds = Exercise(
-    "block_multiply_adds",
-    cases_block_multiply_adds,
-    forbidden=("transformer",),
-    instead="count the products of the eight matrices.",
+block_macs = Exercise(
+    "block_macs", cases_block_macs, forbidden=("transformer",), instead="count the products of the eight matrices."
 ).with_mistakes("""
     three_projections: three projections instead of four
         4 * T * d_model**2 -> 3 * T * d_model**2
@@ -1014,7 +1011,7 @@ token_influence = Exercise(
 """)
 
 
-exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_multiply_adds, token_influence]
+exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_macs, token_influence]
 quizzes = listed_quizzes("""
     quiz_1: c
         a: With its weights given, attention is linear in the values: every output is an average of rows, sent through

@@ -753,11 +753,11 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 figures.cache_cells()
 
 # %% [markdown]
-# ### Exercise 10.8 `attend_with_cache`
+# ### Exercise 10.8 `cached_attention`
 #
 # Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 10 points
 #
-# `attend_with_cache(q, k, v, cache)` → `(out, cache)`. `q`, `k`, `v` are `(B, H, T_new, d)`, for the new tokens only;
+# `cached_attention(q, k, v, cache)` → `(out, cache)`. `q`, `k`, `v` are `(B, H, T_new, d)`, for the new tokens only;
 # `out` has the same shape. `cache` is None at the start and then whatever your last call returned: its form is yours to
 # choose. What is in it is not computed again: with one new token the work grows with the number of earlier ones, not with
 # its square.
@@ -767,8 +767,8 @@ figures.cache_cells()
 # Gradient must reach earlier keys and values.
 
 
-# %% nbgrader={"solution": "attend_with_cache"}
-def attend_with_cache(q, k, v, cache):
+# %% nbgrader={"solution": "cached_attention"}
+def cached_attention(q, k, v, cache):
     """Causal attention for new tokens only; what came before is in the cache.
 
     q, k, v (B, H, T_new, d); cache: None at the start, then what the last call returned
@@ -784,8 +784,8 @@ def attend_with_cache(q, k, v, cache):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "attend_with_cache"}
-check(attend_with_cache)
+# %% nbgrader={"grade": "cached_attention"}
+check(cached_attention)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -807,7 +807,7 @@ check(attend_with_cache)
 # network, without cross-attention) while it writes T words, with and without a cache. They are counted while the code runs, and your function is what runs in the cached one.
 
 # %%
-figures.cache_saving(or_given(attend_with_cache))
+figures.cache_saving(or_given(cached_attention))
 
 # %% [markdown]
 # Without a cache the work of writing T words grows like T² (and its attention like T³). With it, each word costs about as
@@ -841,7 +841,7 @@ at_work(Transformer)
 at_work(greedy_decode)
 
 # %%
-at_work(attend_with_cache)
+at_work(cached_attention)
 
 
 # %% [markdown]

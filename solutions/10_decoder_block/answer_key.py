@@ -1898,7 +1898,7 @@ KEPT = "the cache stays as it was"
 WORK = "earlier tokens are not computed again"
 
 
-def cases_attend_with_cache(draw):
+def cases_cached_attention(draw):
     def qkv(T, B=2, H=3, d=4, dtype=torch.float32, scale=1.0):
         return tuple(draw.normal(B, H, T, d, dtype=dtype, scale=s) for s in (scale, scale, 1.0))
 
@@ -1975,7 +1975,7 @@ def all_computed_again(q, k, v, cache):
     return (torch.softmax(scores, dim=-1) @ v)[..., -new:, :], (q, k, v)
 
 
-attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=("new token", "channel")).with_mistakes(
+cached_attention = Exercise("cached_attention", cases_cached_attention, axes=("new token", "channel")).with_mistakes(
     """
     new_tokens_see_one_another: new tokens see later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v)
@@ -2012,10 +2012,10 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         Several tokens may come at the first call as well. May the first of them see the second?
     kept_in_one_place: all calls share one cache, whatever comes in
         if cache is not None: -> if cache is None:
-        |        attend_with_cache.kept = k, v
+        |        cached_attention.kept = k, v
         |    else:
-        |        cache = attend_with_cache.kept
-        return out, (k, v) -> attend_with_cache.kept = k, v
+        |        cache = cached_attention.kept
+        return out, (k, v) -> cached_attention.kept = k, v
         |    return out, (k, v)
         Two searches may go on from one place, each with a cache of its own. Which one does your call read?
     scaled_twice: the scores are divided by the width, not by its root (or by the root twice)
@@ -2100,7 +2100,7 @@ exercises = [
     greedy_decode,
     beam_search,
     filter_logits,
-    attend_with_cache,
+    cached_attention,
 ]
 
 quizzes = [

@@ -395,15 +395,15 @@ explore.rates()
 # If you want only one of the two, multiply the whole by a factor.
 
 # %% [markdown]
-# ### Exercise 11.3 `noam_rate`
+# ### Exercise 11.3 `noam_lr`
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 10 points
 #
-# The formula above: `noam_rate(step, d_model, warmup)` → float. `step` counts from 1; all three are ints of at least 1.
+# The formula above: `noam_lr(step, d_model, warmup)` → float. `step` counts from 1; all three are ints of at least 1.
 
 
-# %% nbgrader={"solution": "noam_rate"}
-def noam_rate(step, d_model, warmup):
+# %% nbgrader={"solution": "noam_lr"}
+def noam_lr(step, d_model, warmup):
     """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the
     square root of the step.
 
@@ -414,8 +414,8 @@ def noam_rate(step, d_model, warmup):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "noam_rate"}
-check(noam_rate)
+# %% nbgrader={"grade": "noam_lr"}
+check(noam_lr)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -553,7 +553,7 @@ STEPS = 10 if quick() else 700
 data = [
     ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
 ]
-schedule, smoothed_loss = or_given(noam_rate), or_given(label_smoothed_loss)
+schedule, smoothed_loss = or_given(noam_lr), or_given(label_smoothed_loss)
 
 
 def rate(step):

@@ -260,10 +260,10 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
         tgt_out is shifted already. Which place of the logits answers to which target?
 """)
 
-# ---------------------------------------------------------------- noam_rate
+# ---------------------------------------------------------------- noam_lr
 
 
-def cases_noam_rate(draw):
+def cases_noam_lr(draw):
     def case(step, d_model, warmup, **options):
         return Case((step, d_model, warmup), tolerance=small(step, d_model, warmup), **options)
 
@@ -285,7 +285,7 @@ def cases_noam_rate(draw):
     ]
 
 
-noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
+noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
     larger_of_the_two: the larger of the two was taken
         min( -> max(
         At step 1 the rate should be small. Which of the two arms is small there?
@@ -943,7 +943,7 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         lesson's. Only where the training itself was at fault, delete translator.safetensors and train again.
 """)
 
-exercises = [make_batch, token_accuracy, noam_rate, label_smoothed_loss, translate, alignment, corpus_bleu]
+exercises = [make_batch, token_accuracy, noam_lr, label_smoothed_loss, translate, alignment, corpus_bleu]
 
 quizzes = listed_quizzes("""
     quiz_1: b

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import check, corpus, or_given, progress
-from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, filter_logits, previous_token_weights
+from helpers.blocks import EncoderBlock, cached_attention, causal_mask, filter_logits, previous_token_weights
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.language_model import explore, figures
 from helpers.lessons.language_model.rotary import RotaryAttention
@@ -49,7 +49,7 @@ transformer_map("12_language_model")
 # | `RotaryAttention(d_model, num_heads)` | as lesson 8's attention: `(x, mask=mask)` → `(out, weights)` |
 # | `causal_mask(T)` | boolean `(T, T)`, on the CPU |
 # | `filter_logits(logits, top_k=None, top_p=None)` | the logits, with −∞ where a token is cut |
-# | `attend_with_cache(q, k, v, cache)` | `(out, cache)` |
+# | `cached_attention(q, k, v, cache)` | `(out, cache)` |
 # | `previous_token_weights(max_len)` | `(W_q, W_k)` of lesson 3's head, `(max_len, max_len)` each |
 #
 # Two questions to warm up. Answer before you open them.
@@ -445,7 +445,7 @@ figures.ladder()
 # places; with the rotations of lesson 2 it is one thing. In three trials of the training below, 1,200 steps from a small start,
 # GPTs with a table ended 0.11, 0.30 and 0.51 nats above the entropy line, and with rotations 0.03, 0.05 and 0.06: with a table,
 # plan for more steps (3,600 brought the one that ended at 0.30 to 0.05).
-# `RotaryAttention(d_model, num_heads)` is your attention of lesson 8, with `rotate` on queries and keys, and may stand in a
+# `RotaryAttention(d_model, num_heads)` is your attention of lesson 8, with `apply_rope` on queries and keys, and may stand in a
 # block's `attention`. The names `tokens`, `positions`, `blocks`, `norm` and `unembed` serve one experiment with the cache
 # further down; the check does not need them. (`positions` and `activation` among the arguments are options of the finished
 # GPT alone: nothing asks for them, and you may take them out.) Where there is a GPU, the model trains on it if the tensors that you
@@ -727,7 +727,7 @@ greedy = start
 with torch.no_grad():
     for _ in range(63):
         greedy = torch.cat([greedy, model(greedy)[:, -1:].argmax(-1)], dim=1)  # (1, T + 1)
-cached = write_with_cache(model, start, 63, attend_with_cache)  # (1, 64)
+cached = write_with_cache(model, start, 63, cached_attention)  # (1, 64)
 print("the same tokens:", torch.equal(greedy, cached))
 print("".join(symbols[i] for i in cached[0].tolist()))
 

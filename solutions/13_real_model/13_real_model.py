@@ -379,7 +379,7 @@ explore.heads()
 # explain what attention does. Does a real network have such a head? With 72 of them one should not search by eye.
 
 # %% [markdown]
-# ### Exercise 13.3 `find_head`
+# ### Exercise 13.3 `strongest_head`
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 10 points
 #
@@ -389,8 +389,8 @@ explore.heads()
 # → `(layer, head, weight)`, as `int`, `int` and `float`. There are no ties.
 
 
-# %% nbgrader={"solution": "find_head"}
-def find_head(attention, query, key):
+# %% nbgrader={"solution": "strongest_head"}
+def strongest_head(attention, query, key):
     """The head with the largest weight from one position to another.
 
     attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int,
@@ -403,8 +403,8 @@ def find_head(attention, query, key):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "find_head"}
-check(find_head)
+# %% nbgrader={"grade": "strongest_head"}
+check(strongest_head)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -423,7 +423,7 @@ check(find_head)
 words = ["jane", "visits", "africa"]
 among = real_network.among_words(attention[:, 0])  # (L, H, 3, 3), without [CLS] and [SEP]
 for query, key in ((0, 1), (1, 2), (2, 1)):
-    layer, head, weight = or_given(find_head)(among, query, key)
+    layer, head, weight = or_given(strongest_head)(among, query, key)
     print(f"{words[query]} → {words[key]}: layer {layer}, head {head}, weight {weight:.3f}")
 
 # %% [markdown]

@@ -281,10 +281,10 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         Each token's vector is normalized by itself. How many numbers go into one mean of yours?
 """)
 
-# ---------------------------------------------------------------- find_head
+# ---------------------------------------------------------------- strongest_head
 
 
-def cases_find_head(draw):
+def cases_strongest_head(draw):
     def case(L, H, T, same=False, dtype=torch.float32, **options):
         attention = torch.softmax(draw.normal(L, H, T, T, dtype=dtype) * 2, dim=-1)
         query, key = draw.sample(range(T), 2) if T > 1 else (0, 0)
@@ -333,7 +333,7 @@ def cases_find_head(draw):
     ]
 
 
-find_head = Exercise("find_head", cases_find_head).with_mistakes("""
+strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes("""
     query_and_key_exchanged: query and key exchanged
         attention[:, :, query, key] -> attention[:, :, key, query]
         Rows look, columns are looked at. Which axis is which?
@@ -848,7 +848,7 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
 # ---------------------------------------------------------------- quizzes
 
 
-exercises = [rename_weights, bert_embeddings, find_head, mean_pool, search, fixed_sentence_vectors, rename_gpt2]
+exercises = [rename_weights, bert_embeddings, strongest_head, mean_pool, search, fixed_sentence_vectors, rename_gpt2]
 quizzes = listed_quizzes("""
     quiz_1: b
         a: In all of them the verb is the next word, so a head that looks at the next word gets the same high mean. A

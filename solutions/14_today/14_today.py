@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import check, corpus, or_given, progress, translator
-from helpers.blocks import causal_mask, grouped_query_attention, layer_norm, merge_heads, rotate, split_heads
+from helpers.blocks import causal_mask, grouped_query_attention, layer_norm, merge_heads, apply_rope, split_heads
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
@@ -58,7 +58,7 @@ transformer_map("14_today")
 # |---|---|
 # | `grouped_query_attention(Q, K, V, mask)` | `(B, H, T, d)`, `(B, G, T, d)` twice, a mask → `(B, H, T, d)`; a row that sees nothing gives zeros |
 # | `split_heads(x, H)`, `merge_heads(x)` | `(B, T, H·d)` → `(B, H, T, d)` and back |
-# | `rotate(x, positions, base=10000.0)` | lesson 2's rotations, neighbors in pairs |
+# | `apply_rope(x, positions, base=10000.0)` | lesson 2's rotations, neighbors in pairs |
 # | `causal_mask(T)` | boolean `(T, T)`, on the CPU |
 # | `layer_norm(x, gamma, beta, eps=1e-5)` | lesson 9's norm |
 # | `RMSNorm(norm, d_model, eps=1e-6)` | a module with a `weight (D,)`: `forward(x)` is `norm(x, weight, eps)` |
@@ -284,7 +284,7 @@ print(f"SwiGLU(64, 171): {sum(p.numel() for p in network.parameters()):,} number
 figures.two_pairings()
 
 # %% [markdown]
-# **On paper**, d = 4: the vector (1, 0, 0, 0) at place 1. What does lesson 2's `rotate` make of it, and what does the
+# **On paper**, d = 4: the vector (1, 0, 0, 0) at place 1. What does lesson 2's `apply_rope` make of it, and what does the
 # formula above?
 #
 # <details><summary>Answer</summary>
@@ -298,7 +298,7 @@ figures.two_pairings()
 # two contiguous pieces. Nothing else is gained.
 
 # %% [markdown]
-# ### Exercise 14.3 `rotate_halves`
+# ### Exercise 14.3 `apply_rope_half_split`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 12 minutes · 10 points
 #
@@ -307,8 +307,8 @@ figures.two_pairings()
 # - equal means within 1e-4 for places beyond 4
 
 
-# %% nbgrader={"solution": "rotate_halves"}
-def rotate_halves(x, positions, base=10000.0):
+# %% nbgrader={"solution": "apply_rope_half_split"}
+def apply_rope_half_split(x, positions, base=10000.0):
     """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
     hub do.
 
@@ -324,13 +324,13 @@ def rotate_halves(x, positions, base=10000.0):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "rotate_halves"}
-check(rotate_halves)
+# %% nbgrader={"grade": "apply_rope_half_split"}
+check(apply_rope_half_split)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Take your `rotate` of lesson 2, or begin with its formulas if you left that extra out. The angles stay as they are.
+# Take your `apply_rope` of lesson 2, or begin with its formulas if you left that extra out. The angles stay as they are.
 # Two places change: how the pairs are taken out, and how they are put back.
 #
 # </details>
@@ -348,8 +348,8 @@ check(rotate_halves)
 q, k = (torch.randn(1, 6, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))  # (1, 6) each
 for at, other in ((5, 5), (5, 7), (105, 107)):
     here, there = torch.tensor([at]), torch.tensor([other])
-    pairs = (rotate(q, here) * rotate(k, there)).sum()
-    halves = (or_given(rotate_halves)(q, here) * or_given(rotate_halves)(k, there)).sum()
+    pairs = (apply_rope(q, here) * apply_rope(k, there)).sum()
+    halves = (or_given(apply_rope_half_split)(q, here) * or_given(apply_rope_half_split)(k, there)).sum()
     print(f"places {at:>3} and {other:>3}: neighbors {pairs:+.4f}, halves {halves:+.4f}")
 
 # %% [markdown]
@@ -380,18 +380,18 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 # </details>
 
 # %% [markdown]
-# ### Exercise 14.4 `halves_from_pairs`
+# ### Exercise 14.4 `interleaved_to_half_split`
 #
 # Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 12 points
 #
 # `W (D, D_in)`, the matrix of all query heads, or of all key heads, as an `nn.Linear` keeps it; `num_heads` divides
-# D, and each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `rotate_halves` on
-# the new queries and keys gives the scores that `rotate` gave on the old ones. (Here D is the number of rows: H · d for
+# D, and each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `apply_rope_half_split` on
+# the new queries and keys gives the scores that `apply_rope` gave on the old ones. (Here D is the number of rows: H · d for
 # queries, G · d for keys.)
 
 
-# %% nbgrader={"solution": "halves_from_pairs"}
-def halves_from_pairs(W, num_heads):
+# %% nbgrader={"solution": "interleaved_to_half_split"}
+def interleaved_to_half_split(W, num_heads):
     """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
     (i, i + d/2).
 
@@ -404,8 +404,8 @@ def halves_from_pairs(W, num_heads):
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": "halves_from_pairs"}
-check(halves_from_pairs)
+# %% nbgrader={"grade": "interleaved_to_half_split"}
+check(interleaved_to_half_split)
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>
@@ -436,9 +436,9 @@ def scores(turn, W_q, W_k):
     return (Q @ K.transpose(-2, -1))[0]  # (5, 5), of the first head
 
 
-meant = scores(rotate, W_q, W_k)
-moved = scores(or_given(rotate_halves), *(or_given(halves_from_pairs)(W, 2) for W in (W_q, W_k)))
-forgotten = scores(or_given(rotate_halves), W_q, W_k)
+meant = scores(apply_rope, W_q, W_k)
+moved = scores(or_given(apply_rope_half_split), *(or_given(interleaved_to_half_split)(W, 2) for W in (W_q, W_k)))
+forgotten = scores(or_given(apply_rope_half_split), W_q, W_k)
 figures.three_scores(meant, moved, forgotten)
 
 # %% [markdown]
@@ -497,7 +497,7 @@ explore.cache()
 # - `W_q`, `W_k`, `W_v`, `W_o`: `nn.Linear` without bias; `W_k` and `W_v` lead to `num_kv_heads` heads;
 # - `norm1`, `norm2`: modules with a `weight`, such as `RMSNorm(rms_norm, d_model, eps)`, which calls your function;
 # - `feed_forward`: your `SwiGLU`. Nothing else stands in its `state_dict`;
-# - queries and keys are turned by `rotate_halves` at places 0 to T − 1, head by head; scores over √d;
+# - queries and keys are turned by `apply_rope_half_split` at places 0 to T − 1, head by head; scores over √d;
 # - pre-norm, with a residual around each of the two sublayers;
 # - `ValueError` unless `num_heads` divides `d_model` and `num_kv_heads` divides `num_heads`.
 #
@@ -534,8 +534,8 @@ class LlamaBlock(nn.Module):
         places = torch.arange(x.shape[1], device=x.device)  # (T,)
         mask = causal_mask(x.shape[1]).to(x.device) if mask is None else mask
         y = self.norm1(x)  # (B, T, D)
-        Q = rotate_halves(split_heads(self.W_q(y), self.num_heads), places, self.base)  # (B, H, T, d)
-        K = rotate_halves(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)  # (B, G, T, d)
+        Q = apply_rope_half_split(split_heads(self.W_q(y), self.num_heads), places, self.base)  # (B, H, T, d)
+        K = apply_rope_half_split(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)  # (B, G, T, d)
         V = split_heads(self.W_v(y), self.num_kv_heads)  # (B, G, T, d)
         x = x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))  # (B, T, D)
         return x + self.feed_forward(self.norm2(x))  # (B, T, D)
@@ -1169,11 +1169,11 @@ figures.dialect()
 # </details>
 #
 # **And a permutation that was forgotten?** Back to the two pairings. We take the file with the made-up numbers for one of
-# neighbors, and load it into your decoder, whose blocks pair halves, as it is, without `halves_from_pairs`. How many of
+# neighbors, and load it into your decoder, whose blocks pair halves, as it is, without `interleaved_to_half_split`. How many of
 # its next tokens stay the same?
 
 # %%
-figures.forgotten_permutation(or_given(LlamaBlock), or_given(rename_llama), or_given(halves_from_pairs))
+figures.forgotten_permutation(or_given(LlamaBlock), or_given(rename_llama), or_given(interleaved_to_half_split))
 
 # %% [markdown]
 # The first token of each text is right, always: it sees only itself. From the second on the logits are off, and all

@@ -246,10 +246,10 @@ SwiGLU = Exercise(
         Published files have three matrices here and nothing else. What does nn.Linear make unless it is told?
 """)
 
-# ---------------------------------------------------------------- rotate_halves
+# ---------------------------------------------------------------- apply_rope_half_split
 
 
-def cases_rotate_halves(draw):
+def cases_apply_rope_half_split(draw):
     def make(dtype, *lead, scale=1.0):
         return draw.normal(*lead, 5, 6, dtype=dtype, scale=scale), draw.permutation(5)
 
@@ -260,7 +260,7 @@ def cases_rotate_halves(draw):
         Case(make(FLOAT32)),
         Case((draw.normal(3, 4, 8), torch.arange(4))),
         *(Case(make(FLOAT32, *lead), part=LEADING) for lead in ((3,), (2, 3), (1,), (2, 1))),
-        # As for lesson 2's `rotate`: cosines that are rounded to float32 are no mistake.
+        # As for lesson 2's `apply_rope`: cosines that are rounded to float32 are no mistake.
         Case(make(FLOAT64, scale=0.1), part=DTYPE),
         Case(make(FLOAT64, 2), part=GRADIENT, gradient=True, tolerance=1e-6),
         Case(positions(FLOAT32, 60), part="far positions", tolerance=1e-4),
@@ -277,7 +277,9 @@ def cases_rotate_halves(draw):
 
 
 TURNED = "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)"
-rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "channel")).with_mistakes(f"""
+apply_rope_half_split = Exercise(
+    "apply_rope_half_split", cases_apply_rope_half_split, axes=("token", "channel")
+).with_mistakes(f"""
     neighbors_paired: lesson 2's pairs: neighbors
         x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
         {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
@@ -356,10 +358,10 @@ rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "c
         A vector of zeros, rotated, is what?
 """)
 
-# ---------------------------------------------------------------- halves_from_pairs
+# ---------------------------------------------------------------- interleaved_to_half_split
 
 
-def cases_halves_from_pairs(draw):
+def cases_interleaved_to_half_split(draw):
     def case(heads, width, columns, dtype=FLOAT32, **options):
         return Case((draw.normal(heads * width, columns, dtype=dtype), heads), **options)
 
@@ -375,7 +377,9 @@ def cases_halves_from_pairs(draw):
 
 
 PAIRS, BACK = "W.unflatten(0, (num_heads, -1, 2))", "pairs.transpose(1, 2).flatten(0, 2)"
-halves_from_pairs = Exercise("halves_from_pairs", cases_halves_from_pairs, axes=("row", "column")).with_mistakes(f"""
+interleaved_to_half_split = Exercise(
+    "interleaved_to_half_split", cases_interleaved_to_half_split, axes=("row", "column")
+).with_mistakes(f"""
     inverse: the way back, from halves to neighbors
         {PAIRS} -> W.unflatten(0, (num_heads, 2, -1))
         For a head of width 6 the new order is 0, 2, 4, 1, 3, 5. Which order do you get?
@@ -481,8 +485,8 @@ def cases_LlamaBlock(draw):
 CAUSAL = "mask = causal_mask(x.shape[1]).to(x.device) if mask is None else mask"
 FIRST = "x = x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))"
 SECOND = "return x + self.feed_forward(self.norm2(x))"
-TURN_Q = "Q = rotate_halves(split_heads(self.W_q(y), self.num_heads), places, self.base)"
-TURN_K = "K = rotate_halves(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)"
+TURN_Q = "Q = apply_rope_half_split(split_heads(self.W_q(y), self.num_heads), places, self.base)"
+TURN_K = "K = apply_rope_half_split(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)"
 CUT_V = "V = split_heads(self.W_v(y), self.num_kv_heads)"
 CHECKED = "if d_model % num_heads or num_heads % num_kv_heads:"
 LlamaBlock = Exercise(
@@ -517,8 +521,8 @@ LlamaBlock = Exercise(
         With −1e9 in place of every score of a row they are all equal. What does softmax make of equal scores?
     neighbors_turned: lesson 2's rotations, which pair neighbors
         {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
-        |        Q = rotate_halves(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
-        {TURN_K} -> K = rotate_halves(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
+        |        Q = apply_rope_half_split(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
+        {TURN_K} -> K = apply_rope_half_split(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
         The files on the hub have their pairs in the two halves of a head.
     not_turned: no rotations
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
@@ -531,14 +535,14 @@ LlamaBlock = Exercise(
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         Then the score depends on the key's place alone. What makes it a distance?
     values_turned: the values are turned too
-        {CUT_V} -> V = rotate_halves(split_heads(self.W_v(y), self.num_kv_heads), places, self.base)
+        {CUT_V} -> V = apply_rope_half_split(split_heads(self.W_v(y), self.num_kv_heads), places, self.base)
         Where a key stands decides how much is taken of its value. Must the value know it as well?
     turned_before_the_cut: turned before the heads were cut
-        {TURN_Q} -> Q = split_heads(rotate_halves(self.W_q(y), places, self.base), self.num_heads)
-        {TURN_K} -> K = split_heads(rotate_halves(self.W_k(y), places, self.base), self.num_kv_heads)
+        {TURN_Q} -> Q = split_heads(apply_rope_half_split(self.W_q(y), places, self.base), self.num_heads)
+        {TURN_K} -> K = split_heads(apply_rope_half_split(self.W_k(y), places, self.base), self.num_kv_heads)
         A pair has to lie in one head. How wide is what your rotation gets?
     stream_turned: the input of all three projections was turned
-        y = self.norm1(x) -> y = rotate_halves(self.norm1(x), places, self.base)
+        y = self.norm1(x) -> y = apply_rope_half_split(self.norm1(x), places, self.base)
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
         What is turned are queries and keys, head by head, and not the words.
@@ -1301,8 +1305,8 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
 exercises = [
     rms_norm,
     SwiGLU,
-    rotate_halves,
-    halves_from_pairs,
+    apply_rope_half_split,
+    interleaved_to_half_split,
     LlamaBlock,
     rename_llama,
     sliding_window_mask,

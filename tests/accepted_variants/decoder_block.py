@@ -623,7 +623,7 @@ def filter_ascending(logits, top_k=None, top_p=None):
     return logits
 
 
-# ---------------------------------------------------------------- attend_with_cache
+# ---------------------------------------------------------------- cached_attention
 
 
 def _causal(scores, new):
@@ -709,5 +709,5 @@ VARIANTS = {
     "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
     "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end, beam_filled_up),
     "filter_logits": (filter_by_rows, filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
-    "attend_with_cache": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
+    "cached_attention": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
 }

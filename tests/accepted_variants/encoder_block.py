@@ -369,7 +369,7 @@ def block_with_kept_residuals(x, attention, feed_forward, norm1, norm2, mask=Non
     return residual + x
 
 
-# ---------------------------------------------------------------- block_multiply_adds
+# ---------------------------------------------------------------- block_macs
 
 
 def count_in_one_line(T, d_model, d_ff):
@@ -475,7 +475,7 @@ VARIANTS = {
         block_with_a_stream,
         block_with_kept_residuals,
     ),
-    "block_multiply_adds": (count_in_one_line, count_factored, count_products, count_by_token, count_with_heads),
+    "block_macs": (count_in_one_line, count_factored, count_products, count_by_token, count_with_heads),
     "token_influence": (
         influence_with_jacrev,
         influence_with_jacfwd,

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-# 2.1 permutation_gap
+# 2.1 equivariance_error
 
 
 def gap_loop(f, x, perm):
@@ -256,7 +256,7 @@ def shift_solved(offset, d_model):
     return torch.linalg.lstsq(rows(t), rows(t + offset)).solution.T.float().contiguous()
 
 
-# 2.7 rotate
+# 2.7 apply_rope
 
 
 def _turn(x, positions, base=10000.0):
@@ -309,7 +309,7 @@ def rotate_loop(x, positions, base=10000.0):
 
 
 VARIANTS = {
-    "permutation_gap": (gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
+    "equivariance_error": (gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
     "sinusoidal_positions": (
         positions_loops,
         positions_exp_log,
@@ -336,5 +336,5 @@ VARIANTS = {
         shift_matrix_exp,
         shift_solved,
     ),
-    "rotate": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices, rotate_loop),
+    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices, rotate_loop),
 }

@@ -19,7 +19,7 @@ def _with_uniform_rows(counts):
     return torch.where(total > 0, counts / total.clamp(min=1), torch.tensor(1 / counts.shape[0]))
 
 
-def select_loop(query, keys, values):
+def hard_lookup_loop(query, keys, values):
     best = 0
     matches = [torch.dot(key, query).item() for key in keys]
     for i, match in enumerate(matches):
@@ -28,22 +28,22 @@ def select_loop(query, keys, values):
     return values[best]
 
 
-def select_one_hot(query, keys, values):
+def hard_lookup_one_hot(query, keys, values):
     index = torch.einsum("nd,d->n", keys, query).argmax()
     return F.one_hot(index, len(keys)).to(values.dtype) @ values
 
 
-def select_max(query, keys, values):
+def hard_lookup_max(query, keys, values):
     _, index = (keys * query).sum(-1).max(dim=0)
     return values.index_select(0, index.unsqueeze(0)).squeeze(0)
 
 
-def select_python(query, keys, values):
+def hard_lookup_python(query, keys, values):
     matches = (keys @ query).tolist()
     return values[matches.index(max(matches))]
 
 
-def select_stable_sort(query, keys, values):
+def hard_lookup_stable_sort(query, keys, values):
     order = torch.sort(torch.mv(keys, query), descending=True, stable=True).indices
     return values[order[0]]
 
@@ -307,7 +307,13 @@ def self_scores_columns(x, W_q, W_k):
 
 
 VARIANTS = {
-    "select": (select_loop, select_one_hot, select_max, select_python, select_stable_sort),
+    "hard_lookup": (
+        hard_lookup_loop,
+        hard_lookup_one_hot,
+        hard_lookup_max,
+        hard_lookup_python,
+        hard_lookup_stable_sort,
+    ),
     "project": (
         project_linear,
         project_einsum,
@@ -317,7 +323,7 @@ VARIANTS = {
         project_module,
     ),
     "scores_for_one": (one_loop, one_turned, one_einsum, one_broadcast, one_mv),
-    "dot_scores": (dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first),
+    "attention_scores": (dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first),
     "previous_token_weights": (
         weights_roll,
         weights_keys_shifted,

@@ -110,7 +110,7 @@ def embedded_by_modules(ids, weights):
     return torch.func.functional_call(norm, {"weight": weights[GAMMA], "bias": weights[BETA]}, (x,))
 
 
-# ---------------------------------------------------------------- find_head
+# ---------------------------------------------------------------- strongest_head
 
 
 def head_by_loops(attention, query, key):
@@ -326,7 +326,7 @@ VARIANTS = {
         embedded_by_products,
         embedded_by_modules,
     ),
-    "find_head": (head_by_loops, head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
+    "strongest_head": (head_by_loops, head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
     "mean_pool": (pooled_by_einsum, pooled_by_loops, pooled_by_products, pooled_with_where, pooled_by_filling),
     "search": (
         searched_by_sorting,

@@ -353,7 +353,7 @@ def ceb_through_the_losses(logits, targets):
     return g - torch.softmax(logits, -1) * g.sum(-1, keepdim=True)
 
 
-# streaming_softmax
+# online_softmax
 
 
 def stream_first_block_sets(score_blocks, value_blocks):
@@ -494,7 +494,7 @@ VARIANTS = {
         ceb_with_detached,
         ceb_through_the_losses,
     ),
-    "streaming_softmax": (
+    "online_softmax": (
         stream_first_block_sets,
         stream_mean_moved,
         stream_score_by_score,

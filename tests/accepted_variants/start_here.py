@@ -196,7 +196,7 @@ def gradient_with_loop(x, g):
 
 VARIANTS = {
     "twice": (twice_by_adding, twice_by_scaling, twice_by_stacking, twice_by_subtracting),
-    "sum_table": (table_with_none, table_with_expand, table_with_loops, table_with_einsum, table_with_reshape),
+    "outer_sum": (table_with_none, table_with_expand, table_with_loops, table_with_einsum, table_with_reshape),
     "center_rows": (
         center_with_unsqueeze,
         center_with_sum,
@@ -206,7 +206,7 @@ VARIANTS = {
         center_with_einsum,
     ),
     "swap_last_two": (swap_with_m_t, swap_with_movedim, swap_with_einsum, swap_with_permute, swap_with_columns),
-    "blank_first_token": (
+    "zero_first_token": (
         blank_with_cat,
         blank_with_where,
         blank_with_product,
@@ -214,7 +214,7 @@ VARIANTS = {
         blank_with_copy,
         blank_with_masked_fill,
     ),
-    "share_above": (
+    "fraction_above": (
         share_with_sum,
         share_with_where,
         share_with_count,
@@ -222,6 +222,6 @@ VARIANTS = {
         share_with_type_as,
         share_with_loop,
     ),
-    "pick_per_row": (pick_with_one_hot, pick_with_rows, pick_with_take, pick_with_loop, pick_with_mask),
+    "gather_per_row": (pick_with_one_hot, pick_with_rows, pick_with_take, pick_with_loop, pick_with_mask),
     "gradient_by_hand": (gradient_with_jacobian, gradient_column_by_column, gradient_with_flip, gradient_with_loop),
 }

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.blocks import attention, causal_mask, grouped_query_attention, merge_heads, rotate, split_heads
+from helpers.blocks import apply_rope, attention, causal_mask, grouped_query_attention, merge_heads, split_heads
 
 # ---------------------------------------------------------------- rms_norm
 
@@ -109,7 +109,7 @@ class GatedWithDropout(GatedByHand):
         return self.drop(self.down(F.silu(self.gate(x)).mul(self.up(x))))
 
 
-# ---------------------------------------------------------------- rotate_halves
+# ---------------------------------------------------------------- apply_rope_half_split
 
 
 def _angles(x, positions, base):
@@ -137,7 +137,7 @@ def by_complex_numbers(x, positions, base=10000.0):
 
 def by_lesson_2(x, positions, base=10000.0):
     together = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)  # neighbors
-    turned = rotate(together, positions, base)
+    turned = apply_rope(together, positions, base)
     return torch.cat([turned[..., 0::2], turned[..., 1::2]], dim=-1)
 
 
@@ -168,7 +168,7 @@ def by_roll(x, positions, base=10000.0):
     return x * angles.cos() + x.roll(half, -1) * sign * angles.sin()
 
 
-# ---------------------------------------------------------------- halves_from_pairs
+# ---------------------------------------------------------------- interleaved_to_half_split
 
 
 def by_view(W, num_heads):
@@ -709,8 +709,8 @@ VARIANTS = {
         GatedByEinsum,
         GatedWithDropout,
     ),
-    "rotate_halves": (as_published, by_complex_numbers, by_lesson_2, by_matrices, by_tokens, by_roll),
-    "halves_from_pairs": (by_view, by_index, by_heads, by_matrix, by_rows),
+    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2, by_matrices, by_tokens, by_roll),
+    "interleaved_to_half_split": (by_view, by_index, by_heads, by_matrix, by_rows),
     "LlamaBlock": (
         Plain,
         WithBlocks,

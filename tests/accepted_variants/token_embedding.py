@@ -445,7 +445,7 @@ VARIANTS = {
         cosine_broadcast,
         cosine_with_added_epsilon,
     ),
-    "pull_and_push": (
+    "negative_sampling_gradients": (
         forces_einsum,
         forces_loop,
         forces_together,

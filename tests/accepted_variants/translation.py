@@ -85,7 +85,7 @@ def accuracy_by_topk(logits, targets, pad_id):
     return float(((best == targets).float() * weights).sum() / weights.sum())
 
 
-# ---------------------------------------------------------------- noam_rate
+# ---------------------------------------------------------------- noam_lr
 
 
 def rate_by_cases(step, d_model, warmup):
@@ -245,7 +245,7 @@ def bleu_by_strings(candidates, references):
 VARIANTS = {
     "make_batch": (batch_by_pad_sequence, batch_by_filling, batch_by_shift, batch_by_nested),
     "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_selection, accuracy_by_topk),
-    "noam_rate": (rate_by_cases, rate_by_logs, rate_by_peak, rate_in_double_tensors),
+    "noam_lr": (rate_by_cases, rate_by_logs, rate_by_peak, rate_in_double_tensors),
     "label_smoothed_loss": (loss_by_target, loss_by_nll, loss_by_logsumexp, loss_by_loop, loss_by_one_hot),
     "alignment": (align_by_sum, align_by_einsum, align_by_loops, align_by_topk),
     "corpus_bleu": (bleu_by_lists, bleu_by_defaultdict, bleu_by_numpy_mean, bleu_by_strings),

@@ -128,7 +128,7 @@ def attention_with_a_low_fill(Q, K, V, mask=None):
     return weights.matmul(V), weights
 
 
-# Head
+# AttentionHead
 
 
 class _Head(nn.Module):
@@ -514,7 +514,7 @@ VARIANTS = {
         attention_from_blocks,
         attention_with_a_low_fill,
     ),
-    "Head": (
+    "AttentionHead": (
         HeadWithNanToNum,
         HeadWithFiniteFill,
         HeadWithSparedRows,

@@ -323,7 +323,7 @@ def test_pieces_through_the_cache_are_full_causal_attention(seed, pieces, dtype)
     q, k, v = (random(seed + i, 2, 3, T, 4, dtype=dtype) for i in range(3))
     cache, outs = None, []
     for piece in zip(*(x.split(pieces, dim=2) for x in (q, k, v)), strict=True):
-        out, cache = blocks.attend_with_cache(*piece, cache)
+        out, cache = blocks.cached_attention(*piece, cache)
         outs.append(out)
     close(torch.cat(outs, dim=2), F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
@@ -343,7 +343,7 @@ def test_cached_and_uncached_generation_agree_token_for_token():
             for i, block in enumerate(model.blocks):
                 mha = block.self_attention
                 q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))
-                out, cache_of[i] = blocks.attend_with_cache(q, k, v, cache_of[i])
+                out, cache_of[i] = blocks.cached_attention(q, k, v, cache_of[i])
                 y = block.norm1(y + mha.W_o(out.transpose(1, 2).flatten(2)))
                 y = block.norm2(y + block.cross_attention(y, memory)[0])
                 y = block.norm3(y + block.feed_forward(y))
@@ -365,10 +365,10 @@ def test_what_the_cache_saves_is_what_the_formula_says():
         plain = sum(4 * t * D**2 + 2 * t * t * D + 2 * t * D * width for t in range(1, T + 1))
         cached = sum(4 * D**2 + 2 * t * D + 2 * D * width for t in range(1, T + 1))
         assert figures.multiply_adds(T) == plain
-        assert figures.multiply_adds(T, blocks.attend_with_cache) == cached
-    alt = figures.cache_saving(blocks.attend_with_cache).alt
+        assert figures.multiply_adds(T, blocks.cached_attention) == cached
+    alt = figures.cache_saving(blocks.cached_attention).alt
     assert "64 words 79,605,760 against 2,363,392, 33.7 times" in alt
-    assert figures.cache_saving(translator.GIVEN["attend_with_cache"]).alt == alt
+    assert figures.cache_saving(translator.GIVEN["cached_attention"]).alt == alt
 
 
 # ---------------------------------------------------------------- what is said
@@ -726,7 +726,7 @@ def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(
             k, v = torch.cat([cache[0], k], dim=dim), torch.cat([cache[1], v], dim=dim)
         return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]))[0], (k, v)
 
-    assert verdict_on("attend_with_cache", joined).mistake == "raises"
+    assert verdict_on("cached_attention", joined).mistake == "raises"
 
 
 def test_a_block_that_keeps_its_first_memory_is_refused():
@@ -745,11 +745,11 @@ def test_a_long_text_is_read_to_its_beginning():
         return blocks.greedy_decode(lambda prefix: step(prefix[:, -64:]), *rest)
 
     def window(q, k, v, cache):
-        out, (K, V) = blocks.attend_with_cache(q, k, v, cache)
+        out, (K, V) = blocks.cached_attention(q, k, v, cache)
         return out, (K[:, :, -64:], V[:, :, -64:])
 
     assert "eos never comes" in as_text(verdict_on("greedy_decode", short_sighted))
-    assert not verdict_on("attend_with_cache", window).passed
+    assert not verdict_on("cached_attention", window).passed
 
 
 def cache_in_one_room(q, k, v, cache):
@@ -772,7 +772,7 @@ def everything_again(q, k, v, cache):
     ("answer", "mistake"), [(cache_in_one_room, "cache_overwritten"), (everything_again, "all_computed_again")]
 )
 def test_a_cache_that_is_overwritten_or_saves_nothing_is_refused(answer, mistake):
-    verdict = verdict_on("attend_with_cache", answer)
+    verdict = verdict_on("cached_attention", answer)
     assert not verdict.passed and verdict.mistake == mistake
 
 
@@ -1088,4 +1088,4 @@ def test_a_cache_whose_softmax_overflows_is_refused():
         scores = (q @ k.mT / q.shape[-1] ** 0.5).exp() * causal_mask(q.shape[2], k.shape[2])
         return scores / scores.sum(-1, keepdim=True) @ v, (k, v)
 
-    assert not passes("attend_with_cache", overflows)
+    assert not passes("cached_attention", overflows)

@@ -195,7 +195,7 @@ def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     block = blocks.EncoderBlock(D, H, d_ff)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         block(torch.zeros(1, T, D))
-    assert 2 * blocks.block_multiply_adds(T, D, d_ff) == counter.get_total_flops()
+    assert 2 * blocks.block_macs(T, D, d_ff) == counter.get_total_flops()
 
 
 def test_token_influence_against_small_steps():
@@ -569,7 +569,7 @@ def test_numbers_on_paper():
     for row in (x, 10 * x):
         torch.testing.assert_close(blocks.layer_norm(row, one, zero, 0.0), torch.tensor([-1.0, -1, 1, 1]))
     assert round(1.1**30) == 17
-    assert blocks.block_multiply_adds(3072, 512, 2048) == 2 * 2 * 3072**2 * 512
+    assert blocks.block_macs(3072, 512, 2048) == 2 * 2 * 3072**2 * 512
     block = blocks.EncoderBlock(64, 4, 256)
     assert sum(p.numel() for p in block.feed_forward.parameters() if p.dim() > 1) == 8 * 64**2
     assert sum(p.numel() for p in block.attention.parameters() if p.dim() > 1) == 4 * 64**2
@@ -669,7 +669,7 @@ def test_pictures_say_their_numbers():
     assert "jane 0.50 ± 0.50" in figures.normed_words().alt
     assert "two layers 5" in figures.interactions().alt
     assert "linear layer: the row of jane 1.00, 0.00" in figures.three_influences().alt
-    assert "1024 tokens and everything else together at 3072" in figures.costs(blocks.block_multiply_adds).alt
+    assert "1024 tokens and everything else together at 3072" in figures.costs(blocks.block_macs).alt
     assert "3 words; after 1 layer of attention on all 15" in figures.receptive(1, 3).alt
     assert "depend on 15 words" in figures.receptive(7, 3).alt and "depend on 15 words" in figures.receptive(3, 7).alt
     assert "2 times the usual size" in explore.Stack()(2.0).alt

@@ -85,7 +85,7 @@ def test_the_translator_without_its_feed_forward_networks():
 
 
 def test_what_the_figures_say_of_the_learners_functions():
-    assert "Dots are the sum for 30 tokens" in figures.costs(blocks.block_multiply_adds).alt
+    assert "Dots are the sum for 30 tokens" in figures.costs(blocks.block_macs).alt
     moved = figures.encoder_influence(blocks.token_influence).alt
     rows = [list(map(float, row.split(", "))) for row in re.findall(r": ([\d., ]+?)[.;](?= |$)", moved)]
     assert len(rows) == 5 and all(row.index(max(row)) == i for i, row in enumerate(rows))

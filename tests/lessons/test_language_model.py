@@ -19,7 +19,7 @@ from bench import compute as bench_compute
 from bench import ladder as bench_ladder
 from helpers import blocks, corpus
 from helpers.authoring.keys import load_answer_key
-from helpers.blocks import EncoderBlock, FeedForward, attend_with_cache, causal_mask, shift_right
+from helpers.blocks import EncoderBlock, FeedForward, cached_attention, causal_mask, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
@@ -255,9 +255,9 @@ def test_text_with_the_cache_is_text_without_it(positions):
     model = blocks.GPT(11, 24, 16, 4, 3, positions=positions).eval()
     prompt = torch.randint(11, (3, 4))
     plain = blocks.generate(model, prompt, 20, top_k=1)
-    assert torch.equal(writing.write_with_cache(model, prompt, 20, attend_with_cache), plain)
+    assert torch.equal(writing.write_with_cache(model, prompt, 20, cached_attention), plain)
     with pytest.raises(ValueError, match="more than the context of 24"):
-        writing.write_with_cache(model, prompt, 21, attend_with_cache)
+        writing.write_with_cache(model, prompt, 21, cached_attention)
 
 
 class Otherwise(torch.nn.Module):
@@ -284,7 +284,7 @@ def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, w
     torch.manual_seed(2)
     model = make() if make is Otherwise else make(11, 12, 16, 4, 2)
     ids = torch.randint(11, (2, 3))
-    written = writing.write_with_cache(model, ids, 9, attend_with_cache)
+    written = writing.write_with_cache(model, ids, 9, cached_attention)
     assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
     said = capsys.readouterr().out
     assert why in said and said.count("\n") == 1
@@ -579,7 +579,7 @@ def test_the_given_gpt_is_causal_and_writes():
     assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
     written = GIVEN["generate"](model, ids, 5, generator=seeded(1))
     assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
-    cached = writing.write_with_cache(model, ids[:, :1], 5, attend_with_cache)
+    cached = writing.write_with_cache(model, ids[:, :1], 5, cached_attention)
     plain = ids[:, :1]
     for _ in range(5):
         plain = torch.cat([plain, model(plain)[:, -1:].argmax(-1)], dim=1)

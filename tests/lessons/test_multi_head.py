@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.blocks import causal_mask, leaks_future, permutation_gap, rotate
+from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
@@ -423,9 +423,9 @@ def test_one_head_misses_half_of_a_difference():
 def test_heads_are_blind_to_order_and_rotation_knows_distance():
     for H in (1, 2, 4, 8):
         layer = blocks.MultiHeadAttention(16, H)
-        assert permutation_gap(lambda x, f=layer: f(x[None])[0][0], torch.randn(8, 16), torch.randperm(8)) < 1e-6
+        assert equivariance_error(lambda x, f=layer: f(x[None])[0][0], torch.randn(8, 16), torch.randperm(8)) < 1e-6
     Q, K, positions = random(0, 2, 4, 5, 16), random(1, 2, 4, 5, 16), torch.arange(5)
-    here, there = ((rotate(Q, p) @ rotate(K, p).mT) for p in (positions, positions + 7))
+    here, there = ((apply_rope(Q, p) @ apply_rope(K, p).mT) for p in (positions, positions + 7))
     torch.testing.assert_close(here, there, atol=1e-9, rtol=0)
     assert (here - Q @ K.mT).abs().max() > 0.1
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.blocks import causal_mask, leaks_future, permutation_gap
+from helpers.blocks import causal_mask, equivariance_error, leaks_future
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.multi_head import figures
 from helpers.translator import evaluation
@@ -73,8 +73,8 @@ def test_heads_know_no_order_and_a_causal_mask_does():
     order = torch.randperm(8)
     for num_heads in (1, 2, 4, 8):
         layer, x = blocks.MultiHeadAttention(16, num_heads), torch.randn(8, 16)
-        assert permutation_gap(lambda x, f=layer: f(x[None])[0][0], x, order) < 1e-6
-        assert permutation_gap(lambda x, f=layer: f(x[None], mask=causal_mask(8))[0][0], x, order) > 0.1
+        assert equivariance_error(lambda x, f=layer: f(x[None])[0][0], x, order) < 1e-6
+        assert equivariance_error(lambda x, f=layer: f(x[None], mask=causal_mask(8))[0][0], x, order) > 0.1
 
 
 def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from helpers import blocks, translator
 from helpers.blocks import (
     add_positions,
+    apply_rope,
+    equivariance_error,
     find_position,
     fixed_position_layer,
-    permutation_gap,
-    rotate,
     shift_matrix,
     sinusoidal_positions,
 )
@@ -52,15 +52,15 @@ def test_attention_is_blind_to_order_until_positions_are_added():
     def with_positions(x):
         return mix(add_positions(x, sinusoidal_positions(3, 4)))
 
-    assert permutation_gap(mix, WORDS, BACKWARDS) < 1e-6
-    assert permutation_gap(with_positions, WORDS, BACKWARDS) > 0.5
+    assert equivariance_error(mix, WORDS, BACKWARDS) < 1e-6
+    assert equivariance_error(with_positions, WORDS, BACKWARDS) > 0.5
 
 
 def test_running_mean_has_the_gap_that_the_lesson_prints():
     def running_mean(x):
         return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
 
-    gap = permutation_gap(running_mean, WORDS, BACKWARDS)
+    gap = equivariance_error(running_mean, WORDS, BACKWARDS)
     assert type(gap) is float
     assert gap == pytest.approx(2 / 3)
 
@@ -69,8 +69,8 @@ def test_running_mean_has_the_gap_that_the_lesson_prints():
 @settings(max_examples=30, deadline=None)
 def test_rotary_attention_weights_only_shuffle_when_the_places_move_with_the_words(seed, T, D):
     x, perm = normal(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
-    turned = rotate(x, torch.arange(T))
-    assert torch.allclose(rotate(x[perm], torch.arange(T)[perm]), turned[perm])
+    turned = apply_rope(x, torch.arange(T))
+    assert torch.allclose(apply_rope(x[perm], torch.arange(T)[perm]), turned[perm])
 
 
 @given(st.integers(1, 65), even_widths)
@@ -152,8 +152,8 @@ def test_rotation_is_multiplication_of_complex_numbers(lead, T, D, seed, base):
     speeds = torch.tensor([base ** (-2 * i / D) for i in range(D // 2)], dtype=torch.float64)
     hands = torch.exp(1j * positions[:, None] * speeds)
     expected = torch.view_as_real(torch.view_as_complex(x.reshape(*lead, T, D // 2, 2)) * hands).flatten(-2)
-    assert torch.allclose(rotate(x, positions, base), expected, atol=1e-10)
-    assert rotate(x.float(), positions, base).dtype == torch.float32
+    assert torch.allclose(apply_rope(x, positions, base), expected, atol=1e-10)
+    assert apply_rope(x.float(), positions, base).dtype == torch.float32
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), even_widths, seeds)
@@ -162,7 +162,7 @@ def test_rotary_scores_depend_on_the_distance(m, n, step, D, seed):
     q, k = normal(seed, 1, D), normal(seed + 1, 1, D)
 
     def score(at, other):
-        return (rotate(q, torch.tensor([at])) * rotate(k, torch.tensor([other]))).sum().item()
+        return (apply_rope(q, torch.tensor([at])) * apply_rope(k, torch.tensor([other]))).sum().item()
 
     assert score(m + step, n + step) == pytest.approx(score(m, n), abs=1e-9)
 
@@ -172,7 +172,7 @@ def test_a_step_on_paper_as_matrix_and_as_rotation():
     M = shift_matrix(1, 2)
     assert torch.allclose(M, torch.tensor([[c, s], [-s, c]]))
     assert torch.allclose(M @ torch.tensor([0.0, 1.0]), torch.tensor([0.8415, 0.5403]), atol=5e-5)
-    R = rotate(torch.eye(2), torch.tensor([1, 1])).T  # its columns: where the two unit vectors go
+    R = apply_rope(torch.eye(2), torch.tensor([1, 1])).T  # its columns: where the two unit vectors go
     assert torch.allclose(R, M.T)
     table = sinusoidal_positions(3, 4)
     assert (table[0] @ table[1]).item() == pytest.approx(1.5403, abs=5e-5)
@@ -187,7 +187,7 @@ def test_rotary_scores_know_the_sign_of_the_offset():
     q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
 
     def score(at, other):
-        return (rotate(q, torch.tensor([at])) @ rotate(k, torch.tensor([other])).T).item()
+        return (apply_rope(q, torch.tensor([at])) @ apply_rope(k, torch.tensor([other])).T).item()
 
     assert score(3, 4) == pytest.approx(-0.8415, abs=5e-5)
     assert score(3, 2) == pytest.approx(0.8415, abs=5e-5)
@@ -271,11 +271,11 @@ def judged(name, answer):
 
 
 def gap_in_float32(f, x, perm):
-    return permutation_gap(f, x.float(), perm)
+    return equivariance_error(f, x.float(), perm)
 
 
 def gap_rounded(f, x, perm):
-    return round(permutation_gap(f, x, perm), 4)
+    return round(equivariance_error(f, x, perm), 4)
 
 
 def position_by(columns):
@@ -298,7 +298,7 @@ def position_within_the_blur(row, length):
 
 
 def rotate_from_the_first(x, positions, base=10000.0):
-    return rotate(x, positions - positions[0], base)
+    return apply_rope(x, positions - positions[0], base)
 
 
 def add_rounded_table(x, table):
@@ -333,8 +333,8 @@ def layer_to_float(x, pe):
 
 
 WRONG = {
-    "gap_in_float32": ("permutation_gap", gap_in_float32, None),
-    "gap_rounded": ("permutation_gap", gap_rounded, None),
+    "gap_in_float32": ("equivariance_error", gap_in_float32, None),
+    "gap_rounded": ("equivariance_error", gap_rounded, None),
     "first_pair": ("find_position", position_by(slice(0, 2)), "fastest_pair_only"),
     "two_pairs": ("find_position", position_by(slice(0, 4)), None),
     "last_pairs": ("find_position", position_by(slice(-4, None)), None),
@@ -349,8 +349,12 @@ WRONG = {
     "assertion": ("add_positions", add_asserted, "assertion"),
     "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
     "pe_to_float": ("fixed_position_layer", layer_to_float, None),
-    "from_the_first": ("rotate", rotate_from_the_first, "places_from_the_first"),
-    "squeezed_positions": ("rotate", lambda x, positions, base=10000.0: rotate(x, positions, base).squeeze(), None),
+    "from_the_first": ("apply_rope", rotate_from_the_first, "places_from_the_first"),
+    "squeezed_positions": (
+        "apply_rope",
+        lambda x, positions, base=10000.0: apply_rope(x, positions, base).squeeze(),
+        None,
+    ),
 }
 
 

@@ -41,7 +41,7 @@ def test_the_scores_of_is():
     Q, K = blocks.project(x, W_query), blocks.project(x, W_key)
     expected = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
     torch.testing.assert_close(blocks.scores_for_one(Q[1], K), expected, atol=1e-4, rtol=0)
-    torch.testing.assert_close(blocks.dot_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(blocks.attention_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
     torch.testing.assert_close(figures.scores_of_is(), expected, atol=1e-4, rtol=0)
     assert Q[1].shape == (24,) and K.shape == (6, 24) and blocks.project(x, W_value).shape == (6, 28)
 
@@ -50,7 +50,7 @@ def test_the_first_matmul_of_the_lecture():
     torch.manual_seed(1337)
     Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in range(3))
     x = torch.randn(4, 8, 32)
-    scores = blocks.dot_scores(Wq(x), Wk(x))
+    scores = blocks.attention_scores(Wq(x), Wk(x))
     assert scores.shape == (4, 8, 8)
     assert scores[0, 1, 6].item() == pytest.approx(0.4970, abs=1e-4)
 
@@ -71,7 +71,7 @@ def test_jane_on_paper():
 def test_the_video_search_on_paper():
     query, keys = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [2.0, 0, 3.0]])
     assert blocks.scores_for_one(query, keys).tolist() == [6, 0, 7]
-    assert blocks.select(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
+    assert blocks.hard_lookup(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
 
 
 @settings(deadline=None, max_examples=40)
@@ -80,7 +80,7 @@ def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype)
     Q, K = random(seed, *lead, T_q, d, dtype=dtype), random(seed + 1, *lead, T_k, d, dtype=dtype)
     W = random(seed + 2, T_k, d, dtype=dtype)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    scores = blocks.dot_scores(Q, K)
+    scores = blocks.attention_scores(Q, K)
     assert scores.dtype == dtype
     wanted = np.einsum("...qd,...kd->...qk", Q.numpy(), K.numpy())
     np.testing.assert_allclose(scores.numpy(), wanted, atol=tolerance)
@@ -96,7 +96,7 @@ def test_select_takes_the_first_of_the_best(seed, n, d):
     query, values = random(seed + 1, d).round(), random(seed + 2, n, 2).requires_grad_()
     dots = (keys.numpy() @ query.numpy()).tolist()
     first = dots.index(max(dots))
-    chosen = blocks.select(query, keys, values)
+    chosen = blocks.hard_lookup(query, keys, values)
     assert chosen.tolist() == values[first].tolist()
     (gradient,) = torch.autograd.grad(chosen.sum(), values)
     assert gradient.nonzero()[:, 0].unique().tolist() == [first]
@@ -239,8 +239,10 @@ def test_what_the_published_bug_costs():
         return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
 
     batch = evaluation.unseen(200)
-    assert evaluation.nats_a_word(translator.machine(dot_scores=published), batch) == pytest.approx(5.31, abs=0.05)
-    assert evaluation.nats_a_word(translator.machine(dot_scores=blocks.dot_scores), batch) < 0.0003
+    assert evaluation.nats_a_word(translator.machine(attention_scores=published), batch) == pytest.approx(
+        5.31, abs=0.05
+    )
+    assert evaluation.nats_a_word(translator.machine(attention_scores=blocks.attention_scores), batch) < 0.0003
 
 
 @settings(deadline=None, max_examples=40)
@@ -272,15 +274,19 @@ def judged(answer, name="", seed=77):
 
 
 def test_squeezed_and_unbatched_answers_are_refused():
-    def dot_scores(Q, K):
+    def attention_scores(Q, K):
         return (Q @ K.mT).squeeze()
 
-    assert judged(dot_scores).mistake == "squeezed"
+    assert judged(attention_scores).mistake == "squeezed"
 
-    def dot_scores(Q, K):
+    def attention_scores(Q, K):
         return Q @ K.T
 
-    for verdict in (judged(dot_scores), judged(project_unbatched, "project"), judged(unbatched, "fixed_self_scores")):
+    for verdict in (
+        judged(attention_scores),
+        judged(project_unbatched, "project"),
+        judged(unbatched, "fixed_self_scores"),
+    ):
         assert not verdict.passed and 0 < verdict.points < 100
         assert [part.name for part in verdict.parts if not part.passed] == ["any leading dimensions"]
 
@@ -405,10 +411,10 @@ def test_distances_have_names():
 
     assert judged(scores_for_one).mistake == "distance"
 
-    def dot_scores(Q, K):
+    def attention_scores(Q, K):
         return -torch.cdist(Q, K)
 
-    assert judged(dot_scores).mistake == "minus_distance"
+    assert judged(attention_scores).mistake == "minus_distance"
 
 
 def test_keys_at_whole_angles_are_refused():

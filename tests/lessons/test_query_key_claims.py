@@ -110,7 +110,7 @@ def test_two_different_projections_may_still_give_a_symmetric_table():
     x, W_q, W_k = (torch.randn(*shape, generator=generator) for shape in ((5, 8), (4, 8), (4, 8)))
 
     def table(W_q, W_k):
-        return blocks.dot_scores(x @ W_q.T, x @ W_k.T)
+        return blocks.attention_scores(x @ W_q.T, x @ W_k.T)
 
     assert not torch.allclose(table(W_q, W_k), table(W_q, W_k).T, atol=0.1)
     assert torch.allclose(table(W_q, 2 * W_q), table(W_q, 2 * W_q).T, atol=1e-4)
@@ -130,7 +130,7 @@ def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed, 
         return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
 
     def with_the_bug(*sizes):
-        return Parts({"dot_scores": published}).module("Transformer", *sizes)
+        return Parts({"attention_scores": published}).module("Transformer", *sizes)
 
     monkeypatch.setattr(training, "Transformer", with_the_bug)
     bugged, batch = training.train(seed), evaluation.unseen(200)

@@ -131,7 +131,7 @@ def test_known_facts_to_three_decimals(real):
         ids, _, last = read(encoder, real, list(banks))
         bank = F.normalize(last[-1][ids == pretrained.vocab()["bank"]], dim=-1)
     for query, key, expected in ((0, 1, (1, 8, 0.935)), (1, 2, (1, 8, 0.893)), (2, 1, (0, 2, 0.999))):
-        layer, head, weight = blocks.find_head(among, query, key)
+        layer, head, weight = blocks.strongest_head(among, query, key)
         assert (layer, head, round(weight, 3)) == expected
     assert [round(float(vectors[0] @ vectors[i]), 3) for i in (1, 2)] == [0.543, -0.049]
     assert [round(float(bank[a] @ bank[b]), 3) for a, b in ((0, 1), (1, 2))] == [0.827, 0.892]
@@ -455,7 +455,7 @@ def test_what_holds_at_most_places_only_is_refused():
 
     assert not verdict_on("fixed_sentence_vectors", torch.no_grad()(blocks.fixed_sentence_vectors)).passed
     assert not verdict_on("bert_embeddings", eps_beside_the_root).passed
-    assert not verdict_on("find_head", leads_its_row).passed
+    assert not verdict_on("strongest_head", leads_its_row).passed
     assert not verdict_on("mean_pool", counts_what_is_not_zero).passed
 
 

@@ -105,7 +105,7 @@ def test_numbers_on_paper():
     back = blocks.softmax_backward(p, torch.tensor([4.0, 0, 0], dtype=torch.float64))
     close(back, torch.tensor([7 / 16, -1 / 8, -5 / 16], dtype=torch.float64))
     values = torch.tensor([[8.0], [0], [16]], dtype=torch.float64)
-    streamed = blocks.streaming_softmax([scores[:2], scores[2:]], [values[:2], values[2:]])
+    streamed = blocks.online_softmax([scores[:2], scores[2:]], [values[:2], values[2:]])
     close(streamed, torch.tensor([11.0], dtype=torch.float64))
     hand = blocks.softmax(torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]]))
     assert [round(hand[i, j].item(), 2) for i, j in ((0, 1), (1, 2), (2, 1))] == [0.91, 0.91, 0.79]
@@ -190,7 +190,7 @@ def test_temperature(seed, lead, temperature, n):
 
 @given(SEEDS, LEADS, DTYPES, st.lists(SIZES, min_size=1, max_size=5), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_streaming_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
+def test_online_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
     scores = [random(seed + i, *lead, n) for i, n in enumerate(sizes)]
     if far_apart:  # the first block very low, the others higher and higher
         scores = [s - 9990 + 4000 * i for i, s in enumerate(scores)]
@@ -198,7 +198,7 @@ def test_streaming_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
     scores = [s.to(dtype) for s in scores]
     values = [random(seed + 50 + i, *lead, n, 3, dtype=dtype) for i, n in enumerate(sizes)]
     weights = torch.softmax(torch.cat(scores, -1), -1)
-    close(blocks.streaming_softmax(scores, values), (weights.unsqueeze(-1) * torch.cat(values, -2)).sum(-2))
+    close(blocks.online_softmax(scores, values), (weights.unsqueeze(-1) * torch.cat(values, -2)).sum(-2))
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
@@ -256,7 +256,7 @@ FORBIDDEN = [
     ("softmax_backward", own_scores_gradient),
     ("softmax_backward", forward_mode),
     ("softmax_backward", lambda p, grad: torch._softmax_backward_data(grad, p, -1, p.dtype)),
-    ("streaming_softmax", lambda s, v: (torch.softmax(torch.cat(s, -1), -1).unsqueeze(-1) * torch.cat(v, -2)).sum(-2)),
+    ("online_softmax", lambda s, v: (torch.softmax(torch.cat(s, -1), -1).unsqueeze(-1) * torch.cat(v, -2)).sum(-2)),
 ]
 
 
@@ -514,9 +514,9 @@ WRONG = {
         lambda x, y: ((torch.softmax(x, -1) - F.one_hot(y, x.shape[-1]).to(x.dtype)) / y.numel()).squeeze(),
         {"wrong_shape"},
     ),
-    "an early touch, then two passes": ("streaming_softmax", early_touch, {None, "two_passes"}),
-    "two rounds": ("streaming_softmax", value_twice, {None, "two_passes"}),
-    "copies kept": ("streaming_softmax", copies_kept, {None}),
+    "an early touch, then two passes": ("online_softmax", early_touch, {None, "two_passes"}),
+    "two rounds": ("online_softmax", value_twice, {None, "two_passes"}),
+    "copies kept": ("online_softmax", copies_kept, {None}),
 }
 
 
@@ -531,7 +531,7 @@ def test_wrong_answers_are_refused_and_get_no_false_name(what):
 @pytest.mark.long
 @pytest.mark.parametrize("answer", [early_touch, value_twice, copies_kept])
 def test_one_pass_is_worth_at_least_half(answer):
-    assert verdict("streaming_softmax", answer).points <= 50
+    assert verdict("online_softmax", answer).points <= 50
 
 
 def test_a_temperature_of_nan_must_be_refused():
@@ -544,7 +544,7 @@ def test_a_temperature_of_nan_must_be_refused():
 
 
 def test_a_list_of_the_results_of_all_blocks_is_refused():
-    def streaming_softmax(score_blocks, value_blocks):
+    def online_softmax(score_blocks, value_blocks):
         parts = []
         for s, v in zip(score_blocks, value_blocks, strict=True):
             top = s.amax(-1, keepdim=True)
@@ -557,4 +557,4 @@ def test_a_list_of_the_results_of_all_blocks_is_refused():
         total = sum(n * share for (_, n, _), share in zip(parts, shares, strict=True))
         return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
 
-    assert verdict("streaming_softmax", streaming_softmax).mistake == "results_kept"
+    assert verdict("online_softmax", online_softmax).mistake == "results_kept"

@@ -41,10 +41,10 @@ def same(actual, expected):
 
 @quick
 @given(leading, size, size, dtypes, seeds)
-def test_sum_table_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed):
+def test_outer_sum_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed):
     a, b = draw(seed, *lead, n, dtype=dtype), draw(seed + 1, *lead, m, dtype=dtype)
     outer = torch.einsum("...n,...m->...nm", a.double().exp(), b.double().exp())
-    same(lesson.sum_table(a, b), outer.log().to(dtype))
+    same(lesson.outer_sum(a, b), outer.log().to(dtype))
 
 
 @quick
@@ -65,10 +65,10 @@ def test_swap_last_two_is_torchs_matrix_transpose(lead, n, m, dtype, seed):
 
 @quick
 @given(leading, size, size, dtypes, seeds)
-def test_blank_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, seed):
+def test_zero_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, seed):
     x = draw(seed, *lead, tokens, width, dtype=dtype)
     before = x.clone()
-    y = lesson.blank_first_token(x)
+    y = lesson.zero_first_token(x)
     assert torch.equal(x, before)
     assert not y.select(-2, 0).any()
     assert torch.equal(y.narrow(-2, 1, tokens - 1), x.narrow(-2, 1, tokens - 1))
@@ -76,24 +76,24 @@ def test_blank_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, 
 
 @quick
 @given(leading, size, dtypes, seeds, st.integers(-2, 2))
-def test_share_above_counts_strictly(lead, n, dtype, seed, threshold):
+def test_fraction_above_counts_strictly(lead, n, dtype, seed, threshold):
     x = draw(seed, *lead, n, dtype=dtype).mul(2).round()  # whole numbers, so that many are equal to the threshold
     expected = torch.count_nonzero(x - threshold > 0, dim=-1) / n
-    same(lesson.share_above(x, float(threshold)), expected.to(dtype))
+    same(lesson.fraction_above(x, float(threshold)), expected.to(dtype))
 
 
 @quick
 @given(leading, size, dtypes, seeds)
-def test_pick_per_row_is_take_along_dim(lead, n, dtype, seed):
+def test_gather_per_row_is_take_along_dim(lead, n, dtype, seed):
     x = draw(seed, *lead, n, dtype=dtype)
     index = torch.randint(0, n, lead, generator=torch.Generator().manual_seed(seed))
-    same(lesson.pick_per_row(x, index), torch.take_along_dim(x, index[..., None], -1).reshape(lead))
+    same(lesson.gather_per_row(x, index), torch.take_along_dim(x, index[..., None], -1).reshape(lead))
 
 
 def test_numbers_that_the_text_promises():
     assert lesson.center_rows(X).tolist() == [[-2, -1, 3, 0], [-3, 0, 0, 3], [1, 1, 1, -3]]
-    assert lesson.share_above(X, 2.5).tolist() == [0.5, 0.75, 0.0]
-    assert lesson.pick_per_row(X, torch.tensor([2, 3, 0])).tolist() == [6, 6, 2]
+    assert lesson.fraction_above(X, 2.5).tolist() == [0.5, 0.75, 0.0]
+    assert lesson.gather_per_row(X, torch.tensor([2, 3, 0])).tolist() == [6, 6, 2]
 
 
 def notebook(folder):
@@ -136,7 +136,7 @@ def test_nothing_in_this_lesson_is_graded():
         assert not cell["metadata"].get("nbgrader", {}).get("grade", False)
     checks = [c for c in notebook("solutions") if c["cell_type"] == "code" and c["source"][0].startswith("check(")]
     shown = "\n".join(map(text_of, checks))
-    assert len(checks) == 12 and "✓ pick_per_row" in shown
+    assert len(checks) == 12 and "✓ gather_per_row" in shown
     assert not re.search(r"\d of \d+ (bonus )?points", shown)
 
 
@@ -154,7 +154,7 @@ def test_broadcasting_picture_says_what_torch_does(a):
 
 
 def test_figures_say_their_numbers():
-    assert "21 22 23 24" in figures.sum_table_picture().alt
+    assert "21 22 23 24" in figures.outer_sum_picture().alt
     jacobian = figures.jacobian_picture().alt
     assert "(8.5, 9.5)" in jacobian and "(8.75, 9.75)" in jacobian
     assert "mix the tokens" in figures.transpose_against_view().alt
@@ -193,12 +193,12 @@ def test_explorers_redraw(monkeypatch):
 
 # Answers that looked right and must not pass, with the name that the check gives them.
 REFUSED = [
-    ("blank_first_token", "equal_numbers", lambda x: x * (x != x[..., :1, :])),
-    ("sum_table", "logarithm_of_a_product", lambda a, b: torch.log(a.exp()[..., :, None] @ b.exp()[..., None, :])),
+    ("zero_first_token", "equal_numbers", lambda x: x * (x != x[..., :1, :])),
+    ("outer_sum", "logarithm_of_a_product", lambda a, b: torch.log(a.exp()[..., :, None] @ b.exp()[..., None, :])),
     ("center_rows", "layer_normed", lambda x: torch.nn.functional.layer_norm(x, (x.shape[-1],))),
     ("swap_last_two", "quarter_turn", lambda x: torch.rot90(x, dims=(-2, -1))),
     ("swap_last_two", "quarter_turn_of_the_first_axes", torch.rot90),
-    ("pick_per_row", "taken_from_one_line", lambda x, index: x.take(index)),
+    ("gather_per_row", "taken_from_one_line", lambda x, index: x.take(index)),
 ]
 
 

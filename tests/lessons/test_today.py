@@ -210,8 +210,8 @@ def test_permuted_rows_give_the_scores_of_the_other_pairing(size, seed):
         Q, K = (turn((x @ W.T).view(6, heads, width).transpose(0, 1), places) for W in matrices)
         return Q @ K.transpose(-2, -1)
 
-    permuted = [blocks.halves_from_pairs(W, heads) for W in (W_q, W_k)]
-    torch.testing.assert_close(scores(blocks.rotate_halves, *permuted), scores(blocks.rotate, W_q, W_k))
+    permuted = [blocks.interleaved_to_half_split(W, heads) for W in (W_q, W_k)]
+    torch.testing.assert_close(scores(blocks.apply_rope_half_split, *permuted), scores(blocks.apply_rope, W_q, W_k))
 
 
 # ---------------------------------------------------------------- bytes in pairs
@@ -390,11 +390,16 @@ def test_numbers_on_paper():
     assert [round(v, 2) for v in gates.tolist()] == [5.28, 0, -0.72, 0]
     assert round(8 * 4096 / 3, 1) == 10922.7 and math.ceil(8 * 4096 / 3 / 256) * 256 == 11008
     first = torch.tensor([[1.0, 0, 0, 0]])
-    assert [round(v, 2) for v in blocks.rotate(first, torch.tensor([1]))[0].tolist()] == [0.54, 0.84, 0, 0]
-    assert [round(v, 2) for v in blocks.rotate_halves(first, torch.tensor([1]))[0].tolist()] == [0.54, 0, 0.84, 0]
-    order = blocks.halves_from_pairs(torch.arange(6.0)[:, None], 1).flatten().tolist()
+    assert [round(v, 2) for v in blocks.apply_rope(first, torch.tensor([1]))[0].tolist()] == [0.54, 0.84, 0, 0]
+    assert [round(v, 2) for v in blocks.apply_rope_half_split(first, torch.tensor([1]))[0].tolist()] == [
+        0.54,
+        0,
+        0.84,
+        0,
+    ]
+    order = blocks.interleaved_to_half_split(torch.arange(6.0)[:, None], 1).flatten().tolist()
     assert order == [0, 2, 4, 1, 3, 5]
-    assert blocks.halves_from_pairs(torch.arange(4.0)[:, None], 1).flatten().tolist() == [0, 2, 1, 3]
+    assert blocks.interleaved_to_half_split(torch.arange(4.0)[:, None], 1).flatten().tolist() == [0, 2, 1, 3]
     assert 32 * 4095 == 131_040 and 2 * 8 * 4096 == 65_536 and round(65_536 / 4096**2, 4) == 0.0039
 
 
@@ -535,7 +540,9 @@ def test_lora_learns_the_dialect_anew():
 
 
 def test_what_the_trap_costs():
-    forgotten, moved, same, same_moved = figures.trap(blocks.LlamaBlock, blocks.rename_llama, blocks.halves_from_pairs)
+    forgotten, moved, same, same_moved = figures.trap(
+        blocks.LlamaBlock, blocks.rename_llama, blocks.interleaved_to_half_split
+    )
     assert forgotten[0] < 1e-4 < 1 < min(forgotten[1:]) and max(moved) < 1e-4
     assert same == pytest.approx(0.36, abs=0.01) and same_moved == 1
     says(LESSON, "the likeliest next token is the right one at 36 percent of the places")
@@ -635,7 +642,13 @@ def test_a_stand_in_is_no_answer(name):
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
 
 
-ALONE = ("rms_norm", "rotate_halves", "halves_from_pairs", "rename_llama", "sliding_window_mask")  # call no other part
+ALONE = (
+    "rms_norm",
+    "apply_rope_half_split",
+    "interleaved_to_half_split",
+    "rename_llama",
+    "sliding_window_mask",
+)  # call no other part
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -690,7 +703,7 @@ class WithTorchsAttention(blocks.LlamaBlock):
     def forward(self, x, mask=None):
         y, places = self.norm1(x), torch.arange(x.shape[1])
         q, k, v = (W(y).unflatten(-1, (-1, 6)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
-        q, k = blocks.rotate_halves(q, places, self.base), blocks.rotate_halves(k, places, self.base)
+        q, k = blocks.apply_rope_half_split(q, places, self.base), blocks.apply_rope_half_split(k, places, self.base)
         out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
         x = x + self.W_o(out.transpose(1, 2).flatten(-2))
         return x + self.feed_forward(self.norm2(x))

@@ -201,14 +201,14 @@ def test_sentences_hold_one_word_of_one_group():
     assert [words[i] for i in ids[0]] == sentences[0].split() and known <= set(words)
 
 
-def trained(seed, forces=GIVEN["pull_and_push"], count=300):
+def trained(seed, forces=GIVEN["negative_sampling_gradients"], count=300):
     words, ids = corpus.index_words(corpus.company_sentences(count, random.Random(1)))
     return words, ids, word2vec.train(ids, len(words), torch.Generator().manual_seed(seed), forces)
 
 
 @functools.cache
 def of_the_lesson():
-    return trained(1, lesson.pull_and_push)
+    return trained(1, lesson.negative_sampling_gradients)
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -254,10 +254,10 @@ def test_the_published_neighbors_of_the_trained_table():
 @pytest.mark.long
 def test_each_force_alone():
     def only_pull(c, o, n):
-        return *lesson.pull_and_push(c, o, 0 * n)[:2], 0 * n
+        return *lesson.negative_sampling_gradients(c, o, 0 * n)[:2], 0 * n
 
     def only_push(c, o, n):
-        moves = lesson.pull_and_push(c, 0 * o, n)
+        moves = lesson.negative_sampling_gradients(c, 0 * o, n)
         return moves[0], 0 * o, moves[2]
 
     words, ids, history = of_the_lesson()
@@ -277,13 +277,13 @@ def test_forces_are_the_gradients_of_the_loss(dtype):
         c, o, n = leaves
         expected = torch.autograd.grad(lesson.negative_sampling_loss(c[None], o[None], n[None]), leaves)
         with torch.no_grad():
-            for mine, theirs in zip(lesson.pull_and_push(*leaves), expected, strict=True):
+            for mine, theirs in zip(lesson.negative_sampling_gradients(*leaves), expected, strict=True):
                 torch.testing.assert_close(mine, theirs)
 
 
 def test_forces_on_paper():
     c, o, n = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 2.0]), torch.tensor([[2.0, 0.0]])
-    rounded = [[round(x, 3) for x in part.flatten().tolist()] for part in lesson.pull_and_push(c, o, n)]
+    rounded = [[round(x, 3) for x in part.flatten().tolist()] for part in lesson.negative_sampling_gradients(c, o, n)]
     assert rounded == [[1.762, -1.0], [-0.5, 0.0], [0.881, 0.0]]
 
 
@@ -343,13 +343,17 @@ def test_explorers_draw_every_setting():
 
 def _slope_of_sigmoid(c, o, n):
     s = torch.sigmoid(c @ o)
-    right = lesson.pull_and_push(c, o, n)
+    right = lesson.negative_sampling_gradients(c, o, n)
     pull = s * (s - 1)
     return right[0] + (pull - (s - 1)) * o, pull * c, right[2]
 
 
 def _opposite(c, o, n):
-    return lesson.pull_and_push(c, o, n)[0], (1 - torch.sigmoid(c @ o)) * o, -torch.sigmoid(n @ c)[:, None] * n
+    return (
+        lesson.negative_sampling_gradients(c, o, n)[0],
+        (1 - torch.sigmoid(c @ o)) * o,
+        -torch.sigmoid(n @ c)[:, None] * n,
+    )
 
 
 def _right_first(ids, window):
@@ -396,15 +400,15 @@ REFUSED = {
         ("nan_on_the_way_back", lambda a, b: _rooted(a) @ _rooted(b).T),
         ("nan_on_the_way_back", lambda a, b: torch.nan_to_num(a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1)))),
     ],
-    "pull_and_push": [
-        (None, lambda c, o, n: [part for part in lesson.pull_and_push(c, o, n)]),
-        (None, lambda c, o, n: tuple(part.float() for part in lesson.pull_and_push(c, o, n))),
+    "negative_sampling_gradients": [
+        (None, lambda c, o, n: [part for part in lesson.negative_sampling_gradients(c, o, n)]),
+        (None, lambda c, o, n: tuple(part.float() for part in lesson.negative_sampling_gradients(c, o, n))),
         ("slope_of_the_sigmoid_in_the_pull", _slope_of_sigmoid),
         ("opposite_forces", _opposite),
-        ("forces_themselves", lambda c, o, n: tuple(-part for part in lesson.pull_and_push(c, o, n))),
-        (None, lambda c, o, n: tuple(2 * part for part in lesson.pull_and_push(c, o, n))),
+        ("forces_themselves", lambda c, o, n: tuple(-part for part in lesson.negative_sampling_gradients(c, o, n))),
+        (None, lambda c, o, n: tuple(2 * part for part in lesson.negative_sampling_gradients(c, o, n))),
         (None, lambda c, o, n: torch.func.grad(_loss_of_one, (0, 1, 2))(c, o, n)),
-        (None, lambda c, o, n: lesson.pull_and_push(c.clamp(-3, 3), o, n)),
+        (None, lambda c, o, n: lesson.negative_sampling_gradients(c.clamp(-3, 3), o, n)),
     ],
     "fixed_neighbors": [
         ("first_dropped", lambda table, k: (_unit(table) @ _unit(table).T).topk(k + 1).indices[:, 1:]),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers import corpus, translator
-from helpers.blocks import fixed_neighbors, negative_sampling_loss, pull_and_push
+from helpers.blocks import fixed_neighbors, negative_sampling_gradients, negative_sampling_loss
 from helpers.lessons.token_embedding import experiments, figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.translator import evaluation
@@ -22,17 +22,17 @@ SEEDS = 1, 2, 3  # the first is the lesson's
 
 
 def only_pull(center, context, negatives):
-    d_center, d_context, d_negatives = pull_and_push(center, context, 0 * negatives)
+    d_center, d_context, d_negatives = negative_sampling_gradients(center, context, 0 * negatives)
     return d_center, d_context, 0 * d_negatives
 
 
 def only_push(center, context, negatives):
-    d_center, d_context, d_negatives = pull_and_push(center, 0 * context, negatives)
+    d_center, d_context, d_negatives = negative_sampling_gradients(center, 0 * context, negatives)
     return d_center, 0 * d_context, d_negatives
 
 
 @functools.cache
-def trained(seed, forces=pull_and_push):
+def trained(seed, forces=negative_sampling_gradients):
     return word2vec.train(IDS, len(WORDS), torch.Generator().manual_seed(seed), forces)
 
 
@@ -51,7 +51,9 @@ def test_all_words_run_the_same_way_first():
         across = [float((unit(c) @ unit(o).T).mean()) for c, o in zip(history.centers, history.contexts, strict=True)]
         assert min(across) == pytest.approx(-0.87, abs=0.005 if seed == 1 else 0.03)
     says("With one stranger for each true pair nothing runs to one side.")
-    history = word2vec.train(IDS, len(WORDS), torch.Generator().manual_seed(1), pull_and_push, negatives=1)
+    history = word2vec.train(
+        IDS, len(WORDS), torch.Generator().manual_seed(1), negative_sampling_gradients, negatives=1
+    )
     assert max(company(centers, WORDS)[1] for centers in history.centers) < 0.1
 
 

@@ -103,12 +103,12 @@ def test_the_smoothed_loss_on_paper():
 
 
 def test_the_rate_on_paper():
-    assert blocks.noam_rate(1, 64, 100) == pytest.approx(0.000125)
-    assert blocks.noam_rate(100, 64, 100) == pytest.approx(0.0125)
-    assert blocks.noam_rate(400, 64, 100) == pytest.approx(0.00625)
-    assert 0.3 * blocks.noam_rate(60, 64, 60) == pytest.approx(0.005, rel=0.05)
+    assert blocks.noam_lr(1, 64, 100) == pytest.approx(0.000125)
+    assert blocks.noam_lr(100, 64, 100) == pytest.approx(0.0125)
+    assert blocks.noam_lr(400, 64, 100) == pytest.approx(0.00625)
+    assert 0.3 * blocks.noam_lr(60, 64, 60) == pytest.approx(0.005, rel=0.05)
     for width, warmup in ((64, 60), (512, 4000)):
-        rates = [blocks.noam_rate(step, width, warmup) for step in range(1, 3 * warmup)]
+        rates = [blocks.noam_lr(step, width, warmup) for step in range(1, 3 * warmup)]
         assert rates.index(max(rates)) == warmup - 1
         assert max(rates) == pytest.approx((width * warmup) ** -0.5)
 
@@ -343,8 +343,8 @@ def test_no_sentence_is_cut_to_a_length():
         ("make_batch", found_by_index, "equal_pairs_in_one_row"),
         ("token_accuracy", divided_by_the_words, "padding_among_the_right"),
         ("token_accuracy", zero_is_padding, "padding_is_zero"),
-        ("noam_rate", halved_powers, "minus_a_half_undone"),
-        ("noam_rate", by_the_warm_up, "arms_do_not_meet_1"),
+        ("noam_lr", halved_powers, "minus_a_half_undone"),
+        ("noam_lr", by_the_warm_up, "arms_do_not_meet_1"),
         ("label_smoothed_loss", overwritten, "true_word_overwritten"),
         ("label_smoothed_loss", as_in_the_annotated_transformer, "spread_over_v_minus_2"),
         ("label_smoothed_loss", log_of_softmax, "log_of_softmax"),
@@ -369,9 +369,9 @@ def test_no_four_right_words_in_a_row_among_many_that_are_made():
 
 
 def test_a_rate_is_shown_as_a_rate():
-    said = as_text(judge("noam_rate", lambda step, d_model, warmup: d_model**-0.5))
+    said = as_text(judge("noam_lr", lambda step, d_model, warmup: d_model**-0.5))
     want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())
-    assert 0 < want < 0.01 and got == 0.125 and "with noam_rate(" in said
+    assert 0 < want < 0.01 and got == 0.125 and "with noam_lr(" in said
 
 
 @pytest.mark.parametrize(("change", "passes"), [(2e-7, True), (3e-6, False)])
@@ -379,7 +379,7 @@ def test_rates_are_compared_by_their_ratio(change, passes):
     def nearly(step, d_model, warmup):
         return (1 + change) * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
-    assert judge("noam_rate", nearly).passed == passes
+    assert judge("noam_lr", nearly).passed == passes
 
 
 # ---------------------------------------------------------------- the measure
@@ -706,7 +706,7 @@ def test_what_is_said_of_the_warm_up():
 
 def test_what_is_said_of_trainings_that_go_wrong():
     text = said()
-    rate = lambda step: 0.3 * blocks.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
+    rate = lambda step: 0.3 * blocks.noam_lr(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
     assert "return 0.3 * schedule(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
     assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
     assert "about 0.00008, 0.005 and 0.000007" in text

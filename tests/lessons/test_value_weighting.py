@@ -83,7 +83,7 @@ def test_what_the_context_vector_accumulates():
 
 def test_one_head_of_the_first_source():
     torch.manual_seed(1337)
-    head = blocks.Head(32, 16)
+    head = blocks.AttentionHead(32, 16)
     x = torch.randn(4, 8, 32)
     causal = torch.ones(8, 8, dtype=torch.bool).tril()
     out = head(x, causal)
@@ -151,7 +151,7 @@ def test_rows_that_see_nothing_are_zero_and_pass_no_nan(seed, lead, dtype, t_q, 
 @settings(max_examples=60, deadline=None)
 def test_a_head_is_torchs_attention_of_three_projections(seed, lead, dtype, t, d, d_head, kind):
     torch.manual_seed(seed)
-    head = blocks.Head(d, d_head).to(dtype)
+    head = blocks.AttentionHead(d, d_head).to(dtype)
     x = random(seed, *lead, t, d, dtype=dtype)
     mask = random_mask(seed, kind, lead, t, t)
     q, k, v = (x @ layer.weight.T for layer in (head.W_q, head.W_k, head.W_v))
@@ -259,7 +259,7 @@ def test_every_step_of_the_tiles_explorer_can_be_drawn():
 
 def read_by_a_head(sentence, head):
     x, numbers = figures.inside_the_translator(sentence, head)
-    mine = blocks.Head(64, 16)
+    mine = blocks.AttentionHead(64, 16)
     mine.load_state_dict(numbers)
     with torch.no_grad():
         return figures.head_weights(numbers, x), mine.W_v(x), mine(x), (numbers, x)
@@ -312,7 +312,7 @@ def test_what_the_published_bug_costs():
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     deaf = translator.machine(attention=published_attention)
     assert evaluation.nats_a_word(deaf, batch) == pytest.approx(2.6, abs=0.05) and evaluation.exact(deaf, batch) == 0
-    mine = translator.machine(attention=blocks.attention, Head=blocks.Head)
+    mine = translator.machine(attention=blocks.attention, AttentionHead=blocks.AttentionHead)
     assert evaluation.nats_a_word(mine, batch) < 0.001
 
 
@@ -338,12 +338,12 @@ def filled(low, again):
     return attention
 
 
-class WithDropout(blocks.Head):
+class WithDropout(blocks.AttentionHead):
     def forward(self, x, mask=None):
         return F.dropout(super().forward(x, mask), 0.1, self.training)
 
 
-class WithATableOfPlaces(blocks.Head):
+class WithATableOfPlaces(blocks.AttentionHead):
     """A buffer that fixes the number of tokens: fine up to 256."""
 
     def __init__(self, d_model, d_head):
@@ -422,7 +422,7 @@ WRONG = {
         squeezed(blocks.attention),
         lambda Q, K, V, mask=None: (F.scaled_dot_product_attention(Q, K, V, mask), None),
     ],
-    "Head": [WithDropout, WithATableOfPlaces],
+    "AttentionHead": [WithDropout, WithATableOfPlaces],
     "context_shift": [
         shift_with(1e-8),
         shift_with(1e-2),
@@ -526,8 +526,8 @@ def test_a_list_of_the_results_of_all_blocks_is_refused():
 
 
 def test_a_head_with_dropout_is_told_that_two_calls_differ():
-    class Head(blocks.Head):
+    class AttentionHead(blocks.AttentionHead):
         def forward(self, x, mask=None):
             return torch.nn.functional.dropout(super().forward(x, mask), 0.2, self.training)
 
-    assert not judged("Head", Head).passed
+    assert not judged("AttentionHead", AttentionHead).passed

@@ -44,9 +44,9 @@ def read() -> tuple:
 
 
 def part(attention, head: int):
-    """A Head with the numbers of one head of the translator."""
+    """An AttentionHead with the numbers of one head of the translator."""
     rows = slice(16 * head, 16 * head + 16)
-    mine = blocks.Head(64, 16)
+    mine = blocks.AttentionHead(64, 16)
     mine.load_state_dict({f"{n}.weight": getattr(attention, n).weight[rows].detach() for n in ("W_q", "W_k", "W_v")})
     return mine
 
@@ -73,7 +73,7 @@ def test_the_head_of_the_word_before_and_random_ones():
     )
     _, inputs, attentions = read()
     assert measured(part(attentions[1], 3), inputs[1])[3:] == pytest.approx((0.47, 0.57), abs=0.006)
-    for head in figures.random_heads(blocks.Head, 3).values():
+    for head in figures.random_heads(blocks.AttentionHead, 3).values():
         weight, first = measured(head, inputs[1])[3:]
         assert 0.105 < weight < 0.145 and 0.045 < first < 0.175
 
@@ -93,7 +93,7 @@ def test_one_head_of_eight_tells_articles_from_nouns():
                 assert (article, adjective, noun) == pytest.approx((0.95, 0.80, 0.02), abs=0.006)
             else:
                 assert 0.6 < noun / article < 1.7
-    random_ones = [measured(head, inputs[1])[:3] for head in figures.random_heads(blocks.Head, 3).values()]
+    random_ones = [measured(head, inputs[1])[:3] for head in figures.random_heads(blocks.AttentionHead, 3).values()]
     for shifts, (low, high) in zip(
         zip(*random_ones, strict=True), ((0.35, 0.54), (0.42, 0.63), (0.51, 0.60)), strict=True
     ):
@@ -104,7 +104,7 @@ def test_one_head_of_eight_tells_articles_from_nouns():
 def test_how_far_random_heads_move_words():
     lesson_says("Random heads move words by anything from 0.1 to 1.4 (98 of 100 words over 150 sentences)")
     sentences, (_, inputs), _ = read()
-    heads = figures.random_heads(blocks.Head, 3).values()
+    heads = figures.random_heads(blocks.AttentionHead, 3).values()
     shifts = torch.cat([blocks.context_shift(head.W_v(x), head(x)) for head in heads for x in inputs])
     assert len(sentences) == 150
     assert ((shifts > 0.1) & (shifts < 1.4)).double().mean().item() == pytest.approx(0.98, abs=0.005)

@@ -63,7 +63,7 @@ const machine = (() => {
     add_positions: (x, table) => x.map((row, t) => add(row, table[t])),
 
     // Lesson 3: a score for each query (row) and each key (column)
-    dot_scores: (Q, K) => Q.map((q) => K.map((k) => dot(q, k))),
+    attention_scores: (Q, K) => Q.map((q) => K.map((k) => dot(q, k))),
 
     // Lesson 4
     scale: (scores, d_k) => scores.map((row) => row.map((score) => score / Math.sqrt(d_k))),
@@ -125,7 +125,7 @@ const machine = (() => {
   // The network, from small to large.
 
   function head(parts, Q, K, V, mask) {
-    const scores = parts.dot_scores(Q, K); // (T_q, T_k)
+    const scores = parts.attention_scores(Q, K); // (T_q, T_k)
     const scaled = parts.scale(scores, Q[0].length);
     const weights = parts.masked_softmax(scaled, mask);
     return { Q, K, V, scores, scaled, mask, weights, out: parts.weighted_values(weights, V) };

@@ -24,7 +24,7 @@ const MISTAKES = {
     box: "scores",
     name: "the keys poured into the right shape instead of transposed",
     parts: {
-      dot_scores(Q, K) {
+      attention_scores(Q, K) {
         const flat = K.flatMap((k) => [...k]); // read as (d_k, T_k), row after row
         return Q.map((q) => K.map((_, t) => q.reduce((sum, value, i) => sum + value * flat[i * K.length + t], 0)));
       },

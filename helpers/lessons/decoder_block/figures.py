@@ -396,7 +396,7 @@ LENGTHS = (4, 8, 16, 32, 64)
 
 
 def cache_saving(attend) -> Picture:
-    """Multiply-adds of one block that writes T words, without a cache and with `attend` as attend_with_cache."""
+    """Multiply-adds of one block that writes T words, without a cache and with `attend` as cached_attention."""
     plain = [multiply_adds(T) for T in LENGTHS]
     cached = [multiply_adds(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)

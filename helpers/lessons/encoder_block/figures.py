@@ -581,8 +581,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     return Picture(figure, alt, caption="Blue: the words that reach the framed place.")
 
 
-def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:
-    """Multiply-adds of one block by the length of the text: its three parts, and what block_multiply_adds says."""
+def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
+    """Multiply-adds of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
         "projections": (4 * lengths * d_model**2, BLUE, "-"),
@@ -593,8 +593,8 @@ def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:
     for name, (values, color, line) in parts.items():
         ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
     counted = [30, 300, 3000, 30_000]
-    totals = [block_multiply_adds(T, d_model, d_ff) for T in counted]
-    ax.plot(counted, totals, "o", color="black", ms=5, label="block_multiply_adds")
+    totals = [block_macs(T, d_model, d_ff) for T in counted]
+    ax.plot(counted, totals, "o", color="black", ms=5, label="block_macs")
     for x, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
         ax.axvline(x, color="gray", lw=1, ls=":")
         ax.text(x * 0.95, 2e12, f"{words}\n= {x}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)

@@ -11,7 +11,7 @@ def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
     return torch.add(middle, feed_forward(norm2(middle)))  # (B, T, D)
 
 
-def block_multiply_adds(T, d_model, d_ff):
+def block_macs(T, d_model, d_ff):
     """Torch counts, on tensors without numbers; to it, a multiply-add is two operations."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -34,4 +34,4 @@ def token_influence(f, x):
     return torch.linalg.vector_norm(slopes, dim=(1, 3))  # (T, T)
 
 
-GIVEN = {function.__name__: function for function in (fixed_block, block_multiply_adds, token_influence)}
+GIVEN = {function.__name__: function for function in (fixed_block, block_macs, token_influence)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.blocks import MultiHeadAttention, attention, merge_heads, rotate, split_heads
+from helpers.blocks import MultiHeadAttention, apply_rope, attention, merge_heads, split_heads
 
 
 class RotaryAttention(MultiHeadAttention):
@@ -18,7 +18,7 @@ class RotaryAttention(MultiHeadAttention):
     def forward(self, query, key=None, value=None, mask=None):
         positions = torch.arange(query.shape[1], device=query.device)  # (T,)
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
-        Q, K = rotate(Q, positions, self.base), rotate(K, positions, self.base)  # (B, H, T, D/H)
+        Q, K = apply_rope(Q, positions, self.base), apply_rope(K, positions, self.base)  # (B, H, T, D/H)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
         joined = merge_heads(heads)  # (B, T, D)
         return self.W_o(joined), weights

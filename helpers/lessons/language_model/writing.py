@@ -1,4 +1,4 @@
-"""Writing with the KV cache: lesson 10's `attend_with_cache`, for a model with the parts of the lesson's GPT.
+"""Writing with the KV cache: lesson 10's `cached_attention`, for a model with the parts of the lesson's GPT.
 
 Any other model writes without a cache, and a sentence says why.
 """
@@ -11,7 +11,7 @@ import torch
 def write_with_cache(model, ids, max_new_tokens: int, attend):
     """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
 
-    attend: `attend_with_cache` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
+    attend: `cached_attention` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
     EncoderBlock, `norm` and `unembed`. A model built otherwise writes without a cache, and a sentence says so. All
     tokens together at most model.block_size.
     """
@@ -34,7 +34,7 @@ def write_with_cache(model, ids, max_new_tokens: int, attend):
 
 def _new_rows(model, new, first: int, caches, attend):
     """The logits (B, T_new, V) of new tokens, from place `first` on, and the caches of all blocks with them in."""
-    from helpers.blocks import merge_heads, rotate, split_heads
+    from helpers.blocks import apply_rope, merge_heads, split_heads
 
     caches = [None] * len(model.blocks) if caches is None else caches
     positions = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
@@ -46,7 +46,7 @@ def _new_rows(model, new, first: int, caches, attend):
         mha, y = block.attention, block.norm1(x)
         q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))  # (B, H, T_new, d)
         if hasattr(mha, "base"):  # rotary
-            q, k = rotate(q, positions, mha.base), rotate(k, positions, mha.base)  # (B, H, T_new, d)
+            q, k = apply_rope(q, positions, mha.base), apply_rope(k, positions, mha.base)  # (B, H, T_new, d)
         out, cache = attend(q, k, v, cache)  # (B, H, T_new, d)
         after.append(cache)
         x = x + mha.W_o(merge_heads(out))  # (B, T_new, D)

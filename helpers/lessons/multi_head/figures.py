@@ -8,7 +8,7 @@ import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from helpers import translator
-from helpers.blocks import rotate
+from helpers.blocks import apply_rope
 from helpers.corpus import sentence_pairs
 from helpers.drawing.style import (
     BLUE,
@@ -389,8 +389,8 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     distances = torch.arange(-12, 13)
     H, d = queries.shape
     zero = torch.zeros(1, dtype=torch.long)
-    turned = rotate(keys[:, None].expand(H, len(distances), d), distances)  # (H, 25, d)
-    scores = (rotate(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
+    turned = apply_rope(keys[:, None].expand(H, len(distances), d), distances)  # (H, 25, d)
+    scores = (apply_rope(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
         ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h + 1}")

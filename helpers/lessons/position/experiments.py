@@ -34,10 +34,10 @@ def blurred_more(find_position):
 
 
 @answered
-def gaps(permutation_gap, mix, add_positions, x, table, perm):
+def gaps(equivariance_error, mix, add_positions, x, table, perm):
     """The gap of attention on words alone, and on words with their places added."""
-    print(f"words alone:        {permutation_gap(mix, x, perm):.4f}")
-    print(f"words plus places:  {permutation_gap(lambda words: mix(add_positions(words, table)), x, perm):.4f}")
+    print(f"words alone:        {equivariance_error(mix, x, perm):.4f}")
+    print(f"words plus places:  {equivariance_error(lambda words: mix(add_positions(words, table)), x, perm):.4f}")
 
 
 @answered
@@ -61,13 +61,15 @@ def moved_by(shift_matrix):
 
 
 @answered
-def scores_far_out(rotate):
+def scores_far_out(apply_rope):
     """The score of one query and one key at several places: with rotated pairs, and with sinusoids added."""
     generator = torch.Generator().manual_seed(1)
     q, k = torch.randn(2, 1, 64, generator=generator, dtype=torch.float64)  # (1, D) each
     table = sinusoidal_positions(1002, 64).double()
     print("query at, key at:  ", *(f"{m:>4}, {m + 1:<4}" for m in (0, 5, 50, 1000)))
-    turned = [float(rotate(q, torch.tensor([m])) @ rotate(k, torch.tensor([m + 1])).T) for m in (0, 5, 50, 1000)]
+    turned = [
+        float(apply_rope(q, torch.tensor([m])) @ apply_rope(k, torch.tensor([m + 1])).T) for m in (0, 5, 50, 1000)
+    ]
     added = [float((q[0] + table[m]) @ (k[0] + table[m + 1])) for m in (0, 5, 50, 1000)]
     print("score, pairs rotated:", *(f"{score:9.3f} " for score in turned))
     print("score, places added: ", *(f"{score:9.3f} " for score in added))

@@ -238,7 +238,7 @@ def easiest_story(sentence: str = SHORT) -> list[tuple[str, str, int, int, float
     for i, query in enumerate(words):
         for j, key in enumerate(words):
             if i != j:
-                layer, head, weight = given.find_head(weights, i, j)
+                layer, head, weight = given.strongest_head(weights, i, j)
                 found.append((query, key, layer, head, weight))
     return found
 

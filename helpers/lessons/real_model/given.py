@@ -47,7 +47,7 @@ def mean_pool(x, mask):
     return torch.einsum("btd,bt->bd", x, mask.to(x.dtype)) / counts
 
 
-def find_head(attention, query, key):
+def strongest_head(attention, query, key):
     table = attention[:, :, query, key]
     layer, head = divmod(int(table.argmax()), table.shape[1])
     return layer, head, float(table[layer, head])
@@ -82,5 +82,5 @@ def rename_gpt2(state_dict):
 
 
 GPT2_LAYERS = {"attn.c_proj": "attention.W_o", "mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
-FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, find_head, search, fixed_sentence_vectors, rename_gpt2)
+FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, strongest_head, search, fixed_sentence_vectors, rename_gpt2)
 GIVEN = {function.__name__: function for function in FUNCTIONS}

@@ -29,7 +29,7 @@ def cross_entropy_backward(logits, targets):
     return vjp(loss, logits)[1]  # (..., V)
 
 
-def streaming_softmax(score_blocks, value_blocks):
+def online_softmax(score_blocks, value_blocks):
     """Each block's own result, mixed into the one so far by its share of the whole sum."""
     size = out = None
     for scores, values in zip(score_blocks, value_blocks, strict=True):
@@ -44,5 +44,5 @@ def streaming_softmax(score_blocks, value_blocks):
     return out.to(value_blocks[0].dtype)
 
 
-FUNCTIONS = (fixed_head_weights, entropy, softmax_backward, cross_entropy_backward, streaming_softmax)
+FUNCTIONS = (fixed_head_weights, entropy, softmax_backward, cross_entropy_backward, online_softmax)
 GIVEN = {function.__name__: function for function in FUNCTIONS}

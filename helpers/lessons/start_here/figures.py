@@ -20,7 +20,7 @@ TOKENS = ["jane", "visits", "africa"]
 MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
 
 
-def sum_table_picture() -> Picture:
+def outer_sum_picture() -> Picture:
     """Three numbers in a column plus four in a row: broadcasting fills a table of twelve."""
     column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
     row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)

@@ -27,7 +27,7 @@ class SwiGLU(nn.Module):
         return self.down(F.silu(self.gate(x)).mul(self.up(x)))
 
 
-def rotate_halves(x, positions, base=10000.0):
+def apply_rope_half_split(x, positions, base=10000.0):
     d = x.shape[-1]
     slow = torch.arange(0, d, 2, dtype=torch.float64, device=x.device).div(-d)
     angles = positions.double()[:, None] * torch.pow(float(base), slow)  # (T, d/2)
@@ -36,7 +36,7 @@ def rotate_halves(x, positions, base=10000.0):
     return torch.cat(torch.view_as_real(turned).unbind(-1), dim=-1).to(x.dtype)
 
 
-def halves_from_pairs(W, num_heads):
+def interleaved_to_half_split(W, num_heads):
     return torch.cat([torch.cat([head[0::2], head[1::2]]) for head in W.tensor_split(num_heads)])
 
 
@@ -58,7 +58,7 @@ class LlamaBlock(nn.Module):
         places, y = torch.arange(x.shape[1], device=x.device), self.norm1(x)
         heads = (W(y).unflatten(-1, (-1, self.width)).movedim(-2, 1) for W in (self.W_q, self.W_k, self.W_v))
         q, k, v = heads  # (B, H, T, d), (B, G, T, d) twice
-        q, k = rotate_halves(q, places, self.base), rotate_halves(k, places, self.base)
+        q, k = apply_rope_half_split(q, places, self.base), apply_rope_half_split(k, places, self.base)
         found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
         if mask is not None:  # what sees nothing gets zeros, in every version of torch
             found = torch.where(mask.any(-1, keepdim=True), found, 0.0)
@@ -152,5 +152,13 @@ class LoRA(nn.Module):
         return new
 
 
-PIECES = (rms_norm, SwiGLU, rotate_halves, halves_from_pairs, LlamaBlock, rename_llama, sliding_window_mask)
+PIECES = (
+    rms_norm,
+    SwiGLU,
+    apply_rope_half_split,
+    interleaved_to_half_split,
+    LlamaBlock,
+    rename_llama,
+    sliding_window_mask,
+)
 GIVEN = {piece.__name__: piece for piece in (*PIECES, train_bpe, encode_bpe, LoRA)}

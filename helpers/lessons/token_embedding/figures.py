@@ -238,7 +238,7 @@ def _voice_forces():
     return voices, centroids, chosen, weights.exp().tolist()
 
 
-def pull_and_push() -> Picture:
+def negative_sampling_gradients() -> Picture:
     """Left: word2vec's forces on a center word. Right: GE2E's centroids and the force on one recording."""
     center, neighbor, strangers, pull, pushes = _skip_gram_forces()
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)

@@ -30,7 +30,7 @@ from helpers.drawing.style import (
 )
 from helpers.errors import CourseError
 from helpers.translator import evaluation
-from helpers.translator.given import noam_rate
+from helpers.translator.given import noam_lr
 from helpers.translator.stage import unknown_words
 
 RECIPES = measured("translation", "recipes")
@@ -296,7 +296,7 @@ class Rates:
         self.figure, self.ax = new_figure(8.0, 3.3)
         for warmup in (20, 60, 200, 400):
             self.ax.plot(
-                range(1, STEPS + 1), [noam_rate(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1
+                range(1, STEPS + 1), [noam_lr(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1
             )
         (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
         (self.top,) = self.ax.plot([], [], "o", color=BLUE)
@@ -305,9 +305,9 @@ class Rates:
 
     def __call__(self, warmup: int, d_model: int) -> Picture:
         steps = range(1, STEPS + 1)
-        rates = [noam_rate(step, d_model, warmup) for step in steps]
+        rates = [noam_lr(step, d_model, warmup) for step in steps]
         self.line.set_data(steps, rates)
-        peak = noam_rate(warmup, d_model, warmup)
+        peak = noam_lr(warmup, d_model, warmup)
         self.top.set_data([warmup], [peak])
         said = f"width {d_model}, warm-up {warmup}: largest rate {peak:.5f} at step {warmup}"
         self.title.set_text(said)

@@ -230,7 +230,7 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
         f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels for each word. {said}. "
         f"The output of visits has a cosine of {_cosine(found[1], values[0]):.2f} with the value of jane and "
         f"{_cosine(found[1], values[1]):.2f} with its own.",
-        "Figure 7.4. A trained head of the translator, run by Head: most words get the value of the word before.",
+        "Figure 7.4. A trained head of the translator in your AttentionHead: most words get the previous word's value.",
     )
 
 
