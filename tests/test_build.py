@@ -242,8 +242,8 @@ def text_of(*cells, exercises=(), points=None):
     return LessonText(lesson, new_notebook(cells=made), dict.fromkeys(exercises, ""))
 
 
-ENDS = "## From the notes this course grew from\n<details>x</details>\n\n## Recap\n\n## Further reading"
-TIME = "# 4. Tiny\n\n**Time:** about 10 minutes"
+ENDS = "## Recap\n\n## Going further\n\n## Further reading"
+TIME = "# 4. Tiny\n\n**Core:** about 10 minutes"
 EXERCISE = "### Exercise 4.1 `twice`\n\nDifficulty 1 of 5 · Importance 2 of 5 · 10 minutes · 8 points"
 
 
@@ -261,6 +261,7 @@ def test_a_lesson_in_the_template_passes():
         ((TIME, EXERCISE, ENDS.replace("Recap", "Summary")), "in this order"),
         ((TIME.replace("10", "30"), EXERCISE, ENDS), "gives 04_tiny 30 minutes"),
         ((TIME.replace("10", "12"), EXERCISE, ENDS), "gives 04_tiny 12 minutes"),  # a tenth more may be told
+        ((TIME.replace("10", "130"), EXERCISE, ENDS), "at most 100 minutes"),
         ((TIME, EXERCISE, "The sum is\n0. It stays there.", ENDS), "would begin a list"),
         ((TIME, EXERCISE, "## Quiz 4.2", ENDS), "its quizzes"),
     ],

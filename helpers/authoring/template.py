@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
-WORDS_A_MINUTE = 200
-SLACK = 0.10  # between the time that a lesson tells, course.toml's, and the sum of reading and exercises
+WORDS_PER_MINUTE = 120
+TIME_TOLERANCE = 0.10  # between the stated core minutes, course.toml's, and the sum of reading and exercises
+MAX_CORE_MINUTES = 100
 MAP = re.compile(r"^transformer_map\(\"([^\"]+)\"\)", re.MULTILINE)
 DIFFICULTY = re.compile(
     r"^((?:\*\*(?:Extra|Find the bug)\*\* · )*)Difficulty ([1-5] of 5) · Importance ([1-5] of 5) · (\d+) minutes"
     r"(?: · (\d+) (bonus points|points|point))?$",
     re.MULTILINE,
 )
+RECAP, FURTHER = "Recap", "Going further"  # the core ends with its recap; extras follow under the second heading
 RAW = re.compile(r"[√_$^ᵀ\\]")
 
 
@@ -67,12 +69,10 @@ def _check_headings(text: LessonText, where: str) -> Iterator[str]:
             yield f"{where}: the heading {title!r} holds raw notation. Say it in words."
     if not titles or not re.match(rf"{int(text.lesson.number)}\. ", titles[0]):
         yield f"{where}: the first heading must begin with {int(text.lesson.number)} and a dot."
-    last = ["From the notes this course grew from", "Recap", "Further reading"]
-    found = [title for title in titles if title in last]
-    if found != last:
-        yield f"{where} must end with the headings {', '.join(last)}, in this order; it has {found}."
-    if "<details>" not in _section(text, last[0]):
-        yield f"{where}: {last[0]} holds no folded box (<details>)."
+    closing = [RECAP, FURTHER, "Further reading"]
+    present = [title for title in titles if title in closing]
+    if present != closing:
+        yield f"{where} must end with the headings {', '.join(closing)}, in this order; it has {present}."
 
 
 def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
@@ -98,6 +98,8 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
             yield f"{where}: {title} says other points than course.toml: {points:g} {kind}."
         if bonus and "**Extra**" not in match[0]:
             yield f"{where}: {title} is a bonus; its line of difficulty must begin with **Extra**."
+        if bonus and f"# {title}\n" in core_prose(text):
+            yield f"{where}: {title} is a bonus; it belongs under the heading {FURTHER}."
 
 
 def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
@@ -134,26 +136,35 @@ def _check_lines(text: LessonText, where: str) -> Iterator[str]:
             before = line if line.strip() or not in_list else before
 
 
-def minutes_needed(text: LessonText) -> float:
-    """Minutes of reading (the prose at WORDS_A_MINUTE) and of the boxes of exercises and written questions."""
+def core_prose(text: LessonText) -> str:
+    """The Markdown of the core: what stands before the heading Going further."""
     prose = "\n".join(_prose(text))
+    return re.split(rf"^#+ {FURTHER}$", prose, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def core_minutes(text: LessonText) -> float:
+    """Minutes for the core: its prose at WORDS_PER_MINUTE, and what exercises and written questions state."""
+    prose = core_prose(text)
     words = len(re.sub(r"<[^>]+>", " ", prose).split())
-    boxes = sum(int(match[4]) for match in DIFFICULTY.finditer(prose))
-    boxes += sum(map(int, re.findall(r"graded by hand,.*?(\d+) minutes", prose, re.DOTALL)))
-    return words / WORDS_A_MINUTE + boxes
+    stated = sum(int(match[4]) for match in DIFFICULTY.finditer(prose))
+    stated += sum(map(int, re.findall(r"graded by hand,.*?(\d+) minutes", prose, re.DOTALL)))
+    return words / WORDS_PER_MINUTE + stated
 
 
 def _check_time(text: LessonText, where: str) -> Iterator[str]:
-    needed = minutes_needed(text)
-    told = re.search(r"\*\*Time:\*\* about (\d+) minutes", "\n".join(_prose(text)))
+    needed = core_minutes(text)
+    told = re.search(r"\*\*Core:\*\* about (\d+) minutes", core_prose(text))
     if not told:
-        yield f"{where} must say: **Time:** about {round(needed / 5) * 5} minutes."
+        yield f"{where} must say: **Core:** about {round(needed / 5) * 5} minutes."
         return
     for place, minutes in ((where, int(told[1])), ("course.toml", text.lesson.minutes)):
-        if abs(minutes - needed) > SLACK * needed:
+        if abs(minutes - needed) > TIME_TOLERANCE * needed:
             yield (
-                f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises need about {needed:.0f}."
+                f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises of the core need "
+                f"about {needed:.0f}."
             )
+    if int(told[1]) > MAX_CORE_MINUTES:
+        yield f"{where}: the core may take at most {MAX_CORE_MINUTES} minutes. Move parts to {FURTHER}, or cut."
 
 
 def check_captions(notebook, lesson) -> None:
