@@ -28,19 +28,19 @@ def test_make_bench_knows_programs_that_are_there():
     assert set(PROGRAMS) < set(MODULES)
 
 
-def test_what_was_measured_is_kept_with_its_machine_and_stands_in_the_readme(tmp_path):
+def test_what_was_measured_is_kept_with_its_machine_and_is_told(tmp_path):
     keep("blocks", "At most 1.10 times as long.", {"attention": {128: 1.1}}, tmp_path)
     told = json.loads((tmp_path / "blocks.json").read_text())
     assert told["figures"] == {"attention": {"128": 1.1}}
     assert told["versions"]["torch"] == torch.__version__.partition("+")[0] or told["versions"]["torch"]
     assert "cores, Python 3" in told["machine"] and told["commit"].strip("+")
-    readme = with_figures(f"above\n{MEASURED}\nold\n{MEASURED_END}\nbelow", tmp_path)
-    assert readme == f"above\n{MEASURED}\n- At most 1.10 times as long.\n{MEASURED_END}\nbelow"
+    page = with_figures(f"above\n{MEASURED}\nold\n{MEASURED_END}\nbelow", tmp_path)
+    assert page == f"above\n{MEASURED}\n- At most 1.10 times as long.\n{MEASURED_END}\nbelow"
 
 
-def test_the_readme_says_what_was_measured_last():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_figures(readme, RESULTS) == readme, "run `course build`"
+def test_the_docs_say_what_was_measured_last():
+    page = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    assert with_figures(page, RESULTS) == page, "run `course build`"
 
 
 def test_the_simple_judges_look_at_numbers_or_at_shapes_alone():

@@ -645,7 +645,8 @@ def test_a_fork_needs_its_owner_and_repository_in_the_course_file_alone(own, mon
     """Built with them, it is up to date ever after, whatever the environment says; without them no badge is left."""
     readme = own / "README.md"
     row = f"| [04](notebooks/{LESSON}/{LESSON}.ipynb) |"
-    bare = f"<!-- badges: made by `course build` -->\n<!-- end of badges -->\n{row} A tiny lesson | 5 |\n"
+    bare = f"<!-- badges: made by `course build` -->\n<!-- end of badges -->\ngit clone <this repository> course\n"
+    bare += f"{row} A tiny lesson | 5 |\n"
     named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "fork"')
     (own / "course.toml").write_text(named.replace("v0.1.0", "v9"))
     monkeypatch.setenv("COURSE_OWNER", "nobody")
@@ -653,6 +654,7 @@ def test_a_fork_needs_its_owner_and_repository_in_the_course_file_alone(own, mon
     build(home, lesson, execute=False)
     readme.write_text(with_badges(bare, home))
     assert out_of_date(*home_and_lesson(own)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
+    assert "git clone https://github.com/someone/fork course\n" in readme.read_text()
     assert readme.read_text().count("colab.research.google.com/github/someone/fork/blob/v9/notebooks") == 2
     assert re.search(
         r"\.ipynb\) \[!\[Open in Colab\]\(\S+/blob/v9/notebooks/\S+\) \| A tiny lesson \| 5 \|", readme.read_text()

@@ -14,7 +14,11 @@ from helpers.course import course
 from tests.lab import ROOT
 from tests.small_course import make_small_course, run_command, said_by_ruff
 
-PAGES = ["README.md", "docs/authoring.md", "docs/teaching.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in "architecture authoring running teaching".split()),
+]
 
 
 def read(page):
@@ -57,8 +61,8 @@ def test_the_table_of_lessons_is_the_courses():
     assert rows == [(lesson.number, lesson.name, str(lesson.minutes)) for lesson in course().lessons]
 
 
-def test_the_bugs_of_the_readme_cost_what_the_lessons_measured():
-    rows = re.findall(r"^\| .+ \(lesson (\d)\) \| ([\d.]+) \| (\d+) \|$", read("README.md"), re.MULTILINE)
+def test_the_bugs_of_the_page_cost_what_the_lessons_measured():
+    rows = re.findall(r"^\| .+ \(lesson (\d)\) \| ([\d.]+) \| (\d+) \|$", read("docs/measurements.md"), re.MULTILINE)
     assert len(rows) == 4
     texts = {lesson.number: lesson.name for lesson in course().lessons}
     for number, nats, share in rows:
@@ -96,6 +100,5 @@ def test_files_to_copy_are_whole_and_name_what_exists():
     assert "bubblewrap" in container and "requirements.lock" in container
     publishing = read("docs/github-pages.yml")
     assert "- run: make book" in publishing and "path: build/book/site" in publishing
-    assert "](docs/github-pages.yml)" in read("README.md")
-    for page in ("github-classroom.yml", "Containerfile"):
+    for page in ("github-classroom.yml", "github-pages.yml", "Containerfile"):
         assert f"]({page})" in read("docs/teaching.md"), page

@@ -1,4 +1,4 @@
-"""What the build writes into README: badges that open a lesson in Colab or Binder, and measured figures."""
+"""What the build writes into pages: badges, minutes and the address into README, measured figures into docs."""
 
 from __future__ import annotations
 
@@ -42,24 +42,25 @@ def binder_address(course: Course, lesson: Lesson) -> str:
     return f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={notebook}"
 
 
-def with_figures(readme: str, folder: Path) -> str:
-    """README's text with what the programs of bench/ measured, a line each, between its two marks."""
+def with_figures(page: str, folder: Path) -> str:
+    """The text of docs/measurements.md with what the programs of bench/ measured, a line each, between its two marks."""
     told = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
     look = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     lines = [line for one in told for line in look.wrap(one)]
     between = "\n".join([MEASURED, *lines, MEASURED_END])
-    return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, readme, flags=re.DOTALL)
+    return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, page, flags=re.DOTALL)
 
 
 def with_badges(readme: str, course: Course) -> str:
-    """README's text with the badges of the first lesson between its two marks, and in the table of lessons one for each
-    lesson; without any while the course has no address."""
+    """README's text with the course's address in the clone line, the badges of the first lesson between its two marks,
+    and in the table of lessons a badge and the core minutes of each; without badges while the course has no address."""
     shown = badges(course, course.lessons[0]) if course.lessons else ""
     between = f"{START}\n{shown}\n{END}" if shown else f"{START}\n{END}"
     readme = re.sub(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: between, readme, flags=re.DOTALL)
     for lesson in course.lessons:
         link = re.escape(f"| [{lesson.number}](notebooks/{lesson.name}/{lesson.name}.ipynb)")
         badge = f" {colab_badge(course, lesson)}" if course.url else ""
-        row = re.compile(rf"^({link})( \[!\[Open in Colab\]\S*)? \|", re.MULTILINE)
-        readme = row.sub(rf"\g<1>{badge} |", readme)
-    return readme
+        row = re.compile(rf"^({link})(?: \[!\[Open in Colab\]\S*)? \|(.*)\| \d+ \|$", re.MULTILINE)
+        readme = row.sub(rf"\g<1>{badge} |\g<2>| {lesson.minutes} |", readme)
+    address = course.url or "<this repository>"
+    return re.sub(r"^git clone .+ ", lambda _: f"git clone {address} ", readme, flags=re.MULTILINE)

@@ -42,6 +42,10 @@ REFERENCE = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 DRAWN = re.compile(r"(figures\.\w+|explore\.\w+|experiments\.\w+|transformer_map)\(")
+GUIDES = (
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in "running teaching measurements architecture authoring sources".split()),
+)
 ROW = 34  # pixels of a row of the map of prerequisites
 
 
@@ -185,7 +189,7 @@ def _ways_to_open(home: Course, lesson: Lesson) -> str:
             f'<a href="{html.escape(address(home, lesson))}">Open in {where}</a>'
             for where, address in (("Colab", colab_address), ("Lab", binder_address))
         ]
-    ways.append('<a href="../running.html">How to run it</a>')
+    ways.append('<a href="../docs/running.html">How to run it</a>')
     return f'<p class="ways">{" · ".join(ways)}</p>\n'
 
 
@@ -228,10 +232,9 @@ def _anchor(found: re.Match) -> str:
 
 
 def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
-    """Path -> Markdown of all pages that are no lesson: the README in two, the notation card, the costs by lesson."""
+    """Path -> Markdown of all pages that are not lessons: the README, the guides, the notation card, the costs by lesson."""
     readme = re.sub(r"\]\(notebooks/", "](", (home.root / "README.md").read_text(encoding="utf-8"))
-    readme = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
-    front, _, running = readme.partition("\n## For learners")
+    front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
     card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
     card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
@@ -242,7 +245,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     toctree = {
         "Lessons": [f"{title} <{name}/{name}>" for name, title in names.items()],
         "Look up": ["notation", "docs/glossary"],
-        "Run and teach": ["running", "docs/teaching", "docs/what_a_mistake_costs", "docs/authoring"],
+        "Run and teach": ["docs/running", "docs/teaching", "docs/measurements", "docs/what_a_mistake_costs"],
+        "Change": ["CONTRIBUTING", "docs/architecture", "docs/authoring", "docs/sources"],
     }
     trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
     needs = {name: _needed(home, notebook) for name, notebook in notebooks.items()}
@@ -254,10 +258,9 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
         "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
-        "running.md": f"# Running the course\n\n## For learners{running}",
         "notation.md": card,
         "docs/glossary.md": with_terms((home.root / "docs" / "glossary.md").read_text(encoding="utf-8")),
-        **{page: (home.root / page).read_text(encoding="utf-8") for page in ("docs/teaching.md", "docs/authoring.md")},
+        **{page: (home.root / page).read_text(encoding="utf-8") for page in GUIDES if (home.root / page).is_file()},
         "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
         **{
             f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{costs_by_part(part)}"

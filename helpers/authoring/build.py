@@ -64,13 +64,12 @@ def run(args: argparse.Namespace) -> int:
         else:
             how = "" if ran else ", with the outputs that it had"
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
-    readme = home.root / "README.md"
-    if not args.lessons and readme.is_file():
-        text = with_figures(with_badges(readme.read_text(encoding="utf-8"), home), home.root / "bench" / "results")
-        if not args.check:
-            _write(readme, text)
-        elif text != _read(readme):
-            stale.append("README.md")
+    if not args.lessons:
+        for page, text in _pages(home):
+            if not args.check:
+                _write(page, text)
+            elif text != _read(page):
+                stale.append(page.relative_to(home.root).as_posix())
     if args.check and not args.lessons:
         stale += strays(home)
     if stale:
@@ -79,6 +78,18 @@ def run(args: argparse.Namespace) -> int:
     elif args.check and not failed:
         print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
     return 2 if failed else int(bool(stale))
+
+
+def _pages(home: Course) -> list[tuple[Path, str]]:
+    """The pages into which the build writes, with their text as it should be."""
+    readme, measurements = home.root / "README.md", home.root / "docs" / "measurements.md"
+    pages = []
+    if readme.is_file():
+        pages.append((readme, with_badges(readme.read_text(encoding="utf-8"), home)))
+    if measurements.is_file():
+        page = measurements.read_text(encoding="utf-8")
+        pages.append((measurements, with_figures(page, home.root / "bench" / "results")))
+    return pages
 
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
