@@ -645,7 +645,7 @@ def test_a_fork_needs_its_owner_and_repository_in_the_course_file_alone(own, mon
     """Built with them, it is up to date ever after, whatever the environment says; without them no badge is left."""
     readme = own / "README.md"
     row = f"| [04](notebooks/{LESSON}/{LESSON}.ipynb) |"
-    bare = f"<!-- badges: made by `course build` -->\n<!-- end of badges -->\ngit clone <this repository> course\n"
+    bare = "<!-- badges: made by `course build` -->\n<!-- end of badges -->\ngit clone <this repository> course\n"
     bare += f"{row} A tiny lesson | 5 |\n"
     named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "fork"')
     (own / "course.toml").write_text(named.replace("v0.1.0", "v9"))

@@ -476,7 +476,8 @@ def test_utf8_names_without_the_zips_mark(one):
     assert one.students() == {"Jö__rg"}
 
 
-NAME = st.text(min_size=1, max_size=40).filter(lambda text: "_" not in text and text.strip())
+# A zip ends a name at a null character, so no platform can send one.
+NAME = st.text(min_size=1, max_size=40).filter(lambda text: not {"_", "\0"} & set(text) and text.strip())
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -488,7 +489,7 @@ def test_any_name_becomes_a_folder_of_its_own(name):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True))
-def test_whatever_people_are_called_each_hand_in_comes_through(tmp_path_factory, names):
+def test_whatever_people_are_called_each_submission_comes_through(tmp_path_factory, names):
     tmp = tmp_path_factory.mktemp("names")
     content = {
         f"{name.replace('/', ' ')}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(names)

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from helpers.__main__ import main
-from helpers.classroom import hand
+from helpers.classroom import grade_by_hand
 from helpers.classroom.grade_by_hand import Refused, as_page, read_question, save, serving
 from helpers.grading.pool import GradingStopped
 from tests import lab
@@ -118,7 +118,7 @@ def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, cap
     hand_in(handed_in, lesson, "eve", answers(lesson, written_1=HOSTILE))
     grade(handed_in)
     opened, there = [], threading.Event()
-    monkeypatch.setattr(hand.webbrowser, "open", lambda address: (opened.append(address), there.set()))
+    monkeypatch.setattr(grade_by_hand.webbrowser, "open", lambda address: (opened.append(address), there.set()))
     arguments = ["hand", LESSON, "--gradebook", str(handed_in.gradebook)]
     course = threading.Thread(target=main, args=(arguments,), daemon=True)
     course.start()

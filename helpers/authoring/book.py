@@ -232,7 +232,7 @@ def _anchor(found: re.Match) -> str:
 
 
 def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
-    """Path -> Markdown of all pages that are not lessons: the README, the guides, the notation card, the costs by lesson."""
+    """Path -> Markdown of the pages that are not lessons: README, guides, notation card, costs by lesson."""
     readme = re.sub(r"\]\(notebooks/", "](", (home.root / "README.md").read_text(encoding="utf-8"))
     front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
