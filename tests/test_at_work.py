@@ -279,7 +279,7 @@ def test_every_part_that_a_lesson_names_runs():
     assert golden_at_work.sections() and idle == []
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("lesson", lesson_names())
 def test_what_the_lessons_calls_print_is_kept(lesson):
     kept = {key: said for key, said in golden_at_work.sections().items() if key.startswith(lesson)}

@@ -440,7 +440,7 @@ def make_class(folders, students: int) -> None:
         hand_in(folders, lesson, f"student-{number}", answers)
 
 
-@pytest.mark.hostile
+@pytest.mark.full
 def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machines, postgres, tmp_path, monkeypatch):
     given, recorded = set(), []
     give, write = client.Cluster._give, Recorder.record

@@ -20,7 +20,7 @@ from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
 from tests.test_harm import FullMarks, added, at_the_end
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 HOSTILE = r"""
 [a](javascript:hit(1)) [b](<javascript:hit(2)>) [c]( java&#115;cript:hit(3) "t")

@@ -346,6 +346,7 @@ def submission(judge, student, source=""):
     return Submission(student, LESSON, cells(judge, source), sha=f"sha of {student}")
 
 
+@pytest.mark.full
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
     """Killed on one submission: tried again with a fresh one. Killed every time: a person, and not for ever."""
     waits = "import time\ntime.sleep(3)"

@@ -107,6 +107,7 @@ except NameError:  # of a comprehension's own
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lesson", ["04_scaling", "07_value_weighting"])
 def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_path):
     """Names of the lesson's own cells, drawn; but for numbers that hang on what was drawn at random before."""

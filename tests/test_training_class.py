@@ -92,7 +92,7 @@ def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, 
     return words
 
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture

@@ -165,6 +165,7 @@ def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp
     assert err.count("\n") == 1 and "cannot be isolated here" in err and "plain process" in err
 
 
+@pytest.mark.full
 def test_many_files_at_once_are_all_judged(tmp_path):
     """Parsed in two threads of one process, as they once were, some of these end as `AST constructor recursion`."""
     nested = f"def project(x, W):\n    y = {'+'.join(['0'] * 900)}\n    return x @ W.T + y\n"

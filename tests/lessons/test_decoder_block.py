@@ -358,7 +358,7 @@ def test_cached_and_uncached_generation_agree_token_for_token():
     assert plain == cached and len(plain) > 6
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_what_the_cache_saves_is_what_the_formula_says():
     D, width = figures.D, figures.D_FF
     for T in (4, 16):

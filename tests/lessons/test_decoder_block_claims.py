@@ -26,7 +26,7 @@ def says(*sentences):
         assert sentence in TEXT, f"the lesson does not say any more: {sentence}"
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_copying_student_has_the_better_loss_and_writes_nothing():
     says("0.04 against 0.11, and writes nothing but bos; the other one writes its 40 sentences word for word")
     copied, shifted = figures.trained_to_copy(), figures.trained_with(blocks.fixed_loss)

@@ -245,7 +245,7 @@ class Inherited(nn.TransformerEncoderLayer):
     pass
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("answer", [Wrapped, Inherited])
 def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
     verdict = verdict_on("EncoderBlock", answer)
@@ -253,7 +253,7 @@ def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
     assert "nn.TransformerEncoderLayer" in verdict.message
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize(
     "norm",
     [
@@ -582,7 +582,7 @@ def test_the_sentence_wide_norm_moves_jane():
     assert moved.item() == pytest.approx(0.0322, abs=5e-4)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_slopes_over_depth():
     along, last = figures.measured_slopes()
     free = along["residual, no norm"]
@@ -664,7 +664,7 @@ def test_a_trained_encoder_loads():
     torch.testing.assert_close(encoder(ids), translator.machine().encode(ids), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_pictures_say_their_numbers():
     assert "jane 0.50 ± 0.50" in figures.normed_words().alt
     assert "two layers 5" in figures.interactions().alt

@@ -41,7 +41,7 @@ def test_attention_bends_by_its_weights():
     torch.testing.assert_close(weights @ (2 * x - y), 2 * weights @ x - weights @ y)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_it_is_the_last_norm_that_makes_the_last_gradient_fall_with_depth():
     says("In pre-norm with a last norm it falls from 70 to 14", "Without the last norm it does not fall: 88 and 82.")
     _, last = figures.measured_slopes()

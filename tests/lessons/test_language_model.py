@@ -137,7 +137,7 @@ def test_the_source_is_seeded_and_its_two_predictions_agree():
         source.nats(source.encode(".|pp|"))
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_what_lies_in_the_sandbox_as_data_is_the_same():
     assert loads(dumps(corpus.language_symbols())) == corpus.language_symbols()
     unseen = corpus.language_unseen()
@@ -166,7 +166,7 @@ def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
     assert figures.count_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_best_ngram_is_far_above_the_line():
     losses, line = figures.counted(), corpus.entropy_rate()
     assert line == pytest.approx(1.41, abs=0.005)
@@ -219,7 +219,7 @@ def test_rotary_attention_depends_on_distances_alone():
     torch.testing.assert_close(attention(x, mask=causal_mask(4))[0], attention(behind, mask=own)[0][:, 3:])
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_gpt2_of_the_transformers_library_loads_into_it():
     import transformers
 
@@ -461,7 +461,7 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     assert min(without) < max(within)  # "the luckiest one without a residual is better than ..."
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_bench_makes_the_bigram_of_the_figure_and_trains_a_rung_that_beats_it():
     bigram = bench_ladder.bigram()
     assert [round(bigram, 4)] == LADDER["rungs"]["bigram"]

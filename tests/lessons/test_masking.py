@@ -183,7 +183,7 @@ def seen(mask):
     return int(mask.sum())
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_losses_on_random_letters():
     honest, leaking = map(float, re.findall(r"ends at (\d\.\d\d)", figures.too_good().alt))
     assert honest == pytest.approx(math.log(8), abs=0.03) and leaking == pytest.approx(math.log(8) / 12, abs=0.04)
@@ -435,7 +435,7 @@ def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
     ]
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("fill", [-1e4, -1000.0])
 @pytest.mark.parametrize("zeroed", [True, False])
 def test_a_fill_that_a_visible_score_can_reach_is_refused_and_named(fill, zeroed):

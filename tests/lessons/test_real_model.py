@@ -98,7 +98,7 @@ def read(encoder, weights, sentences):
 # ---------------------------------------------------------------- the network is the published one
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
     import transformers
 
@@ -325,7 +325,7 @@ def code_cells(notebook):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("pieces", ["all pieces", "few pieces"])
 @pytest.mark.parametrize("edition", ["solution", "blank"])
 def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypatch, capsys):
@@ -346,7 +346,7 @@ def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypat
     assert "stands in" in capsys.readouterr().out
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("numbers", ["with the package", "without"])
 def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
     """The solution handed in: full points, and no cell fails, without a network."""
@@ -396,7 +396,7 @@ def random_gpt2(layers=3, width=24, heads=4):
     return model
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("whole", [False, True])
 def test_gpt2_of_transformers_runs_in_the_blocks(whole):
     model = random_gpt2()
@@ -598,7 +598,7 @@ def test_search_finds_what_the_lesson_says(real):
 # ---------------------------------------------------------------- explorers
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_explorers_draw_everything(real):
     for sentence in explore.CHOICES:
         for layer, head, ends in ((0, 0, False), (5, 11, True)):
@@ -611,7 +611,7 @@ def test_explorers_draw_everything(real):
     assert explore.QUESTIONS[1] in draw(explore.QUESTIONS[1], typed).alt  # the slider was moved after it
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_a_typed_sentence_is_shown_until_another_is_chosen(real):
     draw, (first, second, *_) = explore.Heads(), explore.CHOICES
     assert first in draw(first, "", 1, 8, False).alt

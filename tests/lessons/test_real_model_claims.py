@@ -163,7 +163,7 @@ def test_what_silencing_the_head_of_it_changes(text, encoder):
     assert turned(small, 1) == (pytest.approx(0.0033, abs=1e-4), 9)
 
 
-@pytest.mark.long
+@pytest.mark.full
 @torch.no_grad()
 def test_how_much_the_head_of_jane_is_needed_in_other_sentences(text):
     assert "(12 to 43 in the eight of the slider further up, number 20 or 21 in the middle of them)" in text

@@ -528,7 +528,7 @@ def test_wrong_answers_are_refused_and_get_no_false_name(what):
     assert said.mistake in names
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("answer", [early_touch, value_twice, copies_kept])
 def test_one_pass_is_worth_at_least_half(answer):
     assert verdict("online_softmax", answer).points <= 50

@@ -288,7 +288,7 @@ def test_the_other_head_tells_le_from_la():
         assert F.cosine_similarity(values[0], values[4], dim=0).item() == pytest.approx(0.55, abs=0.025)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_articles_and_adjectives_move_and_nouns_stay():
     kinds = {"article": {*lexicon.DETERMINERS, "an"}, "adjective": set(lexicon.ADJECTIVES), "noun": set(lexicon.NOUNS)}
     found = {kind: [] for kind in kinds}
