@@ -10,6 +10,7 @@ from helpers.grading.intake import (
     LARGEST,
     UNGRADED,
     Release,
+    course_release,
     find_submissions,
     misplaced,
     read_release,
@@ -253,7 +254,7 @@ def test_the_set_up_cell_is_shown_as_it_ran_and_not_run(read, course):
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     setup = cell("code", "set_up()", "setup") | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    known = read_release(release, release)
+    known = course_release(release)
     assert known.shown["set_up()"] == setup["outputs"]
     submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
     assert "set_up()" not in [one.source for one in judge_input(submission, known)]

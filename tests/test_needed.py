@@ -7,7 +7,7 @@ import pytest
 
 from helpers.grading.cell import Cell
 from helpers.grading.folders import load
-from helpers.grading.intake import Release, read_release, read_submission
+from helpers.grading.intake import Release, course_release, read_submission
 from helpers.grading.judge import Judge
 from helpers.grading.needed import given_names, hangs_on, judge_input
 from helpers.grading.pieces import Pieces
@@ -113,7 +113,7 @@ def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_p
     need_sandbox()
     folders, _ = load(tmp_path)
     made, drawn = Lesson(folders, lesson), random.Random(SEED)
-    release = read_release(folders.notebook(lesson), folders.executed(lesson))
+    release = course_release(folders.executed(lesson))
     plain = Pieces(source for source, names in release.demonstrations.items() if names)
     bound = sorted(plain.uses.keys() - release.given.keys())
     hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})

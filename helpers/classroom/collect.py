@@ -17,7 +17,7 @@ from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, r
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.intake import Release, find_submissions, lesson_of, read_release
+from helpers.grading.intake import Release, course_release, find_submissions, lesson_of
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.words import one_line
 
@@ -91,7 +91,7 @@ def collect(
     lesson: None where the notebooks tell. room: an empty folder for what is unpacked.
     """
     lessons = folders.lessons()
-    releases = [read_release(folders.notebook(name)) for name in lessons]
+    releases = [course_release(folders.executed(name)) for name in lessons]
     files = find_files(path, room)
     found, notes = hand_ins(files.found, lessons)
     notes = [*files.notes, *notes]

@@ -22,6 +22,7 @@ from helpers.grading.cell import Cell
 from helpers.grading.needed import given_names, hangs_on, is_silent, only_shows
 from helpers.grading.pieces import Pieces
 from helpers.grading.words import one_line
+from helpers.released import released_notebook
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
@@ -78,14 +79,22 @@ class Unreadable(Exception):
     """A submission that cannot be graded; the message is the sentence for the teacher."""
 
 
-def read_release(path: Path, executed: Path | None = None) -> Release:
-    """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb.
+def course_release(solution: Path) -> Release:
+    """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
-    executed: the solution notebook; it has the outputs of what need not run for every submission (needed.py), the
-    set-up cell among it: the sandbox has found the course.
+    The solution has the outputs of what need not run for every submission (needed.py), the set-up cell among it: the
+    sandbox has found the course.
     """
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
+    return _read_release(solution.stem, released_notebook(solution), solution)
+
+
+def read_release(path: Path) -> Release:
+    """The release that is the notebook at `path`."""
+    return _read_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
+
+
+def _read_release(lesson: str, notebook: dict, executed: Path | None = None) -> Release:
+    release = Release(lesson, notebook.get("metadata", {}), {}, {}, {}, set())
     before = ""
     for cell in notebook["cells"]:
         source = _text(cell.get("source", ""))
@@ -115,7 +124,7 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
         release.given = given_names(Pieces(plain))
     else:
         release.demonstrations = {source: set() for _, source in release.code if only_shows(source)}
-    if executed is not None and executed.is_file():
+    if executed is not None:
         for cell in json.loads(executed.read_text(encoding="utf-8"))["cells"]:
             source = _text(cell.get("source", ""))
             if _grade_id(cell) == "setup" and source in release.sources:
@@ -160,7 +169,7 @@ def name_problem(student: str) -> str | None:
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
-    """Read what `student` handed in. notebooks: the folder of all released lessons, to name a wrong lesson."""
+    """Read what `student` handed in. notebooks: the folder of all lessons, to name a wrong one."""
     folder = submitted / student / release.lesson
     submission = Submission(student, release.lesson, [], sha="")
     content, beside = b"", b""
