@@ -18,9 +18,9 @@ from pathlib import Path
 from bench.written import keep
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_html
-from helpers.checking.verdict import decide
 from helpers.course import course
 
 ROOT = Path(__file__).resolve().parents[1]

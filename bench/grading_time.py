@@ -1,13 +1,13 @@
-"""Seconds to grade 1, 24 and 120 hand-ins, beside stock nbgrader, and seconds of a first check, in one run:
+"""Seconds to grade 1, 24 and 120 submissions, beside stock nbgrader, and seconds of a first check, in one run:
 `python -m bench.grading_time`.
 
     --lesson 04_scaling      another lesson
     --sizes 1 24 120         other sizes; `--sizes 1000 --no-stock --memory` shows that memory stays flat
-    --stock 3                how many hand-ins stock nbgrader grades; more are extrapolated from these and from one
+    --stock 3                how many submissions stock nbgrader grades; more are extrapolated from these and from one
 
-Wall-clock seconds, and processor seconds of all processes together, with start-up and self tests. Hand-ins are made
+Wall-clock seconds, and processor seconds of all processes together, with start-up and self tests. Submissions are made
 as in the sample class, but for the endless loop: right ones, known mistakes, odd ones. Stock nbgrader gets right ones.
-The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has: for the first hand-in of a
+The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has: for the first submission of a
 class, whose inputs are drawn then, for the first one after the server's start, and for the next one.
 """
 
@@ -200,7 +200,7 @@ def main() -> None:
         times = {}
         for size in args.sizes:
             seconds, processor, meter = ours(place, args.lesson, size)
-            line = f"{size:5} hand-ins: {seconds:7.1f} s, {processor:6.1f} s of processor time"
+            line = f"{size:5} submissions: {seconds:7.1f} s, {processor:6.1f} s of processor time"
             if each[0]:
                 other, busy = (one + step * (size - 1) for one, step in zip(first, each, strict=True))
                 line += f"; stock {other:7.1f} s, {busy:6.1f} s{'' if size in (1, args.stock) else ' (extrapolated)'}: "
@@ -214,7 +214,7 @@ def main() -> None:
         if times:
             size = max(times)
             says = (
-                f"{size} hand-ins of {args.lesson} are graded in {times[size]['seconds']:.0f} s, "
+                f"{size} submissions of {args.lesson} are graded in {times[size]['seconds']:.0f} s, "
                 f"{times[size]['stock over ours']:.0f} times as fast as with nbgrader alone, which has no sandbox and "
                 f"was timed with {args.stock}."
             )

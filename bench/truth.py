@@ -17,8 +17,8 @@ from bench.written import keep
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
 from helpers.checking.making import wrong_answer
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import VALUES
 from helpers.course import course
@@ -51,7 +51,7 @@ def judged(lesson: str, exercise) -> dict[str, list[int]]:
     """For each judge: wrong answers that it lets pass, wrong ones, right answers that it refuses, right ones."""
     key = load_keys(lesson)[exercise.name]
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    facts = replace(key.facts, lesson="99_bench")  # a finished piece is no answer to its own lesson
+    facts = replace(key.facts, lesson="99_bench")  # a finished block is no answer to its own lesson
     plain = next(case for case in key.cases if case.part == VALUES)
     wanted = key.expected[key.cases.index(plain)].output
     tallies = {judge: [0, len(exercise.mistakes), 0, 0] for judge in JUDGES}

@@ -34,7 +34,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "workers.webp"
 
 
 def measured(name: str) -> dict:
-    """Seconds: to start a judge, of its self test, of each hand-in with a judge, and of reading and recording one."""
+    """Seconds to start a judge, for its self test, for each submission with a judge, and to read and record one."""
     with tempfile.TemporaryDirectory() as place:
         folders, config = load(place)
         lesson, release = Lesson(folders, name), read_release(folders.notebook(name), folders.executed(name))
@@ -61,11 +61,11 @@ def measured(name: str) -> dict:
     return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
 
 
-def simulated(seconds: dict, hand_ins: int, workers: int, seed: int = 0) -> dict:
+def simulated(seconds: dict, submissions: int, workers: int, seed: int = 0) -> dict:
     """Seconds until all of a class is recorded, and the shares of them that workers and writer are busy."""
-    judging = iter(random.Random(seed).choices(seconds["judged"], k=hand_ins))
+    judging = iter(random.Random(seed).choices(seconds["judged"], k=submissions))
     writing = sum(seconds["written"]) / len(seconds["written"])
-    unread = unwritten = hand_ins
+    unread = unwritten = submissions
     now = busy = 0.0
     away: list[tuple[float, int]] = []  # when a worker is done with its portion, and how large that is
     while unwritten:
@@ -83,7 +83,7 @@ def simulated(seconds: dict, hand_ins: int, workers: int, seed: int = 0) -> dict
     return {
         "seconds": round(now, 1),
         "workers_busy": round(busy / now / workers, 3),
-        "writer_busy": round(hand_ins * writing / now, 3),
+        "writer_busy": round(submissions * writing / now, 3),
     }
 
 
@@ -92,12 +92,12 @@ def draw(facts: dict) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8.4, 3.6), dpi=130)
-    for hand_ins, rows in facts["classes"].items():
+    for submissions, rows in facts["classes"].items():
         axes.plot(
             [int(count) for count in rows],
             [row["seconds"] / 60 for row in rows.values()],
             marker="o",
-            label=f"{int(hand_ins):,} hand-ins",
+            label=f"{int(submissions):,} submissions",
         )
     most = facts["classes"][str(CLASSES[-1])]
     alone = CLASSES[-1] * sum(facts["measured"]["written"]) / len(facts["measured"]["written"]) / 60
@@ -116,7 +116,7 @@ def said(classes: dict) -> str:
     """The sentence for README."""
     one, six, most = (classes[str(CLASSES[-1])][count]["seconds"] / 60 for count in ("1", "6", "64"))
     return (
-        f"A model of {CLASSES[-1]:,} hand-ins on many machines, from measured seconds: {one:.0f} minutes with one "
+        f"A model of {CLASSES[-1]:,} submissions on many machines, from measured seconds: {one:.0f} minutes with one "
         f"worker, {six:.0f} with six, {most:.0f} with 64, as one process records."
     )
 
@@ -134,7 +134,7 @@ def main() -> None:
     for size, rows in classes.items():
         for count, row in rows.items():
             print(
-                f"{int(size):6,} hand-ins, {count:>2} workers: {row['seconds'] / 60:6.1f} min, "
+                f"{int(size):6,} submissions, {count:>2} workers: {row['seconds'] / 60:6.1f} min, "
                 f"{rows['1']['seconds'] / row['seconds']:4.1f} times one; workers busy {row['workers_busy']:4.0%}, "
                 f"writer {row['writer_busy']:4.0%}"
             )

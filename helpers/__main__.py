@@ -19,8 +19,8 @@ COMMANDS = {
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
-    "hand": ("helpers.classroom.hand", "grade a lesson's written question by hand, in the browser"),
-    "similar": ("helpers.classroom.similar", "show hand-ins with much code in common side by side"),
+    "hand": ("helpers.classroom.grade_by_hand", "grade a lesson's written question by hand, in the browser"),
+    "similar": ("helpers.classroom.similar", "show submissions with much code in common side by side"),
     "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's wing looks at the sandbox too; the learner edition does without it.

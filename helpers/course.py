@@ -17,7 +17,7 @@ from helpers.errors import CourseError
 class Lesson:
     """One lesson. points: core exercises, quizzes, written question (100 together); bonus: extras, on top.
 
-    seconds, cell_seconds: what a hand-in of it may take in the grader, all together and one cell.
+    seconds, cell_seconds: what a submission of it may take in the grader, all together and one cell.
     """
 
     name: str

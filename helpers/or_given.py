@@ -17,8 +17,8 @@ _JUDGED: list[None] = []  # an entry for each answer that is being judged now
 
 @contextlib.contextmanager
 def nothing_given() -> Iterator[None]:
-    """While active, `or_given` hands on every answer as it is: an answer that is judged gets no finished part, and
-    where an earlier one that it calls is wrong, the check puts in the finished piece itself (see checking/earlier.py).
+    """While active, `or_given` hands on every answer as it is: an answer that is judged gets no finished block, and
+    where an earlier one that it calls is wrong, the check puts in the finished block itself (see checking/retry.py).
     """
     _JUDGED.append(None)
     try:
@@ -28,9 +28,9 @@ def nothing_given() -> Iterator[None]:
 
 
 def or_given(answer):
-    """`answer` itself where its check has passed in this kernel; else a finished part that does the same.
+    """`answer` itself where its check has passed in this kernel; else a finished block that does the same.
 
-    Says so in one quiet line the first time. Where there is no finished part, or an answer that is being judged asks,
+    Says so in one quiet line the first time. Where there is no finished block, or an answer that is being judged asks,
     the answer is returned as it is.
     """
     if _JUDGED:
@@ -45,7 +45,7 @@ def or_given(answer):
     from helpers.setup import current_lesson
 
     for name in bound:
-        piece = given_piece(current_lesson() or "", name)
+        piece = stand_in_for(current_lesson() or "", name)
         if piece is not None:
             break
     else:
@@ -56,7 +56,7 @@ def or_given(answer):
     return piece
 
 
-def given_piece(lesson: str, name: str):
+def stand_in_for(lesson: str, name: str):
     """What stands in for the exercise `name`: the lesson's own (helpers/lessons/TOPIC/given.py), else the translator's.
 
     lesson: such as "12_language_model"; an empty string looks in all of them. None where nothing stands in.

@@ -26,7 +26,7 @@ from cosmic_ray.plugins import operator_names
 from tests import test_check_facts
 from tests.mutants import Mutant, mutants
 
-MODULES = ("deciding", "compare", "facets", "diagnose")
+MODULES = ("verdict", "compare", "facets", "messages")
 SECONDS = 1.0  # of processor time for the facts of one mutant
 HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
 # An operator between numbers, sets or texts is replaced by its nearest one; most others only raise a TypeError.

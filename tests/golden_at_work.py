@@ -2,7 +2,7 @@
 
     python -m tests.golden_at_work        writes it anew; look at the difference before you commit it
 
-Each call of a lesson runs with the finished pieces, and with what the lesson itself defines above the call.
+Each call of a lesson runs with the finished blocks, and with what the lesson itself defines above the call.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _binds(statement: ast.stmt) -> list[str]:
 
 
 def _define(statement: ast.stmt, above: dict[str, ast.stmt], names: dict) -> None:
-    """Bind what a statement uses: a finished piece, or what the lesson says above it."""
+    """Bind what a statement uses: a finished block, or what the lesson says above it."""
     for node in ast.walk(statement):
         name = getattr(node, "id", None)
         if name is None or name in names:

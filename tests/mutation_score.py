@@ -20,8 +20,8 @@ import torch
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.making import make_key, wrong_answer
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.course import course, load_source
 
 SEEDS = 3

@@ -73,8 +73,8 @@ class Lesson:
 
     def deserved(self, exercise: str, mistake: str) -> float:
         """The points of a known mistake: what it returns here, on the inputs that the batch will draw."""
+        from helpers.checking.messages import decide
         from helpers.checking.observe import observe_all
-        from helpers.checking.verdict import decide
 
         key = self.keys[exercise]
         return float(decide(key, observe_all(self.functions[exercise, mistake], key.cases, key.facts)).points)

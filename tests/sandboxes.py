@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
-from helpers.grading.pieces import Pieces
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
+from helpers.grading.submission import Cell
+from helpers.grading.top_level import TopLevel
 
 LESSON = "03_query_key"
 SEED = 11
@@ -33,7 +33,7 @@ def need_sandbox() -> None:
 
 def honest_cells(judge: Judge) -> list[Cell]:
     """A submission that is right in everything: one cell for each answer."""
-    pieces = Pieces([blocks_source(judge.lesson)])
+    pieces = TopLevel([blocks_source(judge.lesson)])
     cells = [Cell("imports", "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math")]
     for key in judge.keys.values():
         quiz = key.kind == "quiz"

@@ -62,7 +62,7 @@ def test_every_part_has_its_place_in_under_two_seconds(said, name):
 
 
 @pytest.mark.parametrize("name", [name for name in dir(blocks) if name in GIVEN])
-def test_every_finished_piece_is_as_good(said, name):
+def test_every_finished_block_is_as_good(said, name):
     text = said(**{name: getattr(blocks, name)})
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
     assert (": the same" in text) == (PART[name].runs in ("network", "input"))
@@ -307,7 +307,7 @@ def test_a_small_difference_is_not_the_same(gap):
 def test_the_share_that_is_said_is_yours():
     facts = stage.facts(trial(0.5, 0.37), trial(0.00016, 0.98), SENTENCE, {"scaled_scores": scaled_scores})
     said = "\n".join(fact.text for fact in facts)
-    assert "37 % of unseen sentences come out word for word; 98 % with the finished part" in said
+    assert "37 % of unseen sentences come out word for word; 98 % with the finished block" in said
 
 
 def test_the_four_divisors_are_these_four(said):
@@ -348,8 +348,8 @@ def test_only_parts_that_ran_are_named(said):
 
 def test_a_wrong_reader_stands_above_the_finished_one(said):
     text = said(cosine_similarity=lambda a, b: a @ b.T)
-    assert "nearest to africa: " in text and "\n  with the finished part: germany, asia, crosses" in text
-    assert "with the finished part:" not in said(cosine_similarity=GIVEN["cosine_similarity"])
+    assert "nearest to africa: " in text and "\n  with the finished block: germany, asia, crosses" in text
+    assert "with the finished block:" not in said(cosine_similarity=GIVEN["cosine_similarity"])
 
 
 def test_all_that_is_unanswered_is_named(said):
@@ -433,7 +433,7 @@ def test_a_page_has_one_table_with_a_bar_a_row(said):
     named = {row[0]: row[1:] for row in table.rows if len(row) == 4}
     assert list(named) == [
         "by_width as scaled_scores",
-        "the finished part",
+        "the finished block",
     ]  # the list of four divisors stands above, where the right one was tried
     assert all(len(row) in (1, 4) for row in table.rows) and len(table.bars) == len(named)
     text = said(scaled_scores=by_width)
@@ -448,7 +448,7 @@ def test_what_is_said_stands_in_a_row_and_once(said):
     assert [row[2] for row in right.rows if len(row) == 4] == ["100 %", "100 %"] and right.bars == [100, 100]
     leak = page_of({"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)})
     (moved,) = (row for row in leak.rows if row[0] == "by up to")
-    assert moved[3] == "the future leaks; finished part: 0.0000 (nothing leaks)"
+    assert moved[3] == "the future leaks; finished block: 0.0000 (nothing leaks)"
     assert any(row[0].startswith("the translation was written with a cache") for row in leak.rows)
     cells = page_of({"scaled_scores": scaled_scores}).rows
     assert [row[0] for row in cells if row[0].startswith("divided by")] == [

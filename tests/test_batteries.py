@@ -5,9 +5,10 @@ import torch
 
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.making import best_outputs, make_key
+from helpers.checking.messages import decide
 from helpers.checking.metrics import misfit
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import RESERVED, decide
+from helpers.checking.verdict import RESERVED
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.mutation_score import lessons

@@ -12,9 +12,10 @@ from torch import nn
 from helpers.checking.codec import BadTree, Odd, dumps, loads, plain
 from helpers.checking.key import key_to_tree, load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, Observation, observe, observe_all
 from helpers.checking.rendering import as_html, as_text
-from helpers.checking.verdict import decide, decide_quiz
+from helpers.checking.verdict import decide_quiz
 from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz, Raises, tensor_cases
 from tests.lab import ROOT
 

@@ -8,16 +8,17 @@ import math
 
 import torch
 
-from helpers.checking import deciding, diagnose
+from helpers.checking import messages, verdict
 from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
 from helpers.checking.facets import agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake, key_from_tree, key_to_tree
+from helpers.checking.messages import decide
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
 from helpers.checking.sketch import sketch
 from helpers.checking.stubs import STUBS
-from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.verdict import Problem, Verdict, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Raises, Stub
 
@@ -110,7 +111,7 @@ def problem(kind="value", want=None, got=None, case=None, path=(), where="", par
 
 def says(item, key=None):
     """The lines of a problem; the call of the case that all have here stands below each and is taken away."""
-    said = diagnose.text(item, key or made_key([], [], arguments=["Q", "K"]))
+    said = messages.text(item, key or made_key([], [], arguments=["Q", "K"]))
     return said.removesuffix("\nwith f(<float32 (9,)>)")
 
 
@@ -1024,7 +1025,7 @@ def test_how_close_a_number_is():
 
 
 def test_places_in_words():
-    words = diagnose.index_words
+    words = messages.index_words
     assert (
         words([3]) == "entry 3"
         and words([3], ("token",)) == "entry 3 (token 3)"
@@ -1032,8 +1033,8 @@ def test_places_in_words():
     )
     assert words([1, 2]) == "row 1, column 2" and words([1, 2], ("query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([4, 1, 2]) == "item 4, row 1, column 2" and words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
-    assert diagnose.row_words([1], ("query", "key")) == "row 1 (query 1)"
-    assert diagnose.row_words([4, 1]) == "item 4, row 1" and diagnose.row_words([4, 1], ("key",)) == "item 4, row 1"
+    assert messages.row_words([1], ("query", "key")) == "row 1 (query 1)"
+    assert messages.row_words([4, 1]) == "item 4, row 1" and messages.row_words([4, 1], ("key",)) == "item 4, row 1"
     assert words([1, 2], ("token", "base")) == "row 1 (token 1), column 2 (base 2)"
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
     assert words([1, 2], ("head", "query", "key")) == "row 1 (query 1), column 2 (key 2)"
@@ -1046,29 +1047,29 @@ def test_the_worst_index():
         got = zeros.clone()
         got[0, 1, 1] = 0.5
         got[tuple(index)] = -1.0
-        assert diagnose.worst_index(zeros, got) == index
-    assert diagnose.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1] and diagnose.worst_index(t(0.0, 0.0), t(5.0, INF)) == [
+        assert messages.worst_index(zeros, got) == index
+    assert messages.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1] and messages.worst_index(t(0.0, 0.0), t(5.0, INF)) == [
         1
     ]
-    assert diagnose.worst_index(t(INF, 0.0), t(INF, 1.0)) == [1] and diagnose.worst_index(
+    assert messages.worst_index(t(INF, 0.0), t(INF, 1.0)) == [1] and messages.worst_index(
         t(0.0, 9.0), t(1.0, 9.5), 0.2
     ) == [0]
-    assert diagnose.worst_index(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
+    assert messages.worst_index(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
 
 
 def test_two_numbers_have_as_many_digits_as_differ():
-    assert diagnose.two_numbers(1.0, 2.0) == ("1", "2") and diagnose.two_numbers(1.0, 1.00001) == ("1", "1.00001")
-    assert diagnose.two_numbers(0.123451, 0.123452) == ("0.123451", "0.123452")
-    assert diagnose.two_numbers(1.0, 1.0) == ("1.0", "1.0") and diagnose.two_numbers(1, 2) == ("1", "2")
-    assert diagnose.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
-    assert diagnose.two_numbers(3.14159, 2.71828) == ("3.142", "2.718") and diagnose.two_numbers(True, False) == (
+    assert messages.two_numbers(1.0, 2.0) == ("1", "2") and messages.two_numbers(1.0, 1.00001) == ("1", "1.00001")
+    assert messages.two_numbers(0.123451, 0.123452) == ("0.123451", "0.123452")
+    assert messages.two_numbers(1.0, 1.0) == ("1.0", "1.0") and messages.two_numbers(1, 2) == ("1", "2")
+    assert messages.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
+    assert messages.two_numbers(3.14159, 2.71828) == ("3.142", "2.718") and messages.two_numbers(True, False) == (
         "True",
         "False",
     )
 
 
 def test_values_as_a_learner_would_write_them():
-    written = diagnose.written
+    written = messages.written
     assert written(t(1.0, 0.25)) == "torch.tensor([1., 0.25])" and written(t(-3.0)) == "torch.tensor(-3.)"
     assert (
         written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
@@ -1098,26 +1099,26 @@ def test_values_as_a_learner_would_write_them():
 
 def test_the_call_that_failed():
     key = made_key([], [], arguments=["Q", "K"])
-    call = lambda *args, **options: diagnose.call_text(key, Case(args, **options))  # noqa: E731
+    call = lambda *args, **options: messages.call_text(key, Case(args, **options))  # noqa: E731
     assert call(1, "a") == 'f(1, "a")' and call(1, kwargs={"mask": None}) == "f(1, mask=None)" and call() == "f()"
     assert call(1, note="a mean") == "a mean"
     module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
     assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
-    lines = diagnose.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
+    lines = messages.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
     assert lines[0] == "with f(Q, K)", "in the exercise's words, not by our stub's name"
-    lines = diagnose.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
+    lines = messages.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
     assert lines == [
         "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
         "where facts_mean is mean over all seen",
     ], "where the exercise has no name for it"
-    named = diagnose.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
+    named = messages.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
     assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
-    assert diagnose.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
-    assert len(diagnose.called(key, Case((Stub("facts_wordless", (2,)), Stub("no_such"))))) == 1
-    assert len(diagnose.called(key, Case((), {"x": [Stub("facts_widths")]}))) == 2
-    assert diagnose.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
+    assert messages.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
+    assert len(messages.called(key, Case((Stub("facts_wordless", (2,)), Stub("no_such"))))) == 1
+    assert len(messages.called(key, Case((), {"x": [Stub("facts_widths")]}))) == 2
+    assert messages.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
 
 
 def test_the_call_is_always_shown():
@@ -1126,7 +1127,7 @@ def test_the_call_is_always_shown():
 
     def shown(*args, part=VALUES, kind="value", **options):
         found = problem(kind, t(1.0), t(2.0), case=Case(args, **options), part=part, error=Error("E", "m"))
-        return next((line for line in diagnose.text(found, key).splitlines() if line.startswith("with ")), None)
+        return next((line for line in messages.text(found, key).splitlines() if line.startswith("with ")), None)
 
     assert shown(big) == "with f(<float32 (9,)>)" and shown(small).startswith("with f(torch.tensor([0., ")
     for part in (VALUES, DTYPE, GRADIENT, UNCHANGED, LEADING, "corner"):
@@ -1145,21 +1146,21 @@ def test_the_call_is_always_shown():
 def test_names_of_inputs_that_lack_a_gradient():
     key = made_key([], [], arguments=["Q", "K", "V"])
     one, whole = t(1.0), torch.tensor(1)
-    name = lambda case, number: deciding.leaf_name(key, case, number)  # noqa: E731
+    name = lambda case, number: verdict.leaf_name(key, case, number)  # noqa: E731
     assert [name(Case((one, one)), i) for i in (0, 1)] == ["Q", "K"] and name(Case((whole, one)), 0) == "K"
     assert name(Case((one, one), no_gradient=(0,)), 0) == "K" and name(Case((one,)), 1) == "a parameter"
     assert [name(Case(([one, one], one)), i) for i in (0, 1, 2)] == ["Q", "Q", "K"]
     assert name(Case(({"a": one, "b": whole}, one)), 1) == "K" and name(Case((1, "a", one)), 0) == "V"
     table = Case(({"a": one, "b": one}, one))
     assert [name(table, i) for i in range(3)] == ['Q["a"]', 'Q["b"]', "K"]
-    cut_off = lambda *gradients: deciding._cut_off(key, table, 0, list(gradients))  # noqa: E731
+    cut_off = lambda *gradients: verdict._cut_off(key, table, 0, list(gradients))  # noqa: E731
     assert cut_off(None, one, one) == 'Q["a"]' and cut_off(None, None, one) == "Q"
     assert name(Case((one,), {"mask": whole, "bias": one}), 1) == "bias"
     module = Case(((3,), {"W.weight": one, "W.bias": one}, (one, whole), {"bias": one}), via="module")
     assert [name(module, i) for i in range(6)] == ["Q", "bias", "W.weight", "W.bias"] + ["a parameter"] * 2
-    assert deciding.argument_name(key, 2) == "V" and diagnose.argument_name(key, 3) == "argument 4"
-    assert deciding.argument_name(key, "mask") == "mask"
-    assert deciding.argument_name(key, 4) == "argument 5" and name(Case(([1, one], one)), 0) == "Q"
+    assert verdict.argument_name(key, 2) == "V" and messages.argument_name(key, 3) == "argument 4"
+    assert verdict.argument_name(key, "mask") == "mask"
+    assert verdict.argument_name(key, 4) == "argument 5" and name(Case(([1, one], one)), 0) == "Q"
 
 
 def test_lines_of_errors():

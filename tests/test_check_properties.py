@@ -12,8 +12,8 @@ from torch import nn
 from helpers.checking.codec import Odd, dumps, loads, plain
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import SAID_LINES, Error, Facts, Observation, observe, observe_all
-from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import DTYPE, Case, Exercise, Mistake, Raises, tensor_cases
 
 torch.set_num_threads(1)

@@ -7,7 +7,7 @@ import re
 import pytest
 from nbgrader.apps.api import NbGraderAPI
 
-from helpers.checking.deciding import Part, Verdict
+from helpers.checking.verdict import Part, Verdict
 from helpers.grading.class_report import (
     ClassReport,
     Column,
@@ -101,7 +101,7 @@ class Parts(FullPoints):
 
 @pytest.fixture
 def reported(folders, lesson, monkeypatch):  # noqa: F811
-    """Three hand-ins: right, wrong, nearly blank; and feedback pages."""
+    """Three submissions: right, wrong, nearly blank; and feedback pages."""
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     for student, quiz in (("right", "c"), ("a b", "a")):
         hand_in(folders, lesson, student, answers(lesson, quiz_1=f'quiz_1 = "{quiz}"'))

@@ -30,16 +30,16 @@ from helpers.classroom.export import as_csv as export_csv
 from helpers.classroom.export import read_totals
 from helpers.errors import CourseError
 from helpers.grading.batch import grade_lesson
-from helpers.grading.cell import Cell
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.cluster import client, worker
 from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
 from helpers.grading.folders import ROOT, load
-from helpers.grading.graded import Graded, Rendered
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import Batch, GradingStopped
 from helpers.grading.record import Recorder
+from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import Cell
 from helpers.grading.version import version_of
 from tests import slow_worker
 from tests.sample_class import _unmarked, grade_id, hand_in, text
@@ -47,7 +47,7 @@ from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
 
 LESSON = "04_scaling"
-FULL = Rendered("scaled_scores", 16.0, 16.0, True, True, None, "", "right", "<p>right</p>", ("values",))
+FULL = ExerciseReport("scaled_scores", 16.0, 16.0, True, True, None, "", "right", "<p>right</p>", ("values",))
 
 
 # What travels.
@@ -59,12 +59,12 @@ def test_what_travels_comes_back_as_it_was():
     [cell], back = opened(json.loads(pack(parcel_of(cells, files)).decode("utf-8", "surrogatepass")))
     assert back == files and cell == replace(cells[0], metadata={})
     shown = {"a": [{"output_type": "stream", "name": "stdout", "text": "\x00\ud800"}]}
-    graded = Graded({"scaled_scores": FULL}, shown, ["odd"], {"a": "ValueError: no"}, None)
+    graded = SubmissionReport({"scaled_scores": FULL}, shown, ["odd"], {"a": "ValueError: no"}, None)
     [parcel] = unpack(pack({"judged": [sealed("judged", graded)]}), REPLY, LARGEST_REPLY)["judged"]
     assert unsealed(parcel) == ("judged", graded)
 
 
-GOOD = sealed("judged", Graded({"scaled_scores": FULL}))
+GOOD = sealed("judged", SubmissionReport({"scaled_scores": FULL}))
 BAD_REPLIES = {
     "a pickle": pickle.dumps({"judged": []}),
     "no bytes": {"judged": []},
@@ -116,9 +116,9 @@ SEEN: list[list[str]] = []
 
 
 def all_right(data: bytes) -> bytes:
-    hand_ins = json.loads(data)["hand_ins"]
-    SEEN.append([one["cells"][0]["source"] for one in hand_ins])
-    return pack({"judged": [GOOD] * len(hand_ins)})
+    submissions = json.loads(data)["submissions"]
+    SEEN.append([one["cells"][0]["source"] for one in submissions])
+    return pack({"judged": [GOOD] * len(submissions)})
 
 
 def one_at_a_time(data: bytes) -> bytes:
@@ -127,15 +127,15 @@ def one_at_a_time(data: bytes) -> bytes:
 
 
 def slow_where_hurried(data: bytes) -> bytes:
-    """The hand-ins 0 and 3 take long."""
+    """The submissions 0 and 3 take long."""
     asked = json.loads(data)
-    SEEN.append([re.search(r"# (s\d)", json.dumps(one))[1] for one in asked["hand_ins"]])
+    SEEN.append([re.search(r"# (s\d)", json.dumps(one))[1] for one in asked["submissions"]])
     late = ("s0", "s3") if asked["hurried"] else ()
     return pack({"judged": [{"kind": "slow", "answer": ""} if who in late else GOOD for who in SEEN[-1]]})
 
 
 def poisoned(data: bytes) -> bytes:
-    """Whoever judges the hand-in 3 is not to be believed."""
+    """Whoever judges the submission 3 is not to be believed."""
     return pack({"failed": "it leaks"}) if b"# s3" in data else all_right(data)
 
 
@@ -144,7 +144,7 @@ def forging(data: bytes) -> bytes:
 
 
 @pytest.fixture
-def hand_ins(tmp_path, monkeypatch):
+def submissions(tmp_path, monkeypatch):
     monkeypatch.setattr(client, "WORTH_A_JUDGE", 2)
     monkeypatch.setattr(client, "PORTION", 2)
     monkeypatch.setattr(client, "WAIT", 1.0)
@@ -172,33 +172,33 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
     return told
 
 
-def test_each_hand_in_is_judged_once_and_what_does_not_fit_is_sent_again(hand_ins, monkeypatch):
-    assert set(graded_by(monkeypatch, hand_ins, one_at_a_time, 2).values()) == {None}
+def test_each_hand_in_is_judged_once_and_what_does_not_fit_is_sent_again(submissions, monkeypatch):
+    assert set(graded_by(monkeypatch, submissions, one_at_a_time, 2).values()) == {None}
     assert len(SEEN) == 6 and sum(map(len, SEEN)) > 6  # the second of each portion was sent twice
 
 
-def test_what_takes_long_waits_until_the_others_were_given_out(hand_ins, monkeypatch):
-    assert set(graded_by(monkeypatch, hand_ins, slow_where_hurried, 1).values()) == {None}
+def test_what_takes_long_waits_until_the_others_were_given_out(submissions, monkeypatch):
+    assert set(graded_by(monkeypatch, submissions, slow_where_hurried, 1).values()) == {None}
     assert SEEN == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s0", "s3"]]
 
 
-def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(hand_ins, monkeypatch, capsys):
-    told = graded_by(monkeypatch, hand_ins, poisoned, 3)
+def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(submissions, monkeypatch, capsys):
+    told = graded_by(monkeypatch, submissions, poisoned, 3)
     lost = {student: problem for student, problem in told.items() if problem}
     assert set(lost) == {"s2", "s3"} and len(set(lost.values())) == 1
     assert "could not judge this notebook (2 workers were lost" in lost["s3"] and "grade it by hand" in lost["s3"]
     assert capsys.readouterr().err.count("takes no work: it leaks") == 2
 
 
-def test_where_nobody_may_judge_grading_stops_and_says_why(hand_ins, monkeypatch, capsys):
+def test_where_nobody_may_judge_grading_stops_and_says_why(submissions, monkeypatch, capsys):
     with pytest.raises(
         GradingStopped, match="no worker of local:2 took work(.|\n)*:(.|\n)*DecodeError(.|\n)*DecodeError"
     ):
-        graded_by(monkeypatch, hand_ins, forging, 2, 3)
+        graded_by(monkeypatch, submissions, forging, 2, 3)
     monkeypatch.setattr(client, "version_of", lambda lesson: "of tomorrow")
     with pytest.raises(GradingStopped, match="took work(.|\n)*another version of 04_scaling"):
-        shutil.rmtree(hand_ins.submitted)
-        graded_by(monkeypatch, hand_ins, all_right, 1, 1)
+        shutil.rmtree(submissions.submitted)
+        graded_by(monkeypatch, submissions, all_right, 1, 1)
     with pytest.raises(GradingStopped, match="--unsafe"):
         client.Cluster(Batch(LESSON, 1, unsafe=True), "local:1")
     assert SEEN == []

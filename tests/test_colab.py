@@ -230,7 +230,7 @@ def test_a_newer_zip_takes_the_place_of_the_course_that_is_there(edition, kernel
 
 @pytest.mark.parametrize("lesson", of_these(GRADED, solved=True))
 def test_what_colab_saves_is_graded_with_full_points(lesson, run_solved, solved, tmp_path):
-    """Two hand-ins: one with new ids, one whose cells are known by their ids alone."""
+    """Two submissions: one with new ids, one whose cells are known by their ids alone."""
     if shutil.which("bwrap") is None and not os.environ.get("COURSE_CI"):
         pytest.skip("needs bubblewrap")
     notebook, weights = solved.pop(lesson, None) or run_solved(lesson)

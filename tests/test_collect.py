@@ -19,7 +19,7 @@ from helpers.__main__ import main
 from helpers.classroom import unpack
 from helpers.classroom.collect import collect, summary
 from helpers.classroom.collected import read_sources
-from helpers.classroom.platforms import hand_ins, local_time
+from helpers.classroom.platforms import local_time, submissions
 from helpers.classroom.roster import folder_name, read_roster
 from helpers.classroom.unpack import find_files
 from helpers.errors import CourseError
@@ -32,7 +32,7 @@ LESSON, OTHER = "04_scaling", "03_query_key"
 
 @functools.cache
 def notebook(answer: str, lesson: str = LESSON) -> bytes:
-    """A hand-in: the release, with something written into its first answer cell."""
+    """A submission: the release, with something written into its first answer cell."""
     cells = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
     first = next(c for c in cells["cells"] if c["metadata"].get("nbgrader", {}).get("solution"))
     first["source"] = f"# {answer}"
@@ -495,7 +495,7 @@ def test_whatever_people_are_called_each_hand_in_comes_through(tmp_path_factory,
     }
     (tmp / "got.zip").write_bytes(zipped(content))
     (tmp / "room").mkdir()
-    found, _ = hand_ins(find_files(tmp / "got.zip", tmp / "room").found, [LESSON])
+    found, _ = submissions(find_files(tmp / "got.zip", tmp / "room").found, [LESSON])
     assert {one.id: one.files[0][1].path.read_bytes() for one in found} == {
         str(n): b"%d" % n for n in range(len(names))
     }
@@ -508,7 +508,7 @@ def test_the_terminal_says_it_in_lines(one, capsys):
     command = ["collect", str(path), "4", "--roster", str(one.tmp / "roster.csv")]
     assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "04_scaling: 1 hand-in from Canvas, 1 new",
+        "04_scaling: 1 submission from Canvas, 1 new",
         "  1 missing: ben",
         "  1 late: ada (says Canvas)",
         "  next: course grade 04_scaling",

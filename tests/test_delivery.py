@@ -95,7 +95,7 @@ def autograder(small, tmp_path_factory) -> Path:
 
 
 def run_autograder(home: Path, **more: str) -> dict:
-    """What Gradescope reads after a hand-in, and nothing where that is no JSON."""
+    """What Gradescope reads after a submission, and nothing where that is no JSON."""
     shutil.rmtree(home / "results", ignore_errors=True)
     environment = os.environ | {"AUTOGRADER": str(home), "PYTHON": sys.executable} | more
     environment.pop("PYTHONPATH", None)

@@ -8,15 +8,15 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking import session
-from helpers.checking.earlier import finished_piece, put_in
 from helpers.checking.forbidden import Watch, not_watched
 from helpers.checking.names import used_names
+from helpers.checking.retry import finished_block, put_in
 from helpers.checking.session import verdict_on
 from helpers.course import course
-from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
-from helpers.grading.pieces import Pieces
 from helpers.grading.reference import blocks_source
+from helpers.grading.submission import Cell
+from helpers.grading.top_level import TopLevel
 from helpers.progress import PASSED
 from tests.conftest import EVERY
 from tests.mutation_score import exercises, lessons
@@ -75,8 +75,8 @@ def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itse
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier", "form"), LACKING)
-def test_where_no_finished_piece_is_at_hand_no_mistake_is_charged(lesson, name, earlier, form, monkeypatch):
-    monkeypatch.setattr(session, "finished_piece", lambda *_: None)
+def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, earlier, form, monkeypatch):
+    monkeypatch.setattr(session, "finished_block", lambda *_: None)
     names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
     verdict = verdict_on(session._keys(lesson)[name], names[name])
     assert not verdict.passed and verdict.answered and verdict.mistake is None
@@ -106,7 +106,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
     """Not the caller's, in notebook and grader, unless it makes one itself."""
     need_sandbox()
     with Judge("07", 5) as judge:
-        source = Pieces([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
+        source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
         cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
         for own in ([], [BOTH]):
             names = notebook("07_value_weighting", WHOLE, *own)
@@ -121,7 +121,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS)
 def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, name, earlier):
-    found = verdict_on(session._keys(lesson)[name], finished_piece(lesson, name))
+    found = verdict_on(session._keys(lesson)[name], finished_block(lesson, name))
     assert (found.passed, found.mistake) == (False, "forbidden_call")
     assert found.message == f"helpers.blocks.{name} is the course's finished answer to this exercise; build your own."
 
@@ -164,13 +164,13 @@ def test_in_place_leaves_the_namespace_as_it_was():
     assert names == {"a": 1}
 
 
-def test_what_a_finished_piece_calls_is_nobodys_and_what_it_is_handed_is_the_learners():
+def test_what_a_finished_block_calls_is_nobodys_and_what_it_is_handed_is_the_learners():
     x, mask = torch.ones(1, 3, 2), torch.ones(3, 2, dtype=torch.bool)
     with Watch(("softmax",)) as watch:
-        not_watched(finished_piece("05_masking", "masked_softmax"))(x, mask)
-        Layer = not_watched(finished_piece("07_value_weighting", "AttentionHead"))
+        not_watched(finished_block("05_masking", "masked_softmax"))(x, mask)
+        Layer = not_watched(finished_block("07_value_weighting", "AttentionHead"))
         assert Layer(2, 2)(x).shape == x.shape and watch.found == []
-        not_watched(finished_piece("05_masking", "leaks_future"))(lambda x: torch.softmax(x, -1), x)
+        not_watched(finished_block("05_masking", "leaks_future"))(lambda x: torch.softmax(x, -1), x)
         assert watch.found == ["torch.softmax"]
         watch.found.clear()
         not_watched(torch.softmax)(x, -1)
@@ -178,8 +178,8 @@ def test_what_a_finished_piece_calls_is_nobodys_and_what_it_is_handed_is_the_lea
 
 
 def test_a_piece_that_this_edition_does_not_have_is_none():
-    assert finished_piece("04_scaling", "nothing_like_it") is None
-    assert finished_piece("98_none", "nothing_like_it") is None
+    assert finished_block("04_scaling", "nothing_like_it") is None
+    assert finished_block("98_none", "nothing_like_it") is None
 
 
 # Functions, modules that call modules, and a whole; the notebook has all lessons.
@@ -190,7 +190,7 @@ IN_THE_GRADER = sorted({lesson for lesson, _, _ in PAIRS if EVERY or lesson[:2] 
 def test_in_the_grader_too(lesson):
     need_sandbox()
     own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
-    pieces = Pieces([blocks_source(course().lesson(lesson))])
+    pieces = TopLevel([blocks_source(course().lesson(lesson))])
     forms = itertools.cycle(("unanswered", "raising", "wrong"))  # each exercise in one of them
     with Judge(lesson, 5) as judge:
         for (name, earlier), form in zip(own, forms, strict=False):

@@ -16,10 +16,10 @@ from helpers.classroom.export import as_canvas, as_csv, as_moodle, read_totals
 from helpers.classroom.platforms import CANVAS, MOODLE, local_time
 from helpers.grading.class_report import as_csv as report_csv
 from helpers.grading.class_report import as_page, read_class
-from helpers.grading.graded import Graded, Rendered
 from helpers.grading.intake import find_submissions, read_release, read_submission
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Recorder
+from helpers.grading.reports import ExerciseReport, SubmissionReport
 from tests.test_collect import LESSON, OTHER, Class, notebook, zipped
 
 ROSTER = """id,first_name,last_name,email,lms_user_id
@@ -31,16 +31,16 @@ dan,Dan,Dorn,dan@x.org,14
 
 
 def record(one: Class, lesson: str = LESSON) -> None:
-    """Put every hand-in of a lesson into the gradebook, all exercises right."""
+    """Put every submission of a lesson into the gradebook, all exercises right."""
     release = read_release(one.folders.notebook(lesson))
     right = {
-        name: Rendered(name, worth, worth, True, True, None, "", "right", "<p>right</p>")
+        name: ExerciseReport(name, worth, worth, True, True, None, "", "right", "<p>right</p>")
         for name, worth in release.checks.items()
     }
     with Recorder(one.folders, release, "lesson") as recorder:
         for student in find_submissions(one.folders.submitted, lesson):
             submission = read_submission(one.folders.submitted, student, release, one.folders.release)
-            recorder.record(submission, None if submission.problem else Graded(right))
+            recorder.record(submission, None if submission.problem else SubmissionReport(right))
 
 
 def give_points(one: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
@@ -55,7 +55,7 @@ def give_points(one: Class, *students: str, lesson: str = LESSON, points: float 
 
 
 def written(answer: str, lesson: str = LESSON) -> bytes:
-    """A hand-in with a written answer, which waits for a person."""
+    """A submission with a written answer, which waits for a person."""
     cells = json.loads(notebook(answer, lesson))
     for cell in cells["cells"]:
         facts = cell["metadata"].get("nbgrader", {})

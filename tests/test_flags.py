@@ -11,15 +11,15 @@ import pytest
 
 from helpers.checking.forbidden import banned_names
 from helpers.course import course
-from helpers.grading.cell import Cell
-from helpers.grading.pieces import Pieces
 from helpers.grading.reference import blocks_source
+from helpers.grading.submission import Cell
 from helpers.grading.suspicion import flags_of
+from helpers.grading.top_level import TopLevel
 from tests.mutation_score import accepted_variants, exercises, lessons
 
 
 def told(source: str) -> list[str]:
-    pieces = Pieces()
+    pieces = TopLevel()
     return flags_of(Cell("mine", source), pieces.read(source))
 
 
@@ -32,7 +32,7 @@ def test_no_accepted_variant_and_no_solution_is_flagged(lesson):
     sources.append(blocks_source(course().lesson(lesson)))
     banned = {exercise.name: banned_names(tuple(exercise.forbidden)) for exercise in exercises(lesson)}
     for source in sources:
-        pieces = Pieces()
+        pieces = TopLevel()
         assert flags_of(Cell("all", source), pieces.read(source)) == []
         assert pieces.runs_text(set().union(*banned.values())) == []
         for name, names in banned.items():
@@ -76,7 +76,9 @@ HARMLESS = {
 @pytest.mark.parametrize("what", HARMLESS)
 def test_words_alone_are_no_flag(what):
     assert told(HARMLESS[what]) == []
-    assert Pieces([f"def softmax(x):\n{textwrap.indent(HARMLESS[what], '    ')}"]).detours("softmax", {"softmax"}) == []
+    assert (
+        TopLevel([f"def softmax(x):\n{textwrap.indent(HARMLESS[what], '    ')}"]).detours("softmax", {"softmax"}) == []
+    )
 
 
 HARMFUL = {
@@ -123,18 +125,18 @@ def test_what_no_answer_needs_is_flagged_once(source):
 
 def test_a_local_variable_is_no_call_of_an_earlier_answer():
     source = "def scaled(Q, K):\n    attention_scores = Q @ K.mT\n    return attention_scores / K.shape[-1] ** 0.5"
-    pieces = Pieces([source, "def attention_scores(Q, K):\n    return 0"])
+    pieces = TopLevel([source, "def attention_scores(Q, K):\n    return 0"])
     assert pieces.closure("scaled") == set()
-    pieces = Pieces(["def mine(Q, K):\n    return helper(Q, K)", "helper = lambda Q, K: attention_scores(Q, K)"])
+    pieces = TopLevel(["def mine(Q, K):\n    return helper(Q, K)", "helper = lambda Q, K: attention_scores(Q, K)"])
     assert pieces.closure("mine") == {"helper", "attention_scores"}
 
 
 def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():
-    pieces = Pieces(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
+    pieces = TopLevel(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
     assert pieces.detours("softmax", {"softmax"}) == []
     assert pieces.runs_text({"softmax"}) == ["what it calls through exec"]
     assert pieces.detours("log_softmax", {"softmax"}) == ["what it calls through exec"]
-    assert Pieces(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
+    assert TopLevel(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
 
 
 def test_names_of_chained_assignments_share_their_memory():
@@ -142,7 +144,7 @@ def test_names_of_chained_assignments_share_their_memory():
     many = " = ".join(f"a{number}" for number in range(6000))
     source = f"{many} = f({', '.join(f'b{number}' for number in range(6000))})"
     tracemalloc.start()
-    pieces = Pieces([source])
+    pieces = TopLevel([source])
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6 and len(pieces.closure("a1")) == 6001

@@ -1,4 +1,4 @@
-"""Formgrader's own pages, in headless Chromium, with a hand-in whose every text tries to run a script there."""
+"""Formgrader's own pages, in headless Chromium, with a submission whose every text tries to run a script there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
-from helpers.grading.graded import Graded, Rendered
+from helpers.grading.reports import ExerciseReport, SubmissionReport
 from tests import lab, sample_class
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
@@ -67,9 +67,10 @@ class Shows(FullMarks):
             {"output_type": "display_data", "data": {"application/javascript": "hit(20)"}, "metadata": {}},
         ]
         scores = {
-            name: Rendered(name, 0, worth, False, True, None, "", HOSTILE, "") for name, worth in release.checks.items()
+            name: ExerciseReport(name, 0, worth, False, True, None, "", HOSTILE, "")
+            for name, worth in release.checks.items()
         }
-        return {one.student: Graded(scores, {cell.id: outputs for cell in one.cells}) for one in portion}
+        return {one.student: SubmissionReport(scores, {cell.id: outputs for cell in one.cells}) for one in portion}
 
 
 @pytest.fixture

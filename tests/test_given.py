@@ -10,10 +10,10 @@ import torch
 from helpers import blocks, or_given
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.verdict import decide
 from helpers.grading.staging import HELPERS, stage_wing
-from helpers.or_given import given_piece
+from helpers.or_given import stand_in_for
 from tests.conftest import lesson_names
 from tests.mutation_score import exercises
 
@@ -58,7 +58,7 @@ def test_or_given_finds_it(lesson, name, monkeypatch, capsys):
         raise NotImplementedError
 
     unanswered.__name__ = name
-    assert given_piece(lesson, name) is TABLES[lesson][name]
+    assert stand_in_for(lesson, name) is TABLES[lesson][name]
     assert or_given(unanswered) is TABLES[lesson][name]
     assert capsys.readouterr().out.startswith(f"{name}: the course's own part")
 

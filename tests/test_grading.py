@@ -15,8 +15,8 @@ import nbformat
 import pytest
 
 from helpers.__main__ import main
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load

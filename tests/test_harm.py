@@ -1,4 +1,4 @@
-"""Whatever goes wrong with one hand-in, that one waits for a person with a sentence and all others are graded."""
+"""Whatever goes wrong with one submission, that one waits for a person with a sentence and all others are graded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
 from helpers.grading.batch import OneWriter, grade_lesson
 from helpers.grading.folders import load
-from helpers.grading.graded import Graded, Rendered
 from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Recorder
+from helpers.grading.reports import ExerciseReport, SubmissionReport
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
@@ -119,7 +119,7 @@ ODD = {
 
 @pytest.fixture(scope="module")
 def batch(lesson, tmp_path_factory):
-    """Odd hand-ins with an honest one before and after, graded at once: the folders and the outcome."""
+    """Odd submissions with an honest one before and after, graded at once: the folders and the outcome."""
     folders, config = load(tmp_path_factory.mktemp("odd"))
     hand_in(folders, lesson, "00 honest", full_answers(lesson, {}))
     for name, edit in ODD.items():
@@ -225,9 +225,10 @@ class FullMarks:
 
     def judge(self, portion, release, on_judged, hurried):
         score = {
-            name: Rendered(name, worth, worth, True, True, None, "", "", "") for name, worth in release.checks.items()
+            name: ExerciseReport(name, worth, worth, True, True, None, "", "", "")
+            for name, worth in release.checks.items()
         }
-        return {submission.student: Graded(score) for submission in portion}
+        return {submission.student: SubmissionReport(score) for submission in portion}
 
 
 def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):

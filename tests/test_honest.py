@@ -1,4 +1,4 @@
-"""No honest learner loses a point: odd but right hand-ins, each with its full points."""
+"""No honest learner loses a point: odd but right submissions, each with its full points."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import torch
 
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
-from helpers.grading.cell import Cell
 from helpers.grading.inside.setting import Limits
-from helpers.grading.intake import Release, Submission, _prose
+from helpers.grading.intake import _prose
 from helpers.grading.judge import Judge
-from helpers.grading.pieces import Pieces, without_magics
+from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.pool import Batch, Pool
+from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.top_level import TopLevel, without_magics
 from helpers.grading.trial import TOO_LONG, Trial
-from helpers.grading.turns import Turns
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
 
@@ -140,7 +140,7 @@ MAGIC = {
 
 @pytest.mark.parametrize("how", MAGIC)
 def test_the_judge_sees_through_magics(how):
-    pieces = Pieces([MAGIC[how]])
+    pieces = TopLevel([MAGIC[how]])
     assert "attention_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
 
 
@@ -203,7 +203,7 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
 )
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):
     started = time.process_time()
-    pieces = Pieces([source, CALLS])
+    pieces = TopLevel([source, CALLS])
     assert "scores_of" in pieces.uses
     assert pieces.blocks_used("scores_of", ()) == set()
     assert time.process_time() - started < 8
@@ -286,7 +286,7 @@ def test_a_process_that_was_ended_is_tried_once_more(judge):
 
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
-    monkeypatch.setattr("helpers.grading.trial.IN_VAIN", 0)
+    monkeypatch.setattr("helpers.grading.trial.MAX_FUTILE", 0)
     observations = Trial._observations
 
     def counted(self, key, way):
@@ -312,7 +312,7 @@ def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
 
 
 def hold(folder, alone, holding, release):
-    with Turns(folder).turn(alone):
+    with JudgeLock(folder).turn(alone):
         holding.set()
         release.wait(20)
 
@@ -325,17 +325,17 @@ def test_whoever_is_alone_waits_for_the_others_and_they_for_it(tmp_path, alone):
     other.start()
     assert holding.wait(60)
     if not alone:
-        with Turns(tmp_path).turn() as waited:
+        with JudgeLock(tmp_path).turn() as waited:
             assert waited < 5
     signal.signal(signal.SIGALRM, lambda *_: release.set())
     signal.alarm(1)
-    with Turns(tmp_path).turn(not alone) as waited:
+    with JudgeLock(tmp_path).turn(not alone) as waited:
         assert release.is_set() and waited > 0.3
     other.join()
 
 
 def test_without_a_folder_nobody_waits():
-    with Turns().turn(alone=True) as waited, Turns("/nowhere").turn(alone=True):
+    with JudgeLock().turn(alone=True) as waited, JudgeLock("/nowhere").turn(alone=True):
         assert waited < 1
 
 
@@ -347,7 +347,7 @@ def submission(judge, student, source=""):
 
 
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
-    """Killed on one hand-in: tried again with a fresh one. Killed every time: a person, and not for ever."""
+    """Killed on one submission: tried again with a fresh one. Killed every time: a person, and not for ever."""
     waits = "import time\ntime.sleep(3)"
     portion = [submission(judge, "ada"), submission(judge, "unlucky", waits), submission(judge, "zoe")]
     with Pool(Batch(LESSON, SEED), 1) as pool:

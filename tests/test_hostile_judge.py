@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 
 from helpers.grading import reference, sandbox, trial
-from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
+from helpers.grading.selftest import self_test
 from helpers.grading.staging import HELPERS
+from helpers.grading.submission import Cell
 from tests.sandboxes import (
     LESSON,
     SEED,
@@ -375,14 +376,14 @@ def test_the_same_seed_draws_the_same_inputs(judge):
 
 
 def test_a_sound_grader_passes_its_own_test(judge):
-    judge.self_test()
+    self_test(judge)
 
 
 def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
     broken = reference.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
     monkeypatch.setattr(reference, "blocks_source", lambda lesson: broken)
     with pytest.raises(GraderBroken, match="reference solution scored 0 of 10 in exercise project"):
-        judge.self_test()
+        self_test(judge)
 
 
 def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
@@ -390,12 +391,12 @@ def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
         trial, "not_answered", lambda key: dataclasses.replace(trial.refused(key, "not_answered", ""), points=1.0)
     )
     with pytest.raises(GraderBroken, match="a blank submission scored 1"):
-        judge.self_test()
+        self_test(judge)
 
 
 def test_a_leaking_sandbox_stops_the_grader():
     with Judge(LESSON, SEED, unsafe=True) as judge:
-        judge.self_test()
+        self_test(judge)
         judge.unsafe = False
         with pytest.raises(GraderBroken, match="the sandbox leaks"):
-            judge.self_test()
+            self_test(judge)

@@ -36,12 +36,10 @@ MODULES = {module_of(path): path for path in PYTHON}
 def imports(path: Path, module: str = "") -> set[str]:
     """The modules of helpers that a file imports, those that its functions import included.
 
-    `helpers` itself is left out: Python imports a package before anything in it. So is what only a type checker reads.
+    `helpers` itself is left out, because Python imports a package before anything in it.
     """
-    found, tree = set(), ast.parse(path.read_text(encoding="utf-8"))
-    unread = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    tree.body = [node for node in tree.body if node not in unread]
-    for node in ast.walk(tree):
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -57,7 +55,7 @@ GRAPH = {module: imports(path, module) for module, path in MODULES.items() if mo
 
 
 WINGS = ("helpers.authoring", "helpers.grading", "helpers.classroom")
-OPEN_TO = {"classroom": {"grading"}}  # it brings hand-ins to the grader and takes points from there
+OPEN_TO = {"classroom": {"grading"}}  # it brings submissions to the grader and takes points from there
 
 
 def wing(module: str) -> str:

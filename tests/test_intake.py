@@ -9,15 +9,15 @@ from helpers.grading.attachments import lying_beside
 from helpers.grading.intake import (
     LARGEST,
     UNGRADED,
-    Release,
     course_release,
     find_submissions,
     misplaced,
     read_release,
     read_submission,
 )
-from helpers.grading.needed import judge_input, only_shows
-from helpers.grading.pieces import Pieces
+from helpers.grading.skippable_cells import judge_input, only_shows
+from helpers.grading.submission import Release
+from helpers.grading.top_level import TopLevel
 from tests.conftest import lesson_names
 from tests.lab import ROOT
 
@@ -242,7 +242,7 @@ def test_no_other_cell_of_a_lesson_reads_what_ungraded_ones_bind(lesson):
         source = "".join(one["source"])
         if one["cell_type"] != "code" or only_shows(source):
             continue
-        for statement in Pieces([source]).statements:
+        for statement in TopLevel([source]).statements:
             if UNGRADED in one["metadata"].get("tags", []):
                 bound |= statement.binds
             else:

@@ -11,8 +11,8 @@ from helpers.checking.forbidden import Watch, _names_of, banned_names
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.stubs import STUBS, resolve
 from helpers.checking.vocabulary import Stub
-from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
+from helpers.grading.submission import Cell
 from tests.sandboxes import SEED, SMALL, between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"
@@ -117,7 +117,7 @@ ROWS = (
     "def weights_jacobian(q, K, divisor):\n    weights = lambda q: torch.softmax(K @ q / divisor, -1)\n    rows = []\n"
 )
 EACH = "    for one in torch.eye(len({}), dtype=q.dtype):\n        "
-# What is hidden from whoever reads the source: the course's finished parts and derivatives that torch makes.
+# What is hidden from whoever reads the source: the course's finished blocks and derivatives that torch makes.
 HIDDEN = {
     "a list": FINISHED + "box = [part]\ndef scaled_scores(Q, K):\n    return box[0](Q, K)",
     "a partial": FINISHED + "scaled_scores = functools.partial(part)",

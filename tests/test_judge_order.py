@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from helpers.grading.cell import Cell
+from helpers.grading.submission import Cell
 from tests.sandboxes import LESSON, RIGHT, WRONG, between_honest_ones, full_scores, honest_cells, scores
 
 
@@ -101,7 +101,7 @@ def fixed_self_scores(x, W_q, W_k):
 
 
 @pytest.mark.parametrize("below", [False, True])
-def test_a_finished_piece_that_was_kept_from_a_later_exercise_earns_nothing(judge, below):
+def test_a_finished_block_that_was_kept_from_a_later_exercise_earns_nothing(judge, below):
     """Whether its own check cell stands above, where it says that it is not answered, or below."""
     made = [
         dataclasses.replace(cell, source=KEEPS) if cell.id == "fixed_self_scores" else cell

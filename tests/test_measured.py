@@ -17,10 +17,10 @@ from helpers import corpus, translator
 from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.messages import decide
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import is_the_courses, lying_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
@@ -468,7 +468,8 @@ def test_a_measured_exercise_is_no_block(course):
 
 JUDGE = """
 import json
-from helpers.grading.cell import Cell
+from helpers.grading.selftest import self_test
+from helpers.grading.submission import Cell
 from helpers.grading.judge import Judge
 
 def cells(notebook, answer):
@@ -485,7 +486,7 @@ def cells(notebook, answer):
     return found
 
 with Judge("04", 5) as judge:
-    judge.self_test()
+    self_test(judge)
     notebook = json.load(open("solutions/04_tiny/04_tiny.ipynb"))
     for name, (answer, files) in json.load(open("handed_in.json")).items():
         files = {file: bytes.fromhex(content) for file, content in files.items()}
@@ -495,7 +496,7 @@ with Judge("04", 5) as judge:
         verdict = result.verdicts["signs"]
         others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
         print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
-    judge.self_test()
+    self_test(judge)
 """
 
 

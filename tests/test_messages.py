@@ -15,12 +15,13 @@ from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
 from helpers.checking.contents import contents
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.registry import Registry
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.stubs import STUBS, stub
-from helpers.checking.verdict import decide, decide_quiz
+from helpers.checking.verdict import decide_quiz
 from helpers.checking.views import VIEWS, view
 from helpers.checking.vocabulary import Case, Exercise, Mistake, Quiz, Raises, Stub, tensor_cases
 from helpers.course import CourseError

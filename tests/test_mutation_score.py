@@ -13,8 +13,9 @@ from helpers.authoring.blocks import blocks_path, load_blocks
 from helpers.checking.facets import differs
 from helpers.checking.key import key_from_tree, key_to_tree
 from helpers.checking.making import definition, make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.verdict import RESERVED, decide
+from helpers.checking.verdict import RESERVED
 from helpers.checking.views import viewed
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped

@@ -10,9 +10,9 @@ from torch import nn
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import VALUES
 from helpers.course import course
 from tests.mutation_score import exercises

@@ -1,4 +1,4 @@
-"""What a person gave by hand, what cannot be read, and pages of feedback, through all that may happen to a hand-in."""
+"""Points given by hand, what cannot be read, and pages of feedback, through all that may happen to a submission."""
 
 import csv
 import io
@@ -13,8 +13,8 @@ from nbgrader.apps.api import NbGraderAPI
 from helpers.__main__ import main
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load
-from helpers.grading.graded import Graded, Rendered
 from helpers.grading.record import _shown, safe_output
+from helpers.grading.reports import ExerciseReport, SubmissionReport
 from tests import sample_class
 from tests.growth import grows_as_a_square
 from tests.sample_class import hand_in
@@ -45,9 +45,9 @@ class FullPoints:
         if submission.problem:
             return None
         right = "everything is wrong" not in submission.code()
-        return Graded(
+        return SubmissionReport(
             {
-                name: Rendered(name, worth * right, worth, right, True, None, "", name, "")
+                name: ExerciseReport(name, worth * right, worth, right, True, None, "", name, "")
                 for name, worth in release.checks.items()
             }
         )

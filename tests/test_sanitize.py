@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbconvert.filters.markdown_mistune import markdown2html_mistune as as_page
 
+from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import ATTRIBUTES, TAGS, clean_html, safe_markdown
-from helpers.grading.words import one_line
 from tests.growth import grows_as_a_square
 
 LIVE = [

@@ -1,4 +1,4 @@
-"""Similar hand-ins: found through new names, not where everybody has the same from the release or the solution."""
+"""Similar submissions: found through new names, not where everybody has the same from the release or the solution."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_the_command_writes_both_side_by_side_and_accuses_nobody(tmp_path, lesso
         hand_in(folders, lesson, student, answers(lesson, scaled_scores=code))
         (folders.submitted / student / LESSON / "model.safetensors").write_bytes(b"a" if student == "ada" else b"b")
     assert main(["similar", LESSON, "--gradebook", str(tmp_path)]) == 0
-    assert "1 pair of hand-ins" in (said := capsys.readouterr().out) and "ada and ben" in said
+    assert "1 pair of submissions" in (said := capsys.readouterr().out) and "ada and ben" in said
     assert "equal byte for byte: ben, cem\n" in said and said.count("cem") == 1
     page = folders.report(f"{LESSON}.similar", "html").read_text(encoding="utf-8")
     assert "proves nothing" in page and page.count("<pre>") == 2 and "<script" not in page
     assert "equal byte for byte: ben, cem." in page
-    assert "No two hand-ins" in as_page(LESSON, [], [])
+    assert "No two submissions" in as_page(LESSON, [], [])
     assert main(["similar", "99", "--gradebook", str(tmp_path)]) == 2

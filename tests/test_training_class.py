@@ -49,7 +49,7 @@ def numbers_of(model, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, HandIn]) -> dict[str, str]:
+def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, HandIn]) -> dict[str, str]:
     """Hand all of it in and grade it; a line for each score that is not the deserved one. Returns what each learner
     reads of the measured exercise."""
 
@@ -64,7 +64,7 @@ def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, Han
 
         return edit
 
-    for student, hand_in in hand_ins.items():
+    for student, hand_in in submissions.items():
         untouched = student == "untouched"
         answers = {} if untouched else {name: lesson.solutions[name] for name in [*lesson.exercises, *lesson.quizzes]}
         sample_class.hand_in(folders, lesson, student, answers | hand_in.answers, change(hand_in))
@@ -74,7 +74,7 @@ def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, Han
     measured, wrong, words = MEASURED[lesson.name], [], {}
     full = {name: float(key.points) for name, key in lesson.keys.items()}
     for result in outcome.results:
-        student, hand_in, points = result.student, hand_ins[result.student], result.points | result.bonus
+        student, hand_in, points = result.student, submissions[result.student], result.points | result.bonus
         notebook = json.loads((folders.autograded / student / lesson.name / f"{lesson.name}.ipynb").read_text())
         words[student] = "".join(
             str(cell["outputs"]) for cell in notebook["cells"] if sample_class.grade_id(cell) == f"check_{measured}"
@@ -87,7 +87,7 @@ def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, Han
             wrong.append(f"{student}: {measured} is told {result.mistakes.get(measured)}, {words[student][:600]}")
         if result.problem or (result.flags and not hand_in.deserves):
             wrong.append(f"{student}: {result.problem}, {result.flags}")
-    assert sorted(words) == sorted(hand_ins)
+    assert sorted(words) == sorted(submissions)
     assert not wrong, "\n".join(wrong)
     return words
 
@@ -126,7 +126,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
     head = "def translate(sentences):\n"
     whole = lesson.solutions["translate"].replace("def translate", "def all_at_once")
     padded_left = lesson.mistakes["make_batch"]["padded_on_the_left"]
-    hand_ins = {
+    submissions = {
         "solved": HandIn(numbers=trained),
         "without-numbers": HandIn(cells=in_haste),
         "damaged-numbers": HandIn(numbers=trained[:-1000], cells=in_haste),
@@ -180,7 +180,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
             "No module named",
         ),
     }
-    graded(lesson, folders, config, hand_ins)
+    graded(lesson, folders, config, submissions)
 
 
 def as_far_above_the_line(points: float, words: str) -> bool:
@@ -213,7 +213,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
         "        return torch.cat([model(ids[:, : t + 1])[:, -1:] for t in range(ids.shape[1])], dim=1)"
     )
     blind = lesson.mistakes["GPT"]["not_causal"]
-    hand_ins = {
+    submissions = {
         "solved": HandIn(numbers=trained),
         "without-numbers": HandIn(  # trained with the course's loss, as in the learner's own notebook
             {"next_token_loss": lesson.mistakes["next_token_loss"]["viewed"]},
@@ -264,4 +264,4 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             "No module named",
         ),
     }
-    graded(lesson, folders, config, hand_ins)
+    graded(lesson, folders, config, submissions)

@@ -178,7 +178,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_given_parts_do_what_the_finished_pieces_do(name):
+def test_given_parts_do_what_the_finished_blocks_do(name):
     mine, theirs = GIVEN[name](*CALLS[name]), getattr(blocks, name)(*CALLS[name])
     same(mine, theirs)
 
@@ -211,7 +211,7 @@ def test_given_modules_do_what_the_finished_ones_do(name, sizes, inputs):
 
 
 @pytest.mark.parametrize("name", [name for name in GIVEN if name in CALLS or name[0].isupper()])
-def test_every_finished_piece_runs_in_its_place(name, network):
+def test_every_finished_block_runs_in_its_place(name, network):
     batch = evaluation.unseen(50)
     replaced = translator.machine(**{name: getattr(blocks, name)})
     assert evaluation.nats_a_word(replaced, batch) == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-3)
@@ -279,8 +279,8 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
 
 
 def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
-    from helpers.checking.diagnose import forbidden_text
     from helpers.checking.forbidden import in_source
+    from helpers.checking.messages import forbidden_text
     from helpers.lessons.encoder_block import figures
     from helpers.lessons.encoder_block.explore import streams
     from helpers.lessons.scaling import figures as scaling

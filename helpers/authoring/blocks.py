@@ -46,7 +46,7 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
     require_none(problems)
     head = (
         f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
-        f'"""The finished pieces of lesson {text.lesson.number}: {text.lesson.title}."""\n'
+        f'"""The finished blocks of lesson {text.lesson.number}: {text.lesson.title}."""\n'
     )
     groups = [sorted(line for line in imports if _rank(line) == rank) for rank in range(3)]
     parts = [head, *("\n".join(group) + "\n" for group in groups if group)]

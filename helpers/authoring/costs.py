@@ -20,14 +20,14 @@ from helpers.translator.parts import PART
 from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
-FINISHED = "the finished piece"
+FINISHED = "the finished block"
 FOLD = "<details><summary>Its mistakes, one a line</summary>"  # hundreds of them
 SECONDS = 20.0  # of processor time, for one mistake
 HEAD = """# What a mistake costs
 
 Made by `course costs`; never edited here.
 
-Every known mistake of the course that the translator can take, put in the place of the finished part: the loss in nats
+Every known mistake of the course that the translator can take, put in the place of the finished block: the loss in nats
 a word on {count} unseen sentences with the true words given, and how many of {exact} sentences come out word for word.
 The finished translator: {loss} nats, {share} % exact. The numbers are of one trained network; a bug that was there
 during training would cost something else. Where a mistake costs nothing here, the translator never meets the case.
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and write the page. 1 where a finished piece is not as good as the translator's own part."""
+    """Measure and write the page. 1 where a finished block is not as good as the translator's own part."""
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
     start = time.process_time()
@@ -124,7 +124,7 @@ def is_right(row: Cost) -> bool:
 
 
 def sections(rows: list[Cost]) -> dict[str, str]:
-    """Each lesson's part of the page. Of what is right the finished parts have a line, accepted variants a sentence."""
+    """Each lesson's part of the page. Finished blocks have a line of their own, accepted variants a sentence."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
         own = [row for row in rows if row.lesson == lesson]

@@ -1,6 +1,6 @@
 """`course pack gradescope LESSON`: the grader of one lesson as Gradescope takes it.
 
-Gradescope unpacks the zip into /autograder/source, runs setup.sh once, and run_autograder for each hand-in:
+Gradescope unpacks the zip into /autograder/source, runs setup.sh once, and run_autograder for each submission:
 https://gradescope-autograders.readthedocs.io/en/latest/specs/
 """
 
@@ -28,7 +28,8 @@ venv/bin/python -m pip install -q -c requirements.lock -e ".[grade]"
 # There is a results.json whatever happens: Gradescope's own words for a missing one tell a learner nothing.
 RUN = """\
 #!/usr/bin/env bash
-# For each hand-in. Answers run in a sandbox; where the container allows none, nothing is graded and the page says so.
+# For each submission. Answers run in a sandbox; where the container allows none, nothing is graded, and the page
+# says so.
 home="${{AUTOGRADER:-/autograder}}"
 mkdir -p "$home/results"
 cd "$home/source"

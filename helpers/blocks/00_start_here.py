@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/00_start_here/00_start_here.py; never edited here.
-"""The finished pieces of lesson 00: Start here."""
+"""The finished blocks of lesson 00: Start here."""
 
 import torch
 

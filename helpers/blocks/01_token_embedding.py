@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/01_token_embedding/01_token_embedding.py; never edited here.
-"""The finished pieces of lesson 01: Token embedding: words become vectors."""
+"""The finished blocks of lesson 01: Token embedding: words become vectors."""
 
 import math
 

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/02_position/02_position.py; never edited here.
-"""The finished pieces of lesson 02: Position: order."""
+"""The finished blocks of lesson 02: Position: order."""
 
 import torch
 

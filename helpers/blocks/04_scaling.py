@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/04_scaling/04_scaling.py; never edited here.
-"""The finished pieces of lesson 04: Scaling: why scores are divided by a square root."""
+"""The finished blocks of lesson 04: Scaling: why scores are divided by a square root."""
 
 import torch
 

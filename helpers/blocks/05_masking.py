@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/05_masking/05_masking.py; never edited here.
-"""The finished pieces of lesson 05: Masking: what may be seen."""
+"""The finished blocks of lesson 05: Masking: what may be seen."""
 
 import math
 

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/06_softmax/06_softmax.py; never edited here.
-"""The finished pieces of lesson 06: Softmax: scores become probabilities."""
+"""The finished blocks of lesson 06: Softmax: scores become probabilities."""
 
 import math
 

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/07_value_weighting/07_value_weighting.py; never edited here.
-"""The finished pieces of lesson 07: Value weighting: one head."""
+"""The finished blocks of lesson 07: Value weighting: one head."""
 
 from torch import nn
 import torch

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/09_encoder_block/09_encoder_block.py; never edited here.
-"""The finished pieces of lesson 09: The encoder block: attention is half of it."""
+"""The finished blocks of lesson 09: The encoder block: attention is half of it."""
 
 from torch import nn
 from torch.nn import functional as F

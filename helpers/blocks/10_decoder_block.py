@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/10_decoder_block/10_decoder_block.py; never edited here.
-"""The finished pieces of lesson 10: Decoder block: the whole Transformer."""
+"""The finished blocks of lesson 10: Decoder block: the whole Transformer."""
 
 from torch import nn
 import torch

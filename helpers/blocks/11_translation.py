@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/11_translation/11_translation.py; never edited here.
-"""The finished pieces of lesson 11: Translation: train the whole machine."""
+"""The finished blocks of lesson 11: Translation: train the whole machine."""
 
 from collections import Counter
 import math

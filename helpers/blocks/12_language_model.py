@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/12_language_model/12_language_model.py; never edited here.
-"""The finished pieces of lesson 12: A language model: a GPT, and why it beats every table of counts."""
+"""The finished blocks of lesson 12: A language model: a GPT, and why it beats every table of counts."""
 
 import math
 

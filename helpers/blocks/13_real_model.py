@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/13_real_model/13_real_model.py; never edited here.
-"""The finished pieces of lesson 13: A real network in your own blocks."""
+"""The finished blocks of lesson 13: A real network in your own blocks."""
 
 from torch.nn import functional as F
 

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/14_today/14_today.py; never edited here.
-"""The finished pieces of lesson 14: From 2017 to today: the block of Llama, Mistral and Qwen."""
+"""The finished blocks of lesson 14: From 2017 to today: the block of Llama, Mistral and Qwen."""
 
 from collections import Counter
 from itertools import pairwise

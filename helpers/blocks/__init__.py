@@ -1,4 +1,4 @@
-"""The finished pieces of every lesson in one flat namespace: `from helpers.blocks import attention_scores`.
+"""The finished blocks of every lesson in one flat namespace: `from helpers.blocks import attention_scores`.
 
 Each lesson's pieces stand in a file of its own, NN_topic.py. A name imports only the file it comes from, and files
 may be missing: a lesson that is being graded sees the blocks of earlier lessons alone.

@@ -181,8 +181,8 @@ _UNSEEN: set[types.CodeType] = set()
 FINISHED = "finished_block"  # the module of such pieces, for the grader and for who reads an answer's source
 
 
-def _by_a_finished_piece() -> bool:
-    """Whether a finished piece made the call that is being noted, and not what the learner handed it."""
+def _by_a_finished_block() -> bool:
+    """Whether a finished block made the call that is being noted, and not what the learner handed it."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code in _UNSEEN:
@@ -205,7 +205,7 @@ class Watch(contextlib.AbstractContextManager):
         self.stack = contextlib.ExitStack()
 
     def note(self, name: str):
-        if name not in self.found and not _by_a_finished_piece():
+        if name not in self.found and not _by_a_finished_block():
             self.found.append(name)
             if tell is not None and len(self.found) < MOST_TOLD:
                 tell(name)
@@ -322,7 +322,7 @@ class Listener:
     def _tell(self, name: str):
         if name in self.heard or tell is None or len(self.heard) >= MOST_TOLD:
             return
-        if not _by_a_finished_piece():
+        if not _by_a_finished_block():
             self.heard.add(name)
             tell(name)
 

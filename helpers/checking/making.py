@@ -25,8 +25,9 @@ from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.listing import ARROW
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, Observation, observe_all
-from helpers.checking.verdict import Verdict, decide
+from helpers.checking.verdict import Verdict
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
@@ -47,7 +48,7 @@ class NotShown(UnsoundKey):
 
 
 class MissingPiece(LookupError):
-    """A lesson's blocks lack an exercise's finished piece; the text says which."""
+    """A lesson's blocks lack an exercise's finished block; the text says which."""
 
 
 def lesson_keys(

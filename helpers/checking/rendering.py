@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.deciding import Picture, Verdict
-from helpers.checking.diagnose import index_words, two_numbers
+from helpers.checking.messages import index_words, two_numbers
+from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.

@@ -6,15 +6,14 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 
-from helpers.checking.deciding import Verdict, decide_quiz, decided, not_answered, refused
-from helpers.checking.earlier import finished_piece, hidden_builtins, put_in
 from helpers.checking.failures import CheckFailed, NotAnswered
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
-from helpers.checking.policy import judged
 from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
+from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
+from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
 from helpers.progress import remember, remember_passed
 from helpers.setup import current_lesson
 
@@ -95,7 +94,7 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return {other.name: verdict_on(other, names.get(other.name)) for other in called}
 
     def has_piece(name: str) -> bool:
-        if (piece := finished_piece(key.lesson, name)) is not None:
+        if (piece := finished_block(key.lesson, name)) is not None:
             pieces[name] = piece
         return piece is not None
 

@@ -1,1 +1,1 @@
-"""The class, between the learning platform and the gradebook: hand-ins come in, totals and feedback go back."""
+"""The class, between the learning platform and the gradebook: submissions come in, totals and feedback go back."""

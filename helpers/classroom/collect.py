@@ -12,14 +12,15 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.classroom.collected import Source, named, put_aside, read_sources, store, write_sources
-from helpers.classroom.platforms import AGAIN, NAMES, HandIn, hand_ins
+from helpers.classroom.platforms import AGAIN, NAMES, HandIn, submissions
 from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.intake import Release, course_release, find_submissions, lesson_of
+from helpers.grading.intake import course_release, find_submissions, lesson_of
 from helpers.grading.nbgrader_insides import open_gradebook
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import Release
 
 SHOWN = 12  # names in one line of the terminal
 
@@ -59,7 +60,7 @@ def known_lesson(folders: Folders, name: str) -> str:
 
 @dataclass
 class Outcome:
-    """What became of the hand-ins of one lesson, by student."""
+    """What became of the submissions of one lesson, by student."""
 
     lesson: str
     platforms: set[str] = field(default_factory=set)
@@ -73,7 +74,7 @@ class Outcome:
 
 @dataclass
 class _Part:
-    """What a hand-in holds of one lesson. lesson: what the notebook says; target: for which it was handed in."""
+    """What a submission holds of one lesson. lesson: what the notebook says; target: for which it was handed in."""
 
     hand_in: HandIn
     lesson: str
@@ -93,11 +94,11 @@ def collect(
     lessons = folders.lessons()
     releases = [course_release(folders.executed(name)) for name in lessons]
     files = find_files(path, room)
-    found, notes = hand_ins(files.found, lessons)
+    found, notes = submissions(files.found, lessons)
     notes = [*files.notes, *notes]
     parts = list(_parts(found, lesson, releases, notes))
     if not parts:
-        raise CourseError(" ".join([f"Nothing was collected: {path} holds no hand-in of a lesson.", *notes[:3]]))
+        raise CourseError(" ".join([f"Nothing was collected: {path} holds no submission of a lesson.", *notes[:3]]))
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
         enrolled = enroll(gradebook, roster) if roster else []
@@ -131,7 +132,7 @@ def collect(
 
 
 def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
-    """Hand-ins, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
+    """Submissions, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
     told = {
         file.path: lesson_of(file.path, releases)
         for one in found
@@ -306,7 +307,7 @@ def summary(folders: Folders, outcomes: list[Outcome], notes: list[str]) -> list
         source = " and ".join(sorted(NAMES[name] for name in outcome.platforms if name in NAMES))
         total = len(outcome.became)
         lines.append(
-            f"{outcome.lesson}: {total} {'hand-in' if total == 1 else 'hand-ins'}"
+            f"{outcome.lesson}: {total} {'submission' if total == 1 else 'submissions'}"
             + (f" from {source}" if source else "")
             + (f", {', '.join(told)}" if told else "")
         )

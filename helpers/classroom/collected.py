@@ -1,4 +1,4 @@
-"""What was collected: each hand-in in nbgrader's folder of submissions, none overwritten, and where it came from.
+"""What was collected: each submission in nbgrader's folder of submissions, none overwritten, and where it came from.
 
 `submitted/STUDENT/LESSON/` holds the one that counts, `collected/LESSON/STUDENT/` all others, `collected/LESSON.json`
 the place of each in the download, which the platform takes feedback back by.
@@ -19,7 +19,7 @@ from helpers.classroom.unpack import Found, copy_file
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders
 from helpers.grading.record import write_atomically
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 TIMESTAMP = "timestamp.txt"  # nbgrader's; a file of that name from a learner says nothing about the time
 MOST_NAME = 100  # characters of a learner's file name
@@ -27,7 +27,7 @@ MOST_NAME = 100  # characters of a learner's file name
 
 @dataclass
 class Source:
-    """Where a student's hand-in came from. sha: of its files; "" where only the platform's id is known."""
+    """Where a student's submission came from. sha: of its files; "" where only the platform's id is known."""
 
     platform: str
     id: str = ""
@@ -40,7 +40,7 @@ class Source:
 
 
 def read_sources(folders: Folders, lesson: str) -> dict[str, Source]:
-    """student -> where the hand-in came from; empty where nothing was collected. CourseError where it is damaged."""
+    """student -> where the submission came from; empty where nothing was collected. CourseError where it is damaged."""
     path = _sources(folders, lesson)
     try:
         return {student: Source(**facts) for student, facts in json.loads(path.read_text(encoding="utf-8")).items()}
@@ -60,14 +60,14 @@ def _sources(folders: Folders, lesson: str) -> Path:
 
 
 def kept_aside(folders: Folders, lesson: str, student: str) -> Path:
-    """Where hand-ins lie that do not count."""
+    """Where submissions lie that do not count."""
     return folders.gradebook / "collected" / lesson / student
 
 
 def store(
     folders: Folders, lesson: str, student: str, files: dict[str, Found], new: Source, before: Source | None
 ) -> tuple[str, Path]:
-    """Put a hand-in where it is graded, unless a newer one lies there; nothing is overwritten.
+    """Put a submission where it is graded, unless a newer one lies there; nothing is overwritten.
 
     Returns what became of it and where it lies, or for "newer" where the one that it replaced lies now: "new",
     "unchanged", "newer", or "older" for one that was kept aside. Sets the `sha` of `new`.
@@ -96,7 +96,7 @@ def store(
 
 
 def put_aside(folders: Folders, lesson: str, student: str, files: dict[str, Found]) -> Path:
-    """Keep a hand-in that belongs to no lesson that was asked for."""
+    """Keep a submission that belongs to no lesson that was asked for."""
     place = kept_aside(folders, lesson, student) / _digest({name: file.path for name, file in files.items()})[:12]
     if not place.exists():
         _write(folders, place, files, "")
@@ -123,7 +123,7 @@ def named(files: list[tuple[str, Found]], notebook: Found | None, lesson: str) -
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The files of a hand-in, without nbgrader's time; what is a file itself or a link is its own content."""
+    """The files of a submission, without nbgrader's time; what is a file itself or a link is its own content."""
     if folder.is_symlink() or not folder.is_dir():
         return [folder]
     return [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != TIMESTAMP]
@@ -138,7 +138,7 @@ def _digest(files: dict[str, Path]) -> str:
 
 
 def _write(folders: Folders, folder: Path, files: dict[str, Found], time: str) -> None:
-    """The whole hand-in or nothing, whenever the process is killed."""
+    """The whole submission or nothing, whenever the process is killed."""
     (folders.gradebook / "collected").mkdir(parents=True, exist_ok=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folders.gradebook / "collected", prefix=".part-"))

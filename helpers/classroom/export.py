@@ -5,8 +5,8 @@
 - canvas: *How do I import grades in the Gradebook?*: its columns, and a second line with the points possible.
 - csv: for spreadsheets and all other platforms.
 
-For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A hand-in that
-could not be read has no total anywhere.
+For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A submission
+that could not be read has no total anywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from helpers.grading.class_report import Row, read_class
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import write_atomically
-from helpers.grading.words import inert, one_line
+from helpers.grading.safe_text import inert, one_line
 
 FORMATS = ("moodle", "canvas", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without

@@ -1,8 +1,8 @@
-"""The zip of feedback that a platform takes back: each learner's under the name that the hand-in had there.
+"""The zip of feedback that a platform takes back: each learner's under the name that the submission had there.
 
 - Moodle, *Upload multiple feedback files in a zip*: the page in the folder of the download.
 - Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. It
-  shows them to the learner under the name of the hand-in, so there a notebook comes back as a notebook.
+  shows them to the learner under the name of the submission, so there a notebook comes back as a notebook.
 - csv: one page for each student, under the student's name.
 """
 

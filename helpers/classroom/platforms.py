@@ -7,11 +7,11 @@ The formats, as the platforms document them:
 - Canvas, *How do I download all student submissions for an assignment?*: `lastfirst_LATE_123_456_work.ipynb`, the
   user's id and the file's; `LATE` only where it was; `-1` behind the name where it was handed in again.
 - Brightspace, *Download assignment submissions*: `123-456 - First Last - Nov 3, 2026 1030 AM/work.ipynb`, one folder
-  a hand-in, in the time of the person who downloads.
+  a submission, in the time of the person who downloads.
 - Gradescope, *Export submissions*: `submission_123/work.ipynb`, and `submission_metadata.yml` beside with the rest.
 
 The first two are what `nbgrader zip_collect` takes as `FileNameCollectorPlugin.named_regexp`, with its names of groups;
-its own program stops at two hand-ins of one student, empties folders and unpacks without a limit, so it is not run.
+its own program stops at two submissions of one student, empties folders and unpacks without a limit, so it is not run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HandIn:
     """What one learner handed in at one time. files: the learner's own name for each file -> the file.
 
     id: the platform's own for the learner ("" where there is none), name and email as it writes them. place: the
-    folder or file name that it knows the hand-in by. time: in UTC, without a zone; None where the download has none.
+    folder or file name that it knows the submission by. time: in UTC, without a zone; None where the download has none.
     """
 
     platform: str  # one of NAMES, or "files"
@@ -61,8 +61,8 @@ class HandIn:
     files: list[tuple[str, Found]] = field(default_factory=list)
 
 
-def hand_ins(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
-    """Files as hand-ins, and a sentence for each file that does not say whose it is. lessons: names of all lessons."""
+def submissions(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
+    """Files as submissions, and a sentence for each file without an owner. lessons: names of all lessons."""
     ours: dict[tuple, HandIn] = {}
     loose: list[Found] = []
     for file in found:
@@ -84,7 +84,7 @@ def hand_ins(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandI
         rest = file.names[depth + 1 :]
         one.files.append((rest[-1] if rest else facts["file_id"], file))
     taken = _with_metadata(ours, [file for file in loose if file.names[-1] == METADATA])
-    if taken and len(taken) < len(loose):  # pages and lists that the platform puts beside the hand-ins
+    if taken and len(taken) < len(loose):  # pages and lists that the platform puts beside the submissions
         loose = [file for file in loose if file.names[-1].lower().endswith(".ipynb")]
     loose = [file for file in loose if file.names[-1] != METADATA]
     own, notes = _loose(loose, lessons)
@@ -124,13 +124,13 @@ _Metadata.add_multi_constructor("!ruby/", lambda loader, _, node: loader.constru
 
 
 def _with_metadata(ours: dict[tuple, HandIn], files: list[Found]) -> list[HandIn]:
-    """All hand-ins, those from Gradescope with names and times; one of a group is a hand-in of each of its members."""
+    """All submissions, those from Gradescope with names and times; a group's submission counts for each member."""
     told: dict[tuple, dict] = {}
     for file in files:
         try:
             facts = yaml.load(file.path.read_text(encoding="utf-8"), Loader=_Metadata)
         except (yaml.YAMLError, UnicodeDecodeError, ValueError):
-            continue  # then the hand-ins go by their numbers
+            continue  # then the submissions go by their numbers
         for folder, fact in facts.items() if isinstance(facts, dict) else ():
             told[(*file.names[:-1], str(folder))] = fact if isinstance(fact, dict) else {}
     all_of_them = []
@@ -161,7 +161,7 @@ def _gradescope_time(value) -> datetime | None:
 
 
 def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
-    """Hand-ins that no platform named: a folder or a notebook with the student's name, and what lies in the folder."""
+    """Submissions that no platform named: a folder or notebook with the student's name, and what lies in it."""
     notebooks = [file for file in files if file.names[-1].lower().endswith(".ipynb")]
     folders = [file.names[:-1] for file in notebooks]
     shared = 0  # folders that all have in common say nothing about whose a notebook is

@@ -20,7 +20,7 @@ from helpers.classroom.platforms import HandIn, local_time
 from helpers.errors import CourseError
 from helpers.grading.intake import name_problem
 from helpers.grading.nbgrader_insides import one_commit
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 # Headings, in small letters; the first that is there and filled counts.
 STUDENT = ("username", "sis login id", "email address", "email", "sid", "id number", "orgdefinedid", "sis user id")
@@ -163,7 +163,7 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
 
 
 def who(hand_in: HandIn, people: list[Person]) -> tuple[Person | None, bool]:
-    """The one person whose hand-in it is, and whether an id or e-mail says so; else it is a name that nobody else has.
+    """The one person whose submission it is, and whether an id or e-mail says so; else it is a unique name.
     None where that is not sure."""
     mark = "participant" if hand_in.platform == "moodle" else "platform_id"
     theirs = [one for one in people if hand_in.id and getattr(one, mark) == hand_in.id]

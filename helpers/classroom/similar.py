@@ -1,4 +1,4 @@
-"""`course similar LESSON`: hand-ins whose code is alike in what is their own, side by side, for a person to read.
+"""`course similar LESSON`: submissions whose code is alike in what is their own, side by side, for a person to read.
 
 Two answers are compared by their runs of RUN tokens (as MOSS does), with imports, docstrings and comments gone and
 every name that the answer itself makes replaced by one. What the release or the public solution contains does not
@@ -22,11 +22,11 @@ from helpers.grading.grade import lesson_name
 from helpers.grading.intake import course_release, find_submissions, read_submission
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 RUN = 8  # tokens
 MANY = 0.2  # of the class: what more of them wrote is nobody's own
-FEWEST = 20  # runs that two hand-ins share, fewer of which say nothing
+FEWEST = 20  # runs that two submissions share, fewer of which say nothing
 ALIKE = 0.6  # of the smaller one's own runs
 
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     same = same_numbers(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
     write_atomically(page, as_page(lesson, pairs, same))
-    print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of hand-ins with much in common")
+    print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of submissions with much in common")
     for pair in pairs[:10]:
         print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
     for students in same:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
-    """student -> exercise -> code, of every hand-in that can be read; exercise -> what everybody has: the release's
+    """student -> exercise -> code, of every submission that can be read; exercise -> what everybody has: the release's
     code and the solution's."""
     if not folders.executed(lesson).is_file():
         raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {', '.join(folders.lessons())}.")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.errors import CourseError
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 LARGEST_FILE = 50 * 2**20  # bytes of one file; a larger one is named and stays where it is
 LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds

@@ -119,7 +119,7 @@ def look_at_widgets() -> Finding:
 
 
 def look_at_course() -> list[Finding]:
-    """Lessons that are not built, notebooks that are not where hand-ins are looked for, and odd folder names."""
+    """Lessons that are not built, notebooks that are not where submissions are looked for, and odd folder names."""
     try:
         home = course()
     except CourseError as error:

@@ -20,20 +20,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.graded import Graded
-from helpers.grading.intake import (
-    Release,
-    Submission,
-    course_release,
-    find_submissions,
-    misplaced,
-    name_problem,
-    read_submission,
-)
+from helpers.grading.intake import course_release, find_submissions, misplaced, name_problem, read_submission
 from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.reports import SubmissionReport
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import Release, Submission
 from helpers.grading.warm import warm_pool
-from helpers.grading.words import one_line
 from helpers.released import released_notebook
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
@@ -126,7 +119,7 @@ def _judged(
     read: Callable[[str], Submission],
     release: Release,
     on_judged: Callable[[str], None],
-) -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
+) -> Iterator[tuple[list[Submission], dict[str, SubmissionReport | None]]]:
     """(portion, what was judged of it), each between two self tests of whoever judged it."""
     if scheduler:
         from helpers.grading.cluster.client import Cluster
@@ -137,7 +130,7 @@ def _judged(
     jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
     with ThreadPoolExecutor(1) as thread, warm_pool(Pool, batch, jobs) if keep else Pool(batch, jobs) as pool:
 
-        def portions() -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
+        def portions() -> Iterator[tuple[list[Submission], dict[str, SubmissionReport | None]]]:
             slow: list[str] = []
             pool.self_test("before the batch")
             for names, hurried in ((students, len(students) > 1), (slow, False)):

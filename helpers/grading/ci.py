@@ -7,7 +7,7 @@ from pathlib import Path
 
 from helpers.course import course
 from helpers.grading.one_notebook import JudgedNotebook, Scored, judge_notebook, lesson_of
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 MARKS = {True: "✓", False: "✗"}
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import Release, course_release, find_submissions
+from helpers.grading.intake import course_release, find_submissions
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result, read_result, write_atomically
-from helpers.grading.words import inert
+from helpers.grading.safe_text import inert
+from helpers.grading.submission import Release
 
 ENOUGH = 10  # students; a correlation of fewer says nothing
 GONE = re.compile(r"The check cell of (\w+) is gone; it counts as it stands at the end\.$")

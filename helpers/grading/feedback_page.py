@@ -65,7 +65,7 @@ def facts(recorded, result: Result | None) -> dict:
     """What the page says of points. recorded: nbgrader's SubmittedNotebook.
 
     cells: grade_id -> (name, points in words, state: full, part, none, unanswered or waits); total: in words, None
-    where nothing was graded; seen: what was wrong with a hand-in, None where it could be graded; yours: whether the
+    where nothing was graded; seen: what was wrong with a submission, None where it could be graded; yours: whether the
     learner can do something about it.
     """
     cells, by_hand = {}, False

@@ -15,7 +15,7 @@ from pathlib import Path
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 from helpers.released import differs, told_of_working_copies
 
 SHOWN_FLAGS = 6

@@ -1,4 +1,4 @@
-"""`course grade LESSON --gradescope /autograder`: the hand-in in Gradescope's folder, and the results.json for it.
+"""`course grade LESSON --gradescope /autograder`: the submission in Gradescope's folder, and the results.json for it.
 
 The format is https://gradescope-autograders.readthedocs.io/en/latest/specs/.
 """

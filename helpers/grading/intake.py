@@ -14,14 +14,13 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.grading.attachments import is_the_courses, lying_beside
-from helpers.grading.cell import Cell
-from helpers.grading.needed import given_names, hangs_on, is_silent, only_shows
-from helpers.grading.pieces import Pieces
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
+from helpers.grading.skippable_cells import import_names, is_silent, names_touched, only_shows
+from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.top_level import TopLevel
 from helpers.released import released_notebook
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
@@ -33,46 +32,7 @@ UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on wh
 NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
-MOST_NOTEBOOKS = 12  # of one hand-in, of which the answered one is looked for
-
-
-@dataclass
-class Release:
-    """The pristine student notebook of a lesson, as it was handed out."""
-
-    lesson: str
-    metadata: dict
-    graded: dict[str, dict]  # grade_id -> cell, in the notebook's order
-    checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
-    written: dict[str, float]  # grade_id -> points of a question that a person grades
-    sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
-    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that need not run -> its outputs, made once
-    ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
-    texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
-    above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
-    code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
-    ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
-    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
-    given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/needed.py
-
-
-@dataclass
-class Submission:
-    """What a student handed in for a lesson. `problem`: one sentence if it cannot be graded without a person."""
-
-    student: str
-    lesson: str
-    cells: list[Cell]
-    sha: str
-    flags: list[str] = field(default_factory=list)
-    problem: str | None = None
-    timestamp: str | None = None
-    again: bool = False  # the problem is the grader's: grade it again next time
-    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/attachments.py)
-
-    def code(self) -> str:
-        """The learner's code, in one text."""
-        return "\n".join(cell.source for cell in self.cells if cell.kind in ("code", "answer"))
+MOST_NOTEBOOKS = 12  # of one submission, of which the answered one is looked for
 
 
 class Unreadable(Exception):
@@ -82,8 +42,8 @@ class Unreadable(Exception):
 def course_release(solution: Path) -> Release:
     """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
-    The solution has the outputs of what need not run for every submission (needed.py), the set-up cell among it: the
-    sandbox has found the course.
+    The solution has the outputs of what need not run for every submission (skippable_cells.py), the set-up cell among
+    it: the sandbox has found the course.
     """
     return _read_release(solution.stem, released_notebook(solution), solution)
 
@@ -106,7 +66,7 @@ def _read_release(lesson: str, notebook: dict, executed: Path | None = None) -> 
         if cell["cell_type"] == "code":
             release.code.append((grade_id, source))
             if UNGRADED in cell.get("metadata", {}).get("tags", []):
-                release.ungraded[source] = set(Pieces([source]).uses)
+                release.ungraded[source] = set(TopLevel([source]).uses)
         if grade_id is None:
             continue
         release.graded[grade_id] = {**cell, "source": source}
@@ -119,9 +79,9 @@ def _read_release(lesson: str, notebook: dict, executed: Path | None = None) -> 
             release.checks[grade_id.removeprefix("check_")] = float(facts["points"])
     if not release.ungraded:  # where models are trained, random numbers that a cell draws move the next one's
         plain = [source for name, source in release.code if not name]
-        found = {source: hangs_on(source, set(release.checks)) for source in plain}
+        found = {source: names_touched(source, set(release.checks)) for source in plain}
         release.demonstrations = {source: names for source, names in found.items() if names is not None}
-        release.given = given_names(Pieces(plain))
+        release.given = import_names(TopLevel(plain))
     else:
         release.demonstrations = {source: set() for _, source in release.code if only_shows(source)}
     if executed is not None:
@@ -140,7 +100,7 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
         return []
     found = []
     for folder in submitted.iterdir():
-        with contextlib.suppress(OSError):  # a folder that nobody may look into holds no hand-in
+        with contextlib.suppress(OSError):  # a folder that nobody may look into holds no submission
             if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson):
                 found.append(folder.name)
     return sorted(found)
@@ -189,9 +149,9 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
             beside += f"{name} {len(data)} ".encode() + data
     except Unreadable as problem:
         submission.problem = one_line(str(problem))
-    except Exception as error:  # whatever is odd about one hand-in, the others are graded
+    except Exception as error:  # whatever is odd about one submission, the others are graded
         submission.problem = one_line(
-            f"This hand-in cannot be read ({type(error).__name__}: {error}). Ask for it again."
+            f"This submission cannot be read ({type(error).__name__}: {error}). Ask for it again."
         )
     if submission.problem:
         submission.cells, submission.folder = blank_cells(release), None
@@ -201,7 +161,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
 
 
 def blank_cells(release: Release) -> list[Cell]:
-    """The cells of a hand-in of which nothing can be used."""
+    """The cells of a submission of which nothing can be used."""
     return _merge([], release, [])
 
 
@@ -426,7 +386,7 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
 def _written_into(source: str, pristine: str) -> str:
     """What a learner defines in a check cell, without the check; "" where that is nothing."""
     own = "\n".join(line for line in source.split("\n") if line.strip() != pristine.strip())
-    return own if Pieces([own]).uses else ""
+    return own if TopLevel([own]).uses else ""
 
 
 def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> None:
@@ -498,7 +458,7 @@ def _names(cells: list[dict], release: Release) -> list[str | None]:
     names = [_name(cell, release) for cell in cells]
     if any(names):
         return names
-    defined = functools.cache(lambda index: Pieces([cells[index]["source"]]).uses)
+    defined = functools.cache(lambda index: TopLevel([cells[index]["source"]]).uses)
     for grade_id, pristine in release.graded.items():
         kind = pristine["cell_type"]
         free = [i for i, cell in enumerate(cells) if names[i] is None and cell["cell_type"] == kind]
@@ -588,10 +548,10 @@ def _restore(merged: list[Cell], release: Release, flags: list[str]) -> None:
 def _restore_given(merged: list[Cell], release: Release, flags: list[str]) -> None:
     """Put back a cell that came with the lesson where an answer, or such a cell, needs what it alone would bind."""
     there = {cell.source for cell in merged}
-    binds = {source: set(Pieces([source]).uses) for name, source in release.code if not name and source not in there}
+    binds = {source: set(TopLevel([source]).uses) for name, source in release.code if not name and source not in there}
     if not binds:
         return
-    pieces = Pieces(cell.source for cell in merged if cell.kind in ("code", "answer"))
+    pieces = TopLevel(cell.source for cell in merged if cell.kind in ("code", "answer"))
     back, asking = set(), set(release.checks)
     while asking:
         missing = set().union(*map(pieces.closure, asking)) - pieces.uses.keys()
@@ -611,7 +571,7 @@ def _restore_given(merged: list[Cell], release: Release, flags: list[str]) -> No
 
 
 def _timestamp(folder: Path, flags: list[str]) -> str | None:
-    """The time of the hand-in that nbgrader's collect writes beside the notebook."""
+    """The time of the submission that nbgrader's collect writes beside the notebook."""
     path = folder / "timestamp.txt"
     try:
         if any(folder.glob("timestamp ([0-9]*).txt")):  # as `course collect` calls one that a learner made
@@ -623,5 +583,5 @@ def _timestamp(folder: Path, flags: list[str]) -> str | None:
 
         return text if text and parse_utc(text) is not None else None
     except (OSError, ValueError, OverflowError, TypeError):
-        flags.append("timestamp.txt holds no time; the hand-in counts as on time")
+        flags.append("timestamp.txt holds no time; the submission counts as on time")
         return None

@@ -6,14 +6,13 @@ import torch
 
 from helpers.checking.key import ExerciseKey
 from helpers.course import course
-from helpers.grading.cell import Cell
-from helpers.grading.graded import Graded
-from helpers.grading.pieces import Pieces
+from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
+from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
-from helpers.grading.selftest import self_test
+from helpers.grading.submission import Cell
+from helpers.grading.top_level import TopLevel
 from helpers.grading.trial import Trial
-from helpers.grading.turns import Turns
 
 
 class Judge:
@@ -21,8 +20,8 @@ class Judge:
 
     lesson: its name or number. unsafe: run learner code in a plain process where there is no bubblewrap.
     notebook: submissions are notebook cells, else loose files. keys: those of another judge of the same lesson and
-    seed. turns: a folder that all judges of a batch know (helpers/grading/turns.py). Raises CourseError (unknown
-    lesson), GraderBroken (the lesson is not built), SandboxMissing.
+    seed. lock_folder: a folder that all judges of a batch know (judge_lock.py).
+    Raises CourseError (unknown lesson), GraderBroken (the lesson is not built), SandboxMissing.
     """
 
     def __init__(
@@ -33,16 +32,16 @@ class Judge:
         notebook: bool = True,
         limits: Limits | None = None,
         keys: dict[str, ExerciseKey] | None = None,
-        turns: str | None = None,
+        lock_folder: str | None = None,
     ):
         torch.set_num_threads(1)
         self.lesson = course().lesson(lesson)
         self.seed, self.unsafe, self.notebook = seed, unsafe, notebook
-        self.turns = Turns(turns)
+        self.lock = JudgeLock(lock_folder)
         self.limits = limits or Limits(cell_seconds=self.lesson.cell_seconds)
         self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
         self.visible = visible_keys(self.lesson.name)
-        self.blocks = Pieces([blocks_source(self.lesson)])
+        self.blocks = TopLevel([blocks_source(self.lesson)])
         try:
             given = release_imports(self.lesson, self.keys) if notebook else PRELUDE
             self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits, given)
@@ -64,7 +63,7 @@ class Judge:
         exercises: list[str] | None = None,
         files: dict[str, bytes] | None = None,
         hurried: bool = False,
-    ) -> Graded:
+    ) -> SubmissionReport:
         """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
         cell; one that is not answered there, or has none, at the end.
 
@@ -85,7 +84,7 @@ class Judge:
         exercises: list[str] | None = None,
         name: str = "answer.py",
         files: dict[str, bytes] | None = None,
-    ) -> Graded:
+    ) -> SubmissionReport:
         """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
         self.sandbox.files = files or {}
         with Trial(self, [Cell(name, source)], visible=self.visible) as trial:
@@ -94,7 +93,3 @@ class Judge:
                 if key in wanted:
                     trial.verdict(key)
             return trial.result(wanted)
-
-    def self_test(self) -> None:
-        """Reference full, blank 0, hostile canary 0 and no harm done; otherwise GraderBroken."""
-        self_test(self)

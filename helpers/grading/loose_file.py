@@ -6,8 +6,8 @@ import json
 
 from helpers.checking.rendering import as_text
 from helpers.checking.verdict import Verdict
-from helpers.grading.cell import LooseFile
 from helpers.grading.judge import Judge
+from helpers.grading.submission import LooseFile
 
 
 def judged_file(judge: Judge, file: LooseFile) -> list[tuple[str, bool]]:

@@ -10,7 +10,7 @@ import importlib
 
 from helpers.grading.folders import Folders
 from helpers.grading.pool import GradingStopped
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 from helpers.released import released_notebook
 
 
@@ -26,7 +26,7 @@ def take_over(name: str, app: str, converter: type) -> None:
 def open_gradebook(folders: Folders):
     """nbgrader's gradebook of a class; GradingStopped where it cannot be used. To mark a new one with its version,
     nbgrader.api.get_alembic_version starts a program, which takes a third of the processor time of grading one
-    hand-in; here alembic is asked directly."""
+    submission; here alembic is asked directly."""
     import nbgrader.api
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -59,7 +59,7 @@ def newest_version() -> str:
 @contextlib.contextmanager
 def one_commit(gradebook):
     """nbgrader commits after each of its steps, through `gradebook.db.commit`, and waits for the disk each time. Here
-    its steps share one commit, so that a gradebook never holds half a hand-in."""
+    its steps share one commit, so that a gradebook never holds half a submission."""
     session = gradebook.db
     commit, session.commit = session.commit, session.flush
     try:

@@ -1,4 +1,4 @@
-"""One hand-in judged without a gradebook: what a workflow on a server and Gradescope are told of it."""
+"""One submission judged without a gradebook: what a workflow on a server and Gradescope are told of it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT
-from helpers.grading.graded import Rendered
 from helpers.grading.intake import course_release, read_submission
 from helpers.grading.pool import Batch, GradingStopped, Pool
+from helpers.grading.reports import ExerciseReport
 
 NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, or the file's name
 
 
 @dataclass(frozen=True)
 class Scored:
-    """An exercise or quiz of one hand-in. worth: its points, of a bonus exercise 0: those are on top."""
+    """An exercise or quiz of one submission. worth: its points, of a bonus exercise 0: those are on top."""
 
     name: str
     points: float
     worth: float
-    report: Rendered
+    report: ExerciseReport
 
     @property
     def full(self) -> bool:

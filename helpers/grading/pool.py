@@ -22,14 +22,13 @@ from typing import TypeVar
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.attachments import lying_beside
-from helpers.grading.cell import Cell, LooseFile
 from helpers.grading.folders import ROOT
-from helpers.grading.graded import Graded, Rendered
 from helpers.grading.inside.namespaces import die_with_parent
-from helpers.grading.intake import Release, Submission
-from helpers.grading.needed import judge_input
+from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.safe_text import one_line
 from helpers.grading.scratch import Scratch
-from helpers.grading.words import one_line
+from helpers.grading.skippable_cells import judge_input
+from helpers.grading.submission import Cell, LooseFile, Release, Submission
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
@@ -62,15 +61,15 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """What all judges of one batch are told. drawn: where its keys are kept for others; turns: a folder that its judges
-    know, where there are several (helpers/grading/turns.py); notebook: hand-ins are notebooks, else loose files."""
+    """What all judges of one batch are told. key_cache: where its keys are kept for others; lock_folder: one that all
+    of them know, where there are several (judge_lock.py); notebook: submissions are notebooks, else loose files."""
 
     lesson: str
     seed: int
     unsafe: bool = False
     cell_seconds: float | None = None
-    drawn: Path | None = None
-    turns: str | None = None
+    key_cache: Path | None = None
+    lock_folder: str | None = None
     notebook: bool = True
 
 
@@ -80,7 +79,7 @@ def judge_message(submission: Submission, release: Release) -> tuple[list[Cell],
     return judge_input(submission, release), files
 
 
-def settle(submission: Submission, kind: str, answer) -> Graded | None:
+def settle(submission: Submission, kind: str, answer) -> SubmissionReport | None:
     """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
     if kind == "judged":
         submission.problem = answer.problem
@@ -95,10 +94,10 @@ class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
     def __init__(self, batch: Batch, jobs: int):
-        self.turns = Scratch("turns") if jobs > 1 else None
-        if self.turns is not None:
-            drawn = batch.drawn or self.turns.path / "drawn.npz"
-            batch = replace(batch, turns=str(self.turns.path), drawn=drawn)
+        self.lock_folder = Scratch("turns") if jobs > 1 else None
+        if self.lock_folder is not None:
+            key_cache = batch.key_cache or self.lock_folder.path / "keys.npz"
+            batch = replace(batch, lock_folder=str(self.lock_folder.path), key_cache=key_cache)
         self.batch = batch
         self.patience = max(PATIENCE, 1.5 * course().lesson(batch.lesson).seconds)
         self.jobs = jobs
@@ -118,8 +117,8 @@ class Pool:
         self.closed = True  # for whoever still waits for an answer, in another thread
         for judge in self.judges:
             judge.stop(at_once=kind is not None)
-        if self.turns is not None:
-            self.turns.close()
+        if self.lock_folder is not None:
+            self.lock_folder.close()
 
     def exercises(self) -> list[str]:
         """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
@@ -149,10 +148,10 @@ class Pool:
 
     def judge(
         self, portion: list[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool = False
-    ) -> dict[str, Graded | None]:
+    ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        judged: dict[str, Graded | None] = {}
+        judged: dict[str, SubmissionReport | None] = {}
         waiting = [submission for submission in portion if not submission.problem]
         for submission in portion:
             if submission.problem:
@@ -238,7 +237,7 @@ class JudgeProcess:
             return "died", f"its process ended with code {self.process.returncode}"
 
     def stop(self, at_once: bool = False) -> None:
-        if at_once:  # it may be busy with a hand-in for minutes
+        if at_once:  # it may be busy with a submission for minutes
             self.process.kill()
         self.pipe.close()
         try:
@@ -257,13 +256,13 @@ def serve(handle: int) -> None:
 
 
 def _serve(pipe: Connection, batch: Batch) -> None:
-    """The judge's process: answers tests and hand-ins until the pipe ends."""
+    """The judge's process: answers tests and submissions until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
             from helpers.grading.bubblewrap import SandboxMissing
-            from helpers.grading.drawn import drawn_keys
             from helpers.grading.judge import Judge
+            from helpers.grading.key_cache import cached_keys
             from helpers.grading.sandbox import Limits
 
             gc.freeze()
@@ -274,8 +273,10 @@ def _serve(pipe: Connection, batch: Batch) -> None:
             os._exit(0)
         try:
             limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
-            keys = None if batch.drawn is None else drawn_keys(batch.lesson, batch.seed, batch.drawn)
-            with Judge(batch.lesson, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.turns) as judge:
+            keys = None if batch.key_cache is None else cached_keys(batch.lesson, batch.seed, batch.key_cache)
+            with Judge(
+                batch.lesson, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder
+            ) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv()))
         except SandboxMissing as error:
@@ -288,11 +289,12 @@ def _serve(pipe: Connection, batch: Batch) -> None:
 def _reply(judge, message) -> tuple[str, object]:
     from helpers.grading.bubblewrap import SandboxMissing
     from helpers.grading.reference import GraderBroken
+    from helpers.grading.selftest import self_test
     from helpers.grading.trial import TOO_LONG
 
     try:
         if message == "test":
-            judge.self_test()
+            self_test(judge)
             return "tested", ""
         if message == "names":
             return "names", list(judge.keys)
@@ -317,12 +319,12 @@ def _reply(judge, message) -> tuple[str, object]:
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
 
 
-def rendered(verdict) -> Rendered:
+def rendered(verdict) -> ExerciseReport:
     """A verdict in the words that the record keeps."""
     from helpers.checking.rendering import as_html, as_text
 
     label = verdict.label or WORDS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
-    return Rendered(
+    return ExerciseReport(
         verdict.exercise,
         float(verdict.points),
         float(verdict.max_points),

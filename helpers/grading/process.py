@@ -8,7 +8,7 @@ import time
 
 from helpers.checking.codec import loads
 from helpers.grading.inside.channel import FORK, TOKEN_BYTES, send
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
 
 MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
 MOST_NOTES = 60  # of one exercise

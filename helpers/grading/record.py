@@ -19,14 +19,14 @@ from pathlib import Path
 import nbformat
 from nbformat import from_dict
 
-from helpers.grading.cell import Cell
 from helpers.grading.folders import Folders
-from helpers.grading.graded import Graded
-from helpers.grading.intake import Release, Submission, blank_cells
+from helpers.grading.intake import blank_cells
 from helpers.grading.nbgrader_insides import announce, assign_penalty, not_usable, one_commit, open_gradebook
 from helpers.grading.pool import GradingStopped
+from helpers.grading.reports import SubmissionReport
+from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
-from helpers.grading.words import one_line
+from helpers.grading.submission import Cell, Release, Submission
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
@@ -78,12 +78,12 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def unrecorded(student: str, problem: str) -> Result:
-    """The result of a hand-in that left no record at all."""
+    """The result of a submission that left no record at all."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
 
 
 def answers_of(submission: Submission) -> dict[str, str]:
-    """grade cell -> digest of the answer that it grades; empty where the hand-in could not be read."""
+    """grade cell -> digest of the answer that it grades; empty where the submission could not be read."""
     if submission.problem:
         return {}
     parts: dict[str, list] = {}
@@ -140,7 +140,7 @@ class Recorder:
             return False
         return True
 
-    def record(self, submission: Submission, graded: Graded | None) -> Result:
+    def record(self, submission: Submission, graded: SubmissionReport | None) -> Result:
         """Write one submission. graded: None where it could not be judged. One that cannot be written waits for a
         person; GradingStopped where nothing can be written any more."""
         from sqlalchemy.exc import OperationalError
@@ -155,7 +155,7 @@ class Recorder:
                     "What was recorded so far stays; grade again when there is room."
                 ) from None
             what = f"{type(error).__name__}: {one_line(str(error), 100)}"
-        submission.problem = f"This hand-in could not be recorded ({what}); grade it by hand."
+        submission.problem = f"This submission could not be recorded ({what}); grade it by hand."
         submission.cells, submission.flags = blank_cells(self.release), []
         submission.timestamp = None
         try:
@@ -164,7 +164,7 @@ class Recorder:
             self.gradebook.db.rollback()
             return unrecorded(submission.student, submission.problem)
 
-    def _record(self, submission: Submission, graded: Graded | None) -> Result:
+    def _record(self, submission: Submission, graded: SubmissionReport | None) -> Result:
         notebook = finished_notebook(submission, graded, self.release)
         before = read_result(self.folders, self.lesson, submission.student)
         self._write_notebook(submission, notebook)
@@ -258,7 +258,7 @@ class Recorder:
         return before.sha == submission.sha  # one of the two was not read, or the result is of an older grader
 
 
-def finished_notebook(submission: Submission, graded: Graded | None, release: Release):
+def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):
     """The autograded notebook: the learner's cells and outputs, the pristine check cells with report and points.
 
     A check cell always ends in a plain number: nbgrader reads one without output as full marks.
@@ -295,7 +295,7 @@ def _release_metadata(release: Release) -> dict:
     return {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
 
 
-def _notebook_cell(cell: Cell, graded: Graded | None, release: Release):
+def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release):
     metadata = cell.metadata if cell.grade_id else {}
     if cell.kind == "check":
         made = _code_cell(cell.source, metadata=metadata, id=cell.id)
@@ -336,7 +336,7 @@ def _broken(chain: str) -> str:
     return " ".join("".join(links[i : i + LONGEST_CHAIN]) for i in range(0, len(links), LONGEST_CHAIN))
 
 
-def _check_outputs(cell: Cell, graded: Graded | None) -> list:
+def _check_outputs(cell: Cell, graded: SubmissionReport | None) -> list:
     worth = float(cell.metadata["nbgrader"]["points"])
     if graded is None:
         points, data = 0.0, {"text/plain": f"{cell.exercise}: not graded by the machine"}

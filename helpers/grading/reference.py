@@ -1,4 +1,4 @@
-"""What the grader knows of a lesson: its key with fresh inputs, its finished pieces, the release."""
+"""What the grader knows of a lesson: its key with fresh inputs, its finished blocks, the release."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import load_source
 from helpers.errors import CourseError
-from helpers.grading.pieces import statements
 from helpers.grading.staging import HELPERS
+from helpers.grading.top_level import statements
 from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.

@@ -1,4 +1,4 @@
-"""One hand-in's process: its cells run in order, and again without the one that ended it."""
+"""One submission's process: its cells run in order, and again without the one that ended it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from helpers.grading.cell import Cell
 from helpers.grading.inside.running import PATIENCE
+from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.outputs import clean_output, error_output
 from helpers.grading.process import LearnerProcess, Lost
 from helpers.grading.sandbox import Sandbox
-from helpers.grading.turns import Turns
+from helpers.grading.submission import Cell
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
@@ -23,7 +23,7 @@ GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and 
 
 
 class Run:
-    """The process in which one hand-in's cells run, restarted where it dies.
+    """The process in which one submission's cells run, restarted where it dies.
 
     exercises: the names of which is asked what they are bound to. seconds: after them nothing of it is run any more.
     """
@@ -42,7 +42,7 @@ class Run:
         self.seen_alive = False  # it has answered since an answer, which may end it, was called
         self.found: dict[str, tuple[str, str | None]] = {}
         self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
-        self.lent: set[str] = set()  # exercises of which this process has been given the finished piece
+        self.lent: set[str] = set()  # exercises of which this process has been given the finished block
         self.restarts = 0
         self.late = False
         self.end = time.monotonic() + seconds
@@ -107,7 +107,7 @@ class Run:
                 self.told = len(self.passed)
 
     def is_late(self) -> bool:
-        """Whether this hand-in's time is over; from then on nothing of it is run or judged."""
+        """Whether this submission's time is over; from then on nothing of it is run or judged."""
         self.late = self.late or time.monotonic() > self.end
         return self.late
 
@@ -141,7 +141,7 @@ class Run:
         self.seen_alive = self.seen_alive or self.process.alive()
         return self.seen_alive or self.again()
 
-    def call(self, request: dict, turns: Turns, patience: float, alone: bool = False) -> tuple[dict, list[str]]:
+    def call(self, request: dict, lock: JudgeLock, patience: float, alone: bool = False) -> tuple[dict, list[str]]:
         """The reply of a fork of the process that called an answer, and what it told at once. alone: while nobody else
         is judged. Raises Lost."""
         if self.is_late():
@@ -150,7 +150,7 @@ class Run:
             raise Lost("died")
         started = time.monotonic()
         try:
-            with turns.turn(alone) as waited:
+            with lock.turn(alone) as waited:
                 self.end += waited
                 started = time.monotonic()
                 self.seen_alive = False

@@ -8,22 +8,18 @@ import sys
 import tempfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from helpers.checking.codec import dumps
 from helpers.checking.key import ExerciseKey
 from helpers.checking.making import best_outputs
 from helpers.checking.vocabulary import Draw
 from helpers.grading import reference
-from helpers.grading.cell import Cell
-from helpers.grading.graded import Graded
+from helpers.grading.judge import Judge
+from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import SandboxFailed
 from helpers.grading.staging import HELPERS
+from helpers.grading.submission import Cell
 from helpers.grading.trial import Trial
-
-if TYPE_CHECKING:
-    from helpers.grading.judge import Judge
-
 
 HOSTILE_CANARY = """
 import os, socket
@@ -94,7 +90,7 @@ def _test_canary(judge: Judge) -> None:
         raise reference.GraderBroken(f"the sandbox leaks: the canary {what}")
 
 
-def _must_be_nothing(result: Graded, who: str) -> None:
+def _must_be_nothing(result: SubmissionReport, who: str) -> None:
     for name, verdict in result.verdicts.items():
         if verdict.passed and verdict.max_points or verdict.points > 0:
             raise reference.GraderBroken(f"{who} scored {verdict.points:g} in exercise {name}")

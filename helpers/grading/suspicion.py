@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from helpers.grading.cell import Cell
+from helpers.grading.submission import Cell
 
 MODULES = {
     "ctypes": "uses ctypes",

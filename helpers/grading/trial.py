@@ -1,4 +1,4 @@
-"""One hand-in before the judge: what its process shows becomes a verdict on each exercise."""
+"""One submission before the judge: what its process shows becomes a verdict on each exercise."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from helpers.checking.diagnose import forbidden_text
 from helpers.checking.forbidden import banned_names
 from helpers.checking.key import ExerciseKey
+from helpers.checking.messages import decide, forbidden_text
 from helpers.checking.observe import Observation, case_to_tree, changed_of
-from helpers.checking.policy import judged
+from helpers.checking.retry import judged
 from helpers.checking.session import wrong_kind_text
-from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.verdict import RESERVED, Verdict, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES, Case
-from helpers.grading.cell import Cell
-from helpers.grading.graded import Graded
-from helpers.grading.pieces import Pieces, home_of_block
+from helpers.course import Lesson
+from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.process import Lost
+from helpers.grading.reports import SubmissionReport
 from helpers.grading.run import NOT_RAISED, Run
+from helpers.grading.safe_text import one_line
+from helpers.grading.sandbox import Sandbox
+from helpers.grading.submission import Cell
 from helpers.grading.suspicion import flags_of
-from helpers.grading.words import one_line
-
-if TYPE_CHECKING:
-    from helpers.grading.judge import Judge
+from helpers.grading.top_level import TopLevel, home_of_block
 
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
-SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+RETRY_TIME, MAX_FUTILE = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
 HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
@@ -42,22 +42,36 @@ LOST_WORDS = {
 }
 
 
+class JudgeState(Protocol):
+    """What a trial uses of its judge: the lesson, its keys and finished blocks, the sandbox and the judges' lock."""
+
+    lesson: Lesson
+    keys: dict[str, ExerciseKey]
+    blocks: TopLevel
+    sandbox: Sandbox
+    lock: JudgeLock
+    notebook: bool
+
+
 @dataclass(frozen=True)
-class Way:
-    """How an answer is tried. replace: earlier answers in whose place finished pieces stand. slack: how much of the
-    exercise's time it may take; where that is more than once, nobody is judged beside it. builtins: with Python's own
-    functions where a star import hides them."""
+class Attempt:
+    """How an answer is tried.
+
+    replace: earlier answers that are replaced by finished blocks. time_factor: how many times the exercise's time it
+    may take; where that is more than one, no other answer is judged meanwhile. builtins: with Python's own functions
+    where a star import hides them.
+    """
 
     replace: tuple[str, ...] = ()
-    slack: float = 1.0
+    time_factor: float = 1.0
     builtins: bool = False
 
 
-PLAIN = Way()
+PLAIN = Attempt()
 
 
 class Trial:
-    """One hand-in, and the verdicts on it so far. Use as a context manager.
+    """One submission, and the verdicts on it so far. Use as a context manager.
 
     wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
     visible: the keys that learners see: what is right for their numbers alone is told so.
@@ -65,7 +79,7 @@ class Trial:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: JudgeState,
         cells: list[Cell],
         wanted: Iterable[str] = (),
         hurried: bool = False,
@@ -74,13 +88,13 @@ class Trial:
         self.judge, self.hurried, self.visible = judge, hurried, visible or {}
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
-        self.pieces, self.read = Pieces(), 0  # of the cells that ran so far, and how many these are
+        self.pieces, self.read = TopLevel(), 0  # of the cells that ran so far, and how many these are
         self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds * (HURRIED if hurried else 1))
         self.verdicts: dict[str, Verdict] = {}
         self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
         self.standing: dict[tuple[int, str], Verdict] = {}
         self.raised: dict[str, set[str]] = {}
-        self.in_vain = 0
+        self.futile = 0
 
     def __enter__(self) -> Trial:
         try:
@@ -95,7 +109,7 @@ class Trial:
     def __exit__(self, *exc) -> None:
         self.run.close()
 
-    def result(self, wanted: list[str]) -> Graded:
+    def result(self, wanted: list[str]) -> SubmissionReport:
         run = self.run
         for name in wanted:
             if name in run.changed and name in self.verdicts:
@@ -106,11 +120,11 @@ class Trial:
             if key.kind == "exercise"
             for name in banned_names(key.facts.forbidden)
         }
-        run.flags += [f"Code outside of the answers reaches {way}." for way in self.pieces.runs_text(banned)]
+        run.flags += [f"Code outside of the answers reaches {route}." for route in self.pieces.runs_text(banned)]
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
-        return Graded(verdicts, run.outputs, flags, run.errors, problem)
+        return SubmissionReport(verdicts, run.outputs, flags, run.errors, problem)
 
     def _read_cells(self, index: int) -> None:
         """Read the code above a cell: what stands below a check costs nothing at it."""
@@ -182,15 +196,15 @@ class Trial:
         verdict = self._judged(key)
         if key.name not in self.run.lent or verdict.points == 0:
             return verdict
-        # Its finished piece was in this process, for a later exercise, and may have been kept for now.
+        # Its finished block was in this process, for a later exercise, and may have been kept for now.
         self.run.afresh(keep=key.name)
         return self._judged(key)
 
     def _judged(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
             return self._quiz(key)
-        for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
-            self.run.flags.append(f"{key.name} reaches {way}.")
+        for route in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
+            self.run.flags.append(f"{key.name} reaches {route}.")
         if inside := self.pieces.looks_inside(key.name):
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
         kind, _ = self.run.found.get(key.name, ("missing", None))
@@ -201,7 +215,7 @@ class Trial:
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         verdict = judged(
             key,
-            lambda replaced, builtins: self._observe(key, Way(tuple(replaced), builtins=builtins)),
+            lambda replaced, builtins: self._observe(key, Attempt(tuple(replaced), builtins=builtins)),
             lambda: self.pieces.starred,
             lambda: {name: self._stands(name) for name in self._earlier(key)},
             lambda name: name in self.judge.blocks.uses,
@@ -211,7 +225,7 @@ class Trial:
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
     def _earlier(self, key: ExerciseKey) -> list[str]:
-        """The earlier exercises that an answer calls, of those that have a finished piece."""
+        """The earlier exercises that an answer calls, of those that have a finished block."""
         order = list(self.judge.keys)
         called = self.pieces.closure(key.name)
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.uses]
@@ -227,26 +241,26 @@ class Trial:
             return self._missing(key)
         return decide_quiz(key, text if kind == "str" else ...)
 
-    def _observe(self, key: ExerciseKey, way: Way) -> Verdict:
-        """The verdict on a callable answer, tried in a way; with more time and nobody beside it where it was slow: a
-        slow or crowded machine is no mistake.
+    def _observe(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
+        """The verdict on a callable answer, with more time and no other judge at work where it was slow, because a
+        slow or crowded machine is not a mistake.
 
-        Not for ever: where that was no use a few times, the rest of a hand-in is endless too. And not while others
-        wait: a hurried hand-in ends here.
+        Not for ever: where that was no use a few times, the rest of a submission is endless too. And not while others
+        wait: a hurried submission ends here.
         """
-        verdict = self._observed(key, way)
-        if way != PLAIN or not perhaps_ours(verdict) or self.in_vain >= IN_VAIN:
+        verdict = self._observed(key, attempt)
+        if attempt != PLAIN or not perhaps_ours(verdict) or self.futile >= MAX_FUTILE:
             return verdict
         if self.hurried:
             self.run.late = True
             return verdict
-        again = self._observed(key, Way(slack=SLACK))
-        self.in_vain += perhaps_ours(again)
+        again = self._observed(key, Attempt(time_factor=RETRY_TIME))
+        self.futile += perhaps_ours(again)
         return again
 
-    def _observed(self, key: ExerciseKey, way: Way) -> Verdict:
+    def _observed(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
         try:
-            return decide(key, self._observations(key, way))
+            return decide(key, self._observations(key, attempt))
         except Lost as lost:
             if lost.reason == "garbage":
                 self.run.flags.append(f"{key.name} sent something that is no observation.")
@@ -255,31 +269,33 @@ class Trial:
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
-    def _observations(self, key: ExerciseKey, way: Way) -> list[Observation]:
-        """What a fork of the hand-in's process saw, one observation for each case. Raises Lost.
+    def _observations(self, key: ExerciseKey, attempt: Attempt) -> list[Observation]:
+        """What a fork of the submission's process saw, one observation for each case. Raises Lost.
 
         Each case of a measured answer has a fork of its own, so that a model cannot remember what it said in another.
         """
         if key.metric:
-            return [seen for case in key.cases for seen in self._forked(key, way, [case])]
-        return self._forked(key, way, key.cases)
+            return [seen for case in key.cases for seen in self._forked(key, attempt, [case])]
+        return self._forked(key, attempt, key.cases)
 
-    def _forked(self, key: ExerciseKey, way: Way, cases: list[Case]) -> list[Observation]:
+    def _forked(self, key: ExerciseKey, attempt: Attempt, cases: list[Case]) -> list[Observation]:
         """What one fork saw of some cases. Raises Lost."""
-        slack, blocks = way.slack, self.judge.blocks
+        time_factor, blocks = attempt.time_factor, self.judge.blocks
         request = {
             "name": key.name,
-            "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
+            "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=time_factor * key.facts.time_limit)),
             # Not what a case is for, nor its words: for a yes or no they give the answer away.
             "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases],
             "measured": bool(key.metric),
-            "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
-            "builtins": way.builtins,
-            "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
+            "replace": {"source": blocks.source_of(attempt.replace), "names": [*attempt.replace]}
+            if attempt.replace
+            else None,
+            "builtins": attempt.builtins,
+            "cpu_seconds": math.ceil(time_factor * max(15.0, 3 * key.facts.time_limit)),
         }
-        self.run.lent.update(way.replace, *map(blocks.closure, way.replace))
-        patience = slack * max(30.0, 8 * key.facts.time_limit)
-        reply, told = self.run.call(request, self.judge.turns, patience, alone=slack > 1)
+        self.run.lent.update(attempt.replace, *map(blocks.closure, attempt.replace))
+        patience = time_factor * max(30.0, 8 * key.facts.time_limit)
+        reply, told = self.run.call(request, self.judge.lock, patience, alone=time_factor > 1)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_patches(reply["patched"])
@@ -296,7 +312,7 @@ class Trial:
         except Exception:
             raise Lost("garbage") from None
         observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *told]))
-        if not way.replace:
+        if not attempt.replace:
             raised = {seen.error.type for seen in observations if seen.error is not None}
             self.raised.setdefault(key.name, set()).update(raised)
         return observations

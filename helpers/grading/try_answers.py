@@ -15,9 +15,9 @@ from pathlib import Path
 
 from helpers.course import course
 from helpers.grading.attachments import lying_beside
-from helpers.grading.cell import LooseFile
 from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool
-from helpers.grading.words import one_line
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import LooseFile
 
 LARGEST_FILE = 1 << 20
 

@@ -210,7 +210,7 @@ def unanswered(parts: Mapping[str, Callable], sentence: str) -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[Fact], list]:
-    """The facts and pictures that the finished parts of these names have."""
+    """The facts and pictures that the finished blocks of these names have."""
     return view_of(attempt_finished(sentence), sentence, {name: GIVEN[name] for name in names})
 
 
@@ -236,32 +236,32 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
         row = _loss_row("the translator", finished.nats, finished.exact)
         return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
     if yours.failed:
-        return [Fact(yours.failed), Fact(f"With the finished part: {sentence} → {finished.french}")]
+        return [Fact(yours.failed), Fact(f"With the finished block: {sentence} → {finished.french}")]
     said = [Fact(f"{sentence} → {yours.french or '(nothing)'}")]
     if yours.french != finished.french:
-        said.append(Fact(f"with the finished part: {finished.french}"))
+        said.append(Fact(f"with the finished block: {finished.french}"))
     if yours.in_loss:
         who = [called(name, part) for name, part in parts.items() if name in yours.in_loss]
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
             Fact(
                 f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
-                f"{usual} with the finished part: {verdict(yours, finished)}",
+                f"{usual} with the finished block: {verdict(yours, finished)}",
                 (
                     _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True),
-                    _loss_row("the finished part", finished.nats, finished.exact),
+                    _loss_row("the finished block", finished.nats, finished.exact),
                 ),
             )
         )
     if yours.in_loss or WRITING & yours.ran:
         share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
-        line = f"{share} of unseen sentences come out word for word; {usual} with the finished part"
+        line = f"{share} of unseen sentences come out word for word; {usual} with the finished block"
         if yours.in_loss:
             said.append(Fact(line, in_rows=True))
         else:
             who = [called(name, part) for name, part in parts.items() if name in yours.ran]
             own = Row(EXACT, listed(who), yours.exact, share, full=1.0, yours=True)
-            said.append(Fact(line, (own, Row(EXACT, "the finished part", finished.exact, usual, full=1.0))))
+            said.append(Fact(line, (own, Row(EXACT, "the finished block", finished.exact, usual, full=1.0))))
         if verdict(yours, finished) == "the same":
             said += without(parts)
     idle = [called(name, part) for name, part in parts.items() if name not in yours.ran]
@@ -305,7 +305,7 @@ def verdict(yours: Trial, finished: Trial) -> str:
     if abs(gap) <= 1e-5 + 1e-3 * finished.nats:
         return "the same"
     if gap < 0:
-        return "less than the finished part: does it see what it should not?"
+        return "less than the finished block: does it see what it should not?"
     return f"{ratio:.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
 
 

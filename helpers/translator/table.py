@@ -47,7 +47,7 @@ class Fact:
 
 
 def beside(facts: Sequence[Fact], usual: Sequence[Fact], bug: bool = False) -> list[Fact]:
-    """Each fact, and after it what the finished part says there, where that is something else.
+    """Each fact, and after it what the finished block says there, where that is something else.
 
     bug: bars that are as ever are not drawn again, and a line that opens a list stays only above one.
     """
@@ -59,7 +59,7 @@ def beside(facts: Sequence[Fact], usual: Sequence[Fact], bug: bool = False) -> l
             continue
         what, _, numbers = other.text.partition(": ")
         same = fact.text.startswith(f"{what}: ")
-        line = f"  with the finished part: {numbers if same else other.text.strip()}"
+        line = f"  with the finished block: {numbers if same else other.text.strip()}"
         compared = len(fact.rows) == len(other.rows) > 0
         rows = fact.rows
         if compared:
@@ -69,8 +69,8 @@ def beside(facts: Sequence[Fact], usual: Sequence[Fact], bug: bool = False) -> l
 
 
 def _with_usual(row: Row, finished: Row) -> Row:
-    """A row with a remark that says what the finished part has there."""
-    usual = f"finished part: {finished.shown}" + "".join(f" ({remark})" for remark in finished.remarks)
+    """A row with a remark that says what the finished block has there."""
+    usual = f"finished block: {finished.shown}" + "".join(f" ({remark})" for remark in finished.remarks)
     return replace(row, remarks=(*row.remarks, usual), yours=True)
 
 

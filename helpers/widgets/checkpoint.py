@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-LARGEST = 4_000_000  # bytes: what travels with a hand-in
+LARGEST = 4_000_000  # bytes: what travels with a submission
 
 
 class DoesNotFit(ValueError):

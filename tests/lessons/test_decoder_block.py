@@ -15,9 +15,9 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.blocks import EncoderBlock, attention, causal_mask, split_heads
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
 from tests.mutation_score import exercises

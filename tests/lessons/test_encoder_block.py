@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import Watch, in_source
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
 

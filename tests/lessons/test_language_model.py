@@ -23,10 +23,10 @@ from helpers.blocks import EncoderBlock, FeedForward, cached_attention, causal_m
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.scenarios import WrongParts
-from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
 from helpers.lessons.language_model import figures, watch, writing

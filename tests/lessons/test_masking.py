@@ -22,8 +22,8 @@ from helpers.blocks import (
     padding_mask,
 )
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.lessons.masking import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.lab import ROOT

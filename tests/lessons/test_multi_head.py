@@ -14,9 +14,9 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.lessons.multi_head import figures
 from tests.mutation_score import exercises
 

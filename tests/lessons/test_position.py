@@ -18,8 +18,8 @@ from helpers.blocks import (
     sinusoidal_positions,
 )
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
 from tests.mutation_score import exercises

@@ -12,8 +12,8 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation

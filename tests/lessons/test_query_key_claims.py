@@ -8,7 +8,7 @@ import torch
 
 from helpers import blocks, translator
 from helpers.corpus import index_words, lexicon, sentence_pairs
-from helpers.grading.needed import only_shows
+from helpers.grading.skippable_cells import only_shows
 from helpers.lessons.query_key import experiments, figures
 from helpers.translator import evaluation, training
 from helpers.translator.network import Parts

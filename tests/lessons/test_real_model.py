@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from helpers import blocks, pretrained
 from helpers.authoring.text import read_lesson
 from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, wordpiece
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import given as stand_ins

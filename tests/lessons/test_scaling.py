@@ -12,8 +12,8 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, look, nats_a_word, unseen
 from helpers.translator.trained import source_batch

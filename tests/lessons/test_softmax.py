@@ -13,8 +13,8 @@ from helpers import blocks, translator
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.compare import difference
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen

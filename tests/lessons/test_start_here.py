@@ -14,8 +14,8 @@ from helpers.check import CheckFailed
 from helpers.checking import session
 from helpers.checking.key import load_keys
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.lessons.start_here import explore, figures
 from tests.mutation_score import exercises
 

@@ -20,9 +20,9 @@ from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from helpers import at_work, corpus, pretrained, translator
 from helpers import blocks as lesson
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.verdict import decide
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.pretrained import model_files

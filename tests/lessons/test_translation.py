@@ -21,9 +21,9 @@ from helpers.blocks import Transformer
 from helpers.checking import session
 from helpers.checking.failures import CheckFailed
 from helpers.checking.making import make_key
+from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
-from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.translation import explore, figures
 from helpers.lessons.translation import probes as check_11

@@ -30,27 +30,27 @@ from helpers.grading.cluster.parcels import (
     unpack,
     unsealed,
 )
-from helpers.grading.graded import Graded
-from helpers.grading.intake import Release, Submission
 from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.reports import SubmissionReport
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import Release, Submission
 from helpers.grading.version import version_of
-from helpers.grading.words import one_line
 
 LOCAL = "local:"
-PORTION = 64  # hand-ins at most that travel together: what came back is recorded while others judge on
+PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
 TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
 WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
 FETCH = 120.0  # seconds that a reply may take from a worker to here
 LOST_WITH = 2  # workers, after which a portion is handed to no other
 
-Judged = dict[str, Graded | None]
+Judged = dict[str, SubmissionReport | None]
 
 
 @dataclass
 class Portion:
-    """Hand-ins that travel together. lost: workers that were lost with it. hurried: what takes long is not judged."""
+    """Submissions that travel together. lost: workers lost with it. hurried: what takes long is not judged."""
 
-    hand_ins: list[Submission] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
     parcels: list[dict] = field(default_factory=list)
     lost: int = 0
     hurried: bool = True
@@ -186,28 +186,28 @@ class Cluster:
 
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
-        if portion.hand_ins:
+        if portion.submissions:
             asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
-            asked["hand_ins"] = portion.parcels
+            asked["submissions"] = portion.parcels
             worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(asked))
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
-        """The next hand-ins, no more than go into a request, then those that take long; none where all are given out.
+        """The next submissions, as many as fit a request, then those that take long; none where all are given out.
         What cannot be read is done."""
         able = sum(bool(worker.token) for worker in self.workers.values())
         size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
         portion, room = Portion(), LARGEST_REQUEST - LARGEST_HAND_IN
-        while len(portion.hand_ins) < size and room > 0:
+        while len(portion.submissions) < size and room > 0:
             submission = next(submissions, None)
             if submission is None:
                 break
             if submission.problem:
                 self.finished.append(([submission], {submission.student: None}))
                 continue
-            portion.hand_ins.append(submission)
+            portion.submissions.append(submission)
             portion.parcels.append(parcel_of(*judge_message(submission, release)))
             room -= len(pack(portion.parcels[-1]))
-        if not portion.hand_ins and self.slow:
+        if not portion.submissions and self.slow:
             few = [self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))]
             return Portion([one for one, _ in few], [parcel for _, parcel in few], hurried=False)
         return portion
@@ -258,16 +258,16 @@ class Cluster:
         if portion.lost < LOST_WITH:
             self.waiting.append(portion)
         else:
-            words = f"{LOST_WITH} workers were lost while they judged the {len(portion.hand_ins)} of its portion"
-            self._finish(portion, [("died", words)] * len(portion.hand_ins))
+            words = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
+            self._finish(portion, [("died", words)] * len(portion.submissions))
 
-    def _finish(self, portion: Portion, answers: list[tuple[str, Graded | str]]) -> None:
+    def _finish(self, portion: Portion, answers: list[tuple[str, SubmissionReport | str]]) -> None:
         """Of a portion the answers that came; what there was no room for is sent again."""
         count = len(answers)
-        rest = replace(portion, hand_ins=portion.hand_ins[count:], parcels=portion.parcels[count:])
-        self.waiting.extendleft([rest] if rest.hand_ins else [])
+        rest = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
+        self.waiting.extendleft([rest] if rest.submissions else [])
         done, judged = [], {}
-        for one, parcel, (kind, answer) in zip(portion.hand_ins, portion.parcels, answers, strict=False):
+        for one, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
             if kind == "slow" and portion.hurried:
                 self.slow.append((one, parcel))
                 continue

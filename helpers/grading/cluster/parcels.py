@@ -11,13 +11,13 @@ from dataclasses import asdict
 
 from jsonschema import Draft202012Validator
 
-from helpers.grading.cell import Cell
-from helpers.grading.graded import Graded, Rendered
-from helpers.grading.words import one_line
+from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import Cell
 
 LARGEST_HAND_IN = 24 << 20  # bytes: what the intake lets through, files included, as JSON
 LARGEST_REQUEST = 64 << 20
-LARGEST_REPLY = 128 << 20  # what one hand-in may show, however it is written, and more
+LARGEST_REPLY = 128 << 20  # what one submission may show, however it is written, and more
 CELL = ("id", "source", "kind", "exercise", "trusted", "gone", "ran")  # all of a cell that the judge looks at
 
 
@@ -72,7 +72,7 @@ JUDGED = {
 }
 
 GREETING = Draft202012Validator(_record(lesson=TEXT, version=TEXT))
-REQUEST = Draft202012Validator(_record(token=TEXT, version=TEXT, batch=BATCH, hurried=YES, hand_ins=_list(HAND_IN)))
+REQUEST = Draft202012Validator(_record(token=TEXT, version=TEXT, batch=BATCH, hurried=YES, submissions=_list(HAND_IN)))
 # ready: a token of the worker's process. refused: nothing was done, and why. failed: it is not to be believed.
 REPLY = Draft202012Validator(
     {"oneOf": [_record(ready=TEXT), _record(refused=TEXT), _record(failed=TEXT), _record(judged=_list(JUDGED))]}
@@ -111,19 +111,21 @@ def parcel_of(cells: list[Cell], files: dict[str, bytes]) -> dict:
 
 
 def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
-    """A hand-in, as a judge is asked. ValueError."""
+    """A submission, as a judge is asked. ValueError."""
     files = {name: base64.b64decode(text, validate=True) for name, text in parcel["files"].items()}
     return [Cell(**cell) for cell in parcel["cells"]], files
 
 
 def sealed(kind: str, answer) -> dict:
-    """What a judge said of a hand-in (helpers/grading/pool.py)."""
+    """What a judge said of a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 
-def unsealed(parcel: dict) -> tuple[str, Graded | str]:
+def unsealed(parcel: dict) -> tuple[str, SubmissionReport | str]:
     answer = parcel["answer"]
     if parcel["kind"] != "judged":
         return parcel["kind"], answer
-    verdicts = {name: Rendered(**told | {"failed": tuple(told["failed"])}) for name, told in answer["verdicts"].items()}
-    return "judged", Graded(**answer | {"verdicts": verdicts})
+    verdicts = {
+        name: ExerciseReport(**told | {"failed": tuple(told["failed"])}) for name, told in answer["verdicts"].items()
+    }
+    return "judged", SubmissionReport(**answer | {"verdicts": verdicts})

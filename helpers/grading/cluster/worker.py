@@ -28,8 +28,8 @@ from helpers.grading.cluster.parcels import (
     unpack,
 )
 from helpers.grading.pool import Batch, Pool
+from helpers.grading.safe_text import one_line
 from helpers.grading.version import version_of
-from helpers.grading.words import one_line
 
 TOKEN = secrets.token_hex(8)  # of this process: a portion is for the one that was greeted and for none after it
 _judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process
@@ -47,7 +47,7 @@ def greet(data: bytes) -> bytes:
 
 
 def why_not(lesson: str, version: str) -> str:
-    """Why no hand-in of this lesson may be judged here; empty where it may."""
+    """Why no submission of this lesson may be judged here; empty where it may."""
     try:
         if not hasattr(os, "fork"):
             return "judging answers needs Linux"
@@ -60,7 +60,7 @@ def why_not(lesson: str, version: str) -> str:
 
 
 def judge(data: bytes) -> bytes:
-    """Judge a portion. Fewer answers than hand-ins: the others did not fit into a reply and must be sent again."""
+    """Judge a portion. Fewer answers than submissions: the others did not fit into a reply and must be sent again."""
     try:
         return pack(_judge(unpack(data, REQUEST, LARGEST_REQUEST)))
     except Exception as error:
@@ -73,16 +73,16 @@ def _judge(asked: dict) -> dict:
         return {"failed": "it was started anew"}
     if why := why_not(asked["batch"]["lesson"], asked["version"]):
         return {"refused": why}
-    hand_ins = [opened(parcel) for parcel in asked["hand_ins"]]
+    submissions = [opened(parcel) for parcel in asked["submissions"]]
     try:
-        pool = _warm(Batch(**asked["batch"], turns=_turns()))
+        pool = _warm(Batch(**asked["batch"], lock_folder=_lock_folder()))
         pool.self_test("before a portion")
     except CourseError as error:
         let_go(b"")
         return {"refused": str(error)}
     answers: list[dict] = []
     room = LARGEST_REPLY - 1000
-    for hand_in in hand_ins:
+    for hand_in in submissions:
         [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, asked["hurried"]))
         if kind in ("broken", "refused"):
             let_go(b"")
@@ -122,8 +122,8 @@ def let_go(data: bytes) -> bytes:
     return b""
 
 
-def _turns() -> str | None:
-    """A folder that all workers on this machine know, so that they take turns (helpers/grading/turns.py)."""
+def _lock_folder() -> str | None:
+    """A folder that all workers on this machine know, so that they take turns (helpers/grading/judge_lock.py)."""
     place = Path(tempfile.gettempdir()) / f"course-workers-{os.getuid()}"
     with contextlib.suppress(OSError):
         place.mkdir(mode=0o700, exist_ok=True)

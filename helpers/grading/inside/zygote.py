@@ -26,16 +26,16 @@ from .patches import remember_originals
 from .running import Namespace
 from .setting import HOME, Setting, from_text
 from .shell import make_shell
-from .submission import become_submission
-from .telling import let_finished_parts_tell
+from .stand_in_calls import report_stand_in_calls
+from .submission_process import become_submission
 
 
 def zygote(control: socket.socket, setting: Setting) -> None:
     """Import everything, say hello, then fork a submission for each request until the judge hangs up."""
     import torch
 
-    import helpers.checking.earlier  # noqa: F401
     import helpers.checking.observe  # noqa: F401
+    import helpers.checking.retry  # noqa: F401
     from helpers.checking import registry as lessons
     from helpers.checking.forbidden import warm_up
 
@@ -43,7 +43,7 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     torch.set_num_threads(1)
     warm_up()
     remember_originals()
-    let_finished_parts_tell()
+    report_stand_in_calls()
     _take_fonts()
     shell = make_shell() if setting.notebook else None
     namespace = Namespace(shell)

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import torch
 
-from helpers.checking.earlier import put_in
 from helpers.checking.metrics import Score, metric
 from helpers.checking.names import namespace
+from helpers.checking.retry import put_in
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
 

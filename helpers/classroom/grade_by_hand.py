@@ -26,8 +26,8 @@ from helpers.grading.intake import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
+from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import safe_markdown
-from helpers.grading.words import one_line
 
 LARGEST = 100_000  # bytes of what the page sends at once
 LONGEST = 5_000  # characters of a comment
@@ -57,7 +57,7 @@ class Answer:
 @dataclass(frozen=True)
 class Question:
     """A question with all its answers. text and scheme: harmless HTML. blank: how many did not answer; nbgrader gave
-    them 0. unread: how many hand-ins could not be read."""
+    them 0. unread: how many submissions could not be read."""
 
     lesson: str
     name: str
@@ -296,7 +296,7 @@ def as_page(question: Question) -> tuple[str, str]:
         loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     answers = [{key: value for key, value in asdict(one).items() if key != "html"} for one in question.answers]
-    page = pages.get_template("hand.html.jinja").render(
+    page = pages.get_template("grade_by_hand.html.jinja").render(
         question=question, answers=answers, reasons=question.reasons, nonce=nonce
     )
     return page, nonce

@@ -13,7 +13,7 @@ from helpers.grading.reference import fresh_keys
 from helpers.grading.version import version_of
 
 
-def drawn_keys(lesson: str, seed: int, path: Path) -> dict[str, ExerciseKey]:
+def cached_keys(lesson: str, seed: int, path: Path) -> dict[str, ExerciseKey]:
     """The keys for `seed`, from the file at `path` where it was made from just this course, else drawn and kept there.
 
     A file that cannot be read or written only costs the time of drawing.

@@ -1,4 +1,4 @@
-"""What became of one hand-in, from the judge to the record."""
+"""What became of one submission, from the judge to the record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the process that writes the gradebook does without torch
 
 
 @dataclass(frozen=True)
-class Rendered:
+class ExerciseReport:
     """A verdict that can be read without torch. label: the mistake in words; text and html: the learner's report.
 
     failed: the parts that do not hold.
@@ -29,8 +29,8 @@ class Rendered:
 
 
 @dataclass
-class Graded:
-    """What the judge found in one hand-in.
+class SubmissionReport:
+    """What the judge found in one submission.
 
     verdicts: one for each exercise and quiz of the lesson, in the order of the answer key; rendered, once they leave
     the judge's process.
@@ -40,7 +40,7 @@ class Graded:
     problem: a sentence where the points are not to be trusted, so that a person must grade it.
     """
 
-    verdicts: dict[str, Verdict] | dict[str, Rendered] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] | dict[str, ExerciseReport] = field(default_factory=dict)
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""One odd edit out of a list, in an honest hand-in of any lesson: the judge pays what the edit leaves of it.
+"""One odd edit out of a list, in an honest submission of any lesson: the judge pays what the edit leaves of it.
 
 CI draws a few. COURSE_ODD=all tries the whole list in every lesson, COURSE_ODD=04,09 in some: the exercise that is
 edited then goes round.
@@ -25,14 +25,14 @@ from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.needed import judge_input
-from helpers.grading.pieces import Pieces
+from helpers.grading.skippable_cells import judge_input
+from helpers.grading.top_level import TopLevel
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _unmarked, grade_id, text
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
-DRAWN = {"03_query_key": 9, "04_scaling": 8, "07_value_weighting": 7}  # in CI: how many hand-ins of which lesson
+DRAWN = {"03_query_key": 9, "04_scaling": 8, "07_value_weighting": 7}  # in CI: how many submissions of which lesson
 DRAWN_MEASURED = {"11_translation": 3}
 MEASURED_EXERCISE = {"11_translation": "translate", "12_language_model": "language_model_logits"}
 IN_HASTE = {
@@ -480,7 +480,7 @@ MEASURED_COSTS: dict[str, Edit] = {  # the model is then trained for two steps
 
 
 class Bench:
-    """A judge of one lesson, with what hand-ins of it are made from."""
+    """A judge of one lesson, with what submissions of it are made from."""
 
     def __init__(self, lesson: str, folder, seconds: float = 2.0):
         self.lesson, self.folder = lesson, folder
@@ -505,7 +505,7 @@ class Bench:
         self.files: dict[str, bytes] = {}
 
     def needed(self, released: list[str], solutions: dict[str, str]) -> set[str]:
-        """The lesson's own code that a hand-in of this bench holds, besides its first imports."""
+        """The lesson's own code that a submission of this bench holds, besides its first imports."""
         return set()
 
     def wrong(self, edit: str, exercise: str) -> str:
@@ -532,8 +532,8 @@ class Bench:
 
 
 class MeasuredBench(Bench):
-    """The same with the exercise whose answer is a trained model. It is trained beforehand; where a hand-in trains it
-    anew, two steps are all."""
+    """The same with the exercise whose answer is a trained model, trained beforehand. A submission that trains it
+    again takes two steps."""
 
     def __init__(self, lesson: str, folder):
         super().__init__(lesson, folder, seconds=20.0)
@@ -548,8 +548,8 @@ class MeasuredBench(Bench):
 
     def needed(self, released, solutions):
         name = MEASURED_EXERCISE[self.lesson]
-        names = Pieces([*released, *solutions.values()]).closure(name)
-        return {source for source in released if names & Pieces([source]).uses.keys()}
+        names = TopLevel([*released, *solutions.values()]).closure(name)
+        return {source for source in released if names & TopLevel([source]).uses.keys()}
 
     def numbers(self, path) -> bytes:
         """Lesson 11's are the course's own; others are trained as a learner would."""

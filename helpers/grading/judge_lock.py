@@ -14,7 +14,7 @@ except ImportError:  # Windows, where nothing is judged
     fcntl = None
 
 
-class Turns:
+class JudgeLock:
     """Two locked files: whoever wants to be alone holds the door while the room empties, so that nobody slips in.
 
     folder: one that all judges of a batch know; None: this judge has no others beside it.

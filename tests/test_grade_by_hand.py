@@ -10,7 +10,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.classroom import hand
-from helpers.classroom.hand import Refused, as_page, read_question, save, serving
+from helpers.classroom.grade_by_hand import Refused, as_page, read_question, save, serving
 from helpers.grading.pool import GradingStopped
 from tests import lab
 from tests.sample_class import hand_in
@@ -22,7 +22,7 @@ SAID = "names no assumption"
 
 @pytest.fixture
 def handed_in(folders, lesson):  # noqa: F811
-    """Two answers, a blank one, and a hand-in that nobody can read."""
+    """Two answers, a blank one, and a submission that nobody can read."""
     for student in ("ada", "ben"):
         hand_in(folders, lesson, student, answers(lesson, written_1=f"Because of **{student}** and $d_k$."))
     hand_in(folders, lesson, "cem", {})

@@ -1,19 +1,15 @@
-"""Which cells of a hand-in have to run, so that every point is what it would be if all of them ran."""
+"""Which cells of a submission have to run, so that every point is what it would be if all of them ran."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING
 
-from helpers.grading.cell import Cell
-from helpers.grading.pieces import Pieces, without_magics
-
-if TYPE_CHECKING:
-    from helpers.grading.intake import Release, Submission
+from helpers.grading.submission import Cell, Release, Submission
+from helpers.grading.top_level import TopLevel, without_magics
 
 SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
-HANDS_ON = "or_given"  # a right answer, else the finished part: what is called so shows the same for all
+HANDS_ON = "or_given"  # a right answer, else the finished block: what is called so shows the same for all
 # Code that looks up one of these may read any name.
 ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec", "get_ipython", "sys", "In", "Out", "_", "__", "___"}
 
@@ -35,12 +31,12 @@ def only_shows(source: str) -> bool:
     return module.id in ("figures", "explore") or (module.id == "experiments" and not call.args)
 
 
-def hangs_on(source: str, exercises: set[str]) -> set[str] | None:
+def names_touched(source: str, exercises: set[str]) -> set[str] | None:
     """The names that a cell of the release binds or looks up, where it does the same whatever the answers are; None
     for one that calls an answer as it is. An import looks up nothing: the sandbox has made it."""
     if only_shows(source):
         return set()
-    pieces = Pieces([source])
+    pieces = TopLevel([source])
     nodes = [one.node for one in pieces.statements]
     if not nodes or without_magics(source) != source or exercises & pieces.uses.keys():
         return None
@@ -60,10 +56,10 @@ def _handed_on(node: ast.AST) -> list[ast.expr]:
 
 def is_silent(source: str) -> bool:
     """Whether a cell of the release shows nothing, or something else, where learner code runs."""
-    return bool(SILENT & Pieces([source]).reads())
+    return bool(SILENT & TopLevel([source]).reads())
 
 
-def given_names(pieces: Pieces) -> dict[str, set[str]]:
+def import_names(pieces: TopLevel) -> dict[str, set[str]]:
     """Python's own names and those of imports, where no other statement binds them -> the imports that do."""
     found: dict[str, set[str]] = {name: set() for name in dir(builtins)}
     bound: set[str] = set()
@@ -95,12 +91,12 @@ def judge_input(submission: Submission, release: Release) -> list[Cell]:
 def _idle(sources: list[str], release: Release) -> set[str]:
     """Which of these need not run."""
     own = [source for source in sources if source not in release.sources]
-    read = Pieces(own).reads()
+    read = TopLevel(own).reads()
     trainings = {source for source, bound in release.ungraded.items() if not bound & read}
     wary = _any_name(own, read)
     idle = {source: names for source, names in release.demonstrations.items() if not (names and wary)}
-    running = Pieces(source for source in sources if source not in trainings and source not in idle)
-    again = {name for name, said in given_names(running).items() if said <= release.given.get(name, set())}
+    running = TopLevel(source for source in sources if source not in trainings and source not in idle)
+    again = {name for name, said in import_names(running).items() if said <= release.given.get(name, set())}
     touched = running.uses.keys() - again | running.reads() - release.given.keys()
     while needed := {source for source, names in idle.items() if names & touched}:
         touched |= set().union(*map(idle.pop, needed)) - release.given.keys()
@@ -110,5 +106,5 @@ def _idle(sources: list[str], release: Release) -> set[str]:
 def _any_name(sources: list[str], read: set[str]) -> bool:
     """Whether this code may read names that it does not write: through the notebook's own dictionary, or a magic."""
     return bool(ANY_NAME & read) or any(
-        without_magics(source) != source or not Pieces([source]).statements and source.strip() for source in sources
+        without_magics(source) != source or not TopLevel([source]).statements and source.strip() for source in sources
     )

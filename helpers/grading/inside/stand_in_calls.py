@@ -1,4 +1,4 @@
-"""The course's own finished parts tell when an answer calls them, by whatever way it came to them."""
+"""The course's own finished blocks tell when an answer calls them, by whatever way it came to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_given")
 
 
-def let_finished_parts_tell() -> None:
+def report_stand_in_calls() -> None:
     """Wrap what stands in for answers (helpers/or_given.py) wherever the course's modules keep it."""
     from helpers import lessons
     from helpers.translator import given, network

@@ -34,7 +34,7 @@ class Statement:
     starred: bool
 
 
-class Pieces:
+class TopLevel:
     """The top level of some code: which names it binds, and which names each of them uses."""
 
     def __init__(self, sources: Iterable[str] = ()):
@@ -170,7 +170,7 @@ def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | N
 
 
 def home_of_block(name: str) -> int | None:
-    """The number of the lesson whose finished pieces define `name`, or None."""
+    """The number of the lesson whose finished blocks define `name`, or None."""
     from helpers.blocks import defined_names
 
     for path in sorted((ROOT / "helpers" / "blocks").glob("[0-9]*.py")):

@@ -1,16 +1,16 @@
-"""What need not run for a hand-in does not; what a learner's code reads is what it would be if all of it ran."""
+"""What need not run for a submission does not; what a learner's code reads is what it would be if all of it ran."""
 
 import random
 from dataclasses import replace
 
 import pytest
 
-from helpers.grading.cell import Cell
 from helpers.grading.folders import load
-from helpers.grading.intake import Release, course_release, read_submission
+from helpers.grading.intake import course_release, read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.needed import given_names, hangs_on, judge_input
-from helpers.grading.pieces import Pieces
+from helpers.grading.skippable_cells import import_names, judge_input, names_touched
+from helpers.grading.submission import Cell, Release
+from helpers.grading.top_level import TopLevel
 from tests.sample_class import Lesson, hand_in
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
@@ -45,15 +45,15 @@ GIVEN = {
     ],
 )
 def test_a_cell_that_calls_an_answer_as_it_is_hangs_on_the_answers(source, names):
-    assert hangs_on(source, {"answer"}) == names
+    assert names_touched(source, {"answer"}) == names
 
 
 def run_of(answer: str, *own: str) -> set[str]:
     """Which of the given cells run, for a learner who wrote these."""
     code = [(None, source) for source in GIVEN.values()]
     release = Release("04_scaling", {}, {}, {"answer": 1.0}, {}, {*GIVEN.values()}, code=code)
-    release.demonstrations = {source: hangs_on(source, {"answer"}) for source in GIVEN.values()}
-    release.given = given_names(Pieces(GIVEN.values()))
+    release.demonstrations = {source: names_touched(source, {"answer"}) for source in GIVEN.values()}
+    release.given = import_names(TopLevel(GIVEN.values()))
     cells = [Cell(name, source) for name, source in GIVEN.items()]
     cells += [Cell("answer", answer, "answer", "answer"), Cell("check", "", "check", "answer")]
     cells += [Cell(f"own-{number}", source) for number, source in enumerate(own)]
@@ -114,7 +114,7 @@ def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_p
     folders, _ = load(tmp_path)
     made, drawn = Lesson(folders, lesson), random.Random(SEED)
     release = course_release(folders.executed(lesson))
-    plain = Pieces(source for source, names in release.demonstrations.items() if names)
+    plain = TopLevel(source for source, names in release.demonstrations.items() if names)
     bound = sorted(plain.uses.keys() - release.given.keys())
     hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})
     handed_in = read_submission(folders.submitted, "ada", release, folders.release)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from helpers.checking.deciding import Verdict
 from helpers.checking.key import ExerciseKey
-from helpers.checking.policy import judged
+from helpers.checking.retry import judged
+from helpers.checking.verdict import Verdict
 
 KEY = ExerciseKey("50_test", "f", 10)
 
@@ -54,7 +54,7 @@ def test_an_earlier_answer_that_is_wrong_is_charged_once():
     assert missing.message.endswith("which is not there yet.")
 
 
-def test_an_answer_that_does_worse_with_the_finished_piece_is_not_paid_less():
+def test_an_answer_that_does_worse_with_the_finished_block_is_not_paid_less():
     outcomes = {((), False): verdict(6), (("g",), False): verdict(2)}
     found, _ = trial(outcomes, {"g": verdict(name="g")})
     assert found.points == 6 and found.alone and not found.message

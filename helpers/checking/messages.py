@@ -10,9 +10,10 @@ import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
-from helpers.checking.deciding import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, worst
-from helpers.checking.observe import NOT_TRIED, WANTS_GRAD
+from helpers.checking.key import ExerciseKey
+from helpers.checking.observe import NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
+from helpers.checking.verdict import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, decided, worst
 from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
@@ -22,7 +23,7 @@ MOST_TEXT = 120  # characters of a string, list or dictionary
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
 
-def worded(key, verdict: Verdict) -> Verdict:
+def with_message(key, verdict: Verdict) -> Verdict:
     """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
     if not verdict.problems:
         return verdict
@@ -617,3 +618,8 @@ _BY_KIND = {
     "gradient": _gradient,
     "value": _value,
 }
+
+
+def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
+    """The verdict with its message on one answer's observations, one for each of the key's cases, in their order."""
+    return with_message(key, decided(key, observations))

@@ -1,0 +1,88 @@
+"""What was handed out and what was submitted: a lesson's release, a submission, its cells, a loose answer file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TEXT = ("markdown", "raw", "written")
+
+
+@dataclass
+class Cell:
+    """One cell, as it stands in the learner's order.
+
+    kind: markdown, raw or written (no code); check: it is not run, its `exercise` is judged there; code, answer, or
+    what a caller calls it otherwise: the learner's code, locked cells of the release too.
+    trusted: the source is the release's own, so it is not searched for what learners should not write.
+    gone: the learner had deleted it and the intake put it back, so that its exercise counts as it stands at the end.
+    ran: whether it ran at home without an error, as far as its outputs tell.
+    waits: a written answer that looks untouched, though there is other text: a person must look.
+    """
+
+    id: str
+    source: str
+    kind: str = "code"
+    exercise: str | None = None
+    grade_id: str | None = None
+    metadata: dict = field(default_factory=dict)
+    attachments: dict = field(default_factory=dict)
+    trusted: bool = False
+    gone: bool = False
+    waits: bool = False
+    ran: bool | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.kind != "check" and self.kind not in TEXT
+
+
+@dataclass(frozen=True)
+class LooseFile:
+    """What is judged. name: what its errors call it; files: what lies beside it; exercise: this one only, or None for
+    all that it defines; as_json: how the verdicts are written."""
+
+    name: str
+    source: str
+    files: dict[str, bytes]
+    exercise: str | None
+    as_json: bool
+
+
+@dataclass
+class Release:
+    """The pristine student notebook of a lesson, as it was handed out."""
+
+    lesson: str
+    metadata: dict
+    graded: dict[str, dict]  # grade_id -> cell, in the notebook's order
+    checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
+    written: dict[str, float]  # grade_id -> points of a question that a person grades
+    sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
+    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that need not run -> its outputs, made once
+    ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
+    texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
+    above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
+    code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
+    ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
+    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
+    given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/skippable_cells.py
+
+
+@dataclass
+class Submission:
+    """What a student handed in for a lesson. `problem`: one sentence if it cannot be graded without a person."""
+
+    student: str
+    lesson: str
+    cells: list[Cell]
+    sha: str
+    flags: list[str] = field(default_factory=list)
+    problem: str | None = None
+    timestamp: str | None = None
+    again: bool = False  # the problem is the grader's: grade it again next time
+    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/attachments.py)
+
+    def code(self) -> str:
+        """The learner's code, in one text."""
+        return "\n".join(cell.source for cell in self.cells if cell.kind in ("code", "answer"))
