@@ -455,3 +455,32 @@ def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
         (tmp_path / name).write_text("{}")
     expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
     assert misplaced(tmp_path, LESSON) == {"ben": expected}
+
+
+COLAB = (
+    '<a href="https://colab.research.google.com/github/x/y/blob/main/04_scaling.ipynb" target="_parent">'
+    '<img src="https://colab.research.google.com/assets/colab-badge.svg" alt="Open In Colab"/></a>'
+)
+DEEPNOTE = (
+    "<a style='text-decoration:none;' href='https://deepnote.com?utm_source=created-in-deepnote-cell' target=\"_blank\">\n"
+    "<img alt='Created in deepnote.com' src='data:image/svg+xml;base64,PD94' > </img>\n"
+    "Created in <span style='font-weight:600;'>Deepnote</span></a>"
+)
+MARKDOWN = (
+    "[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com)"
+)
+
+
+@pytest.mark.parametrize("text", [COLAB, DEEPNOTE, MARKDOWN])
+@pytest.mark.parametrize("place", [0, None], ids=["above", "below"])
+def test_what_a_platform_adds_is_no_text_of_the_learner(read, text, place):
+    cells = answered(first="def first(): return 1")
+    cells.insert(len(cells) if place is None else place, cell("markdown", text))
+    submission = read(as_notebook(cells))
+    assert submission.flags == [] and not any(one.waits for one in submission.cells)
+
+
+def test_a_link_that_a_learner_wrote_is_text(read):
+    cells = answered(first="def first(): return 1")
+    cells.insert(0, cell("markdown", "<a href='https://example.org'>my answer</a>"))
+    assert any(one.waits for one in read(as_notebook(cells)).cells)

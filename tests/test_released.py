@@ -6,7 +6,6 @@ import shutil
 
 import nbformat
 import pytest
-from helpers.grading.needed import judge_input
 
 from helpers import doctor
 from helpers.__main__ import main
@@ -19,6 +18,7 @@ from helpers.grading import folders as places
 from helpers.grading.batch import fingerprint
 from helpers.grading.class_report import read_class
 from helpers.grading.intake import course_release, read_submission
+from helpers.grading.skippable_cells import judge_input
 from helpers.released import released_notebook, told_of_working_copies, working_copies
 from tests.sample_class import Lesson, hand_in
 from tests.sandboxes import need_sandbox

@@ -139,6 +139,7 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
         for name, file in one.files
         if name.lower().endswith((".ipynb", ".json"))
     }
+    found = [replace(one, files=_without_other_lessons(one, told, lesson)) for one in found]
     of_download: dict[tuple, Counter] = {}
     for one in found:
         if one.platform != "files":
@@ -165,6 +166,16 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
             named_so = [(name, file) for name, file in one.files if file in mine]
             if of or target:
                 yield _Part(one, of or target, target or of, best, named_so + others)
+
+
+def _without_other_lessons(
+    one: HandIn, told: dict[Path, tuple[str | None, int]], lesson: str | None
+) -> list[tuple[str, Found]]:
+    """The files of a submission; of a whole clone the notebooks of `lesson`, or else those that hold answers."""
+    ours = [file for _, file in one.files if file.of_clone and file.path in told]
+    kept = [file for file in ours if (told[file.path][0] == lesson if lesson else told[file.path][1] > 0)]
+    left = {file.path for file in ours if file not in kept} if kept else set()
+    return [(name, file) for name, file in one.files if file.path not in left]
 
 
 def _of_this_assignment(people: list[Person], parts: list[_Part]) -> list[Person]:

@@ -14,6 +14,7 @@ from helpers.grading.folders import ROOT
 from helpers.grading.intake import course_release, read_submission
 from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.reports import ExerciseReport
+from helpers.grading.whole_clone import SKIPPED
 
 NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, or the file's name
 
@@ -79,7 +80,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool = False) -> Judged
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "handed_in" / lesson
         if handed_in.is_dir():
-            shutil.copytree(handed_in, folder, symlinks=True)
+            shutil.copytree(handed_in, folder, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
         else:
             folder.mkdir(parents=True)
             beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST]
