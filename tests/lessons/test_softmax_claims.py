@@ -58,8 +58,8 @@ def test_no_sum_complains_until_a_mask_does():
 
 def test_what_an_epsilon_leaves_of_the_gradient():
     lesson_says(
-        "With $\\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its gradient, and one 25 "
-        "points below keeps 1%"
+        "With $\\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its gradient, and one "
+        "25 points below keeps 1%"
     )
     for gap, left in ((20, 0.67), (25, 0.014)):
         scores = torch.tensor([0.0, -gap], dtype=torch.float64, requires_grad=True)

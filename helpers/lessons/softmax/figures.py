@@ -36,7 +36,7 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
     return Picture(
         figure,
         alt,
-        "Figure 6.1. The exponential makes scores positive and preserves their order. Dividing by the sum makes weights.",
+        "Figure 6.1. The exponential makes scores positive and keeps their order. Dividing by the sum makes weights.",
     )
 
 
@@ -113,7 +113,7 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     left.set(title="table from the notes", xlabel="key", ylabel="query")
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
-    alt = f"Left: the table of similarities, with 1 on its diagonal. Right: the softmax of its rows, much more even: {rows}."
+    alt = f"Left: the table of similarities, diagonal 1. Right: the softmax of its rows, much more even: {rows}."
     return Picture(figure, alt, "Figure 6.9. The table from the notes and the softmax of its rows.")
 
 
@@ -136,7 +136,7 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     return Picture(
         figure,
         alt,
-        "Figure 6.4. Causal weights of eight tokens with softmax along the right axis, and along the one that leaks the future.",
+        "Figure 6.4. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the future.",
     )
 
 
@@ -163,14 +163,14 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.minorticks_off()
     said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = (
-        f"Left: the weights of {', '.join(tokens)} against the temperature; one has all the weight at "
-        f"low temperatures, all are equal at high ones. Right: their entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+        f"Left: the weights of {', '.join(tokens)} against the temperature; one has all the weight at low temperatures, "
+        f"all are equal at high ones. Right: their entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     )
     return Picture(figure, alt, "Figure 6.5. Six attention weights and their entropy at temperatures from low to high.")
 
 
 def log_of_softmax() -> Picture:
-    """Log-probability of a token whose score is a gap below the maximum, in float32: exact, log(softmax), with epsilon."""
+    """Log-probability of a token below the maximum by a gap, in float32: exact, log(softmax), with an epsilon."""
     gaps = torch.arange(0.0, 161.0)
     x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the maximum, the token below it
     probability = torch.softmax(x, dim=-1)[:, 1]
@@ -184,9 +184,9 @@ def log_of_softmax() -> Picture:
     ax.set(xlabel="points below the maximum", ylabel="log-probability (float32)")
     ax.legend(frameon=False, fontsize=10, loc="lower left")
     alt = (
-        "The log-probability of a token against the distance of its score from the maximum. The stable form falls "
-        f"in a straight line to -160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon of 1e-9 the "
-        "curve turns flat at -20.7 from a distance of about 20."
+        "The log-probability of a token against the distance of its score from the maximum. The stable form falls in a "
+        f"straight line to -160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon "
+        "of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
     )
     return Picture(figure, alt, "Figure 6.6. The logarithm of a small probability, computed in three ways.")
 
