@@ -163,8 +163,8 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.minorticks_off()
     said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = (
-        f"Left: the weights of {', '.join(tokens)} against the temperature; one has all the weight at low temperatures, "
-        f"all are equal at high ones. Right: their entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
+        f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     )
     return Picture(figure, alt, "Figure 6.5. Six attention weights and their entropy at temperatures from low to high.")
 
@@ -185,7 +185,7 @@ def log_of_softmax() -> Picture:
     ax.legend(frameon=False, fontsize=10, loc="lower left")
     alt = (
         "The log-probability of a token against the distance of its score from the maximum. The stable form falls in a "
-        f"straight line to -160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon "
+        f"straight line to -160. log(softmax) ends at a distance of {last}, then is minus infinity. With an epsilon "
         "of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
     )
     return Picture(figure, alt, "Figure 6.6. The logarithm of a small probability, computed in three ways.")
