@@ -304,7 +304,7 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     def last_picture(x):
         return sum(x for _ in range(3)), [_ for _ in range(3)], (lambda _: _)(x)
 
-    last_picture.__globals__["_"] = figures.bend  # as IPython keeps what a cell showed
+    last_picture.__globals__["_"] = figures.absolute_value  # as IPython keeps what a cell showed
     assert not in_source(last_picture, (), "09_encoder_block")
     del last_picture.__globals__["_"]
 
