@@ -14,10 +14,8 @@ from helpers.drawing.measured import measured
 from helpers.drawing.style import (
     BLUE,
     GREEN,
-    GREEN_INK,
     K_COLOR,
     ORANGE,
-    ORANGE_INK,
     PINK,
     Q_COLOR,
     RED,
@@ -126,11 +124,11 @@ def batch_of_three() -> Picture:
     return Picture(
         figure,
         f"Three sentence pairs as three tensors. {'; '.join(said)}.",
-        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: the marks.",
+        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: special tokens.",
     )
 
 
-# ---------------------------------------------------------------- what a trained model looks at
+# ---------------------------------------------------------------- where a trained model attends
 
 
 @torch.no_grad()
@@ -167,17 +165,17 @@ def turned_round(model, word: str = "machine") -> Picture:
     figure, ax = new_figure(5.6, 4.0)
     heatmap(ax, weights, says, list(word), vmin=0, vmax=1)
     ax.set_xlabel("letters of the source", color=K_COLOR)
-    ax.set_ylabel("letter to be said", color=Q_COLOR)
+    ax.set_ylabel("letter to be written", color=Q_COLOR)
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
     looks = ", ".join(
-        f"{say} at place {int(row.argmax()) + 1} ({word[int(row.argmax())]}) {row.max():.2f}"
+        f"{say} at position {int(row.argmax()) + 1} ({word[int(row.argmax())]}) {row.max():.2f}"
         for say, row in zip(says, weights, strict=True)
     )
     return Picture(
         figure,
-        f"Cross-attention while {word} is turned round. Most of each row: {looks}.",
-        "Figure 11.4. Cross-attention of the model that turns words round.",
+        f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}.",
+        "Figure 11.4. Cross-attention of the model that reverses words.",
     )
 
 
@@ -209,8 +207,8 @@ class Looks:
         pair = self.pairs[sentence]
         hits, looks = self._draw(pair.english, pair.french, pair.alignment)
         said = f"{hits} of {len(pair.alignment)}"
-        self.ax.set_title(f"{said} French words look at the word that they come from", fontsize=11)
-        return self._picture(f"“{pair.english}”: {looks}. {said} look at the word that they come from.")
+        self.ax.set_title(f"{said} French words attend most to the word that they come from", fontsize=11)
+        return self._picture(f"“{pair.english}”: {looks}. {said} attend most to the word that they come from.")
 
     def _typed(self, english: str) -> Picture:
         """What the model makes of any sentence, and whether the grammar would say the same."""
@@ -279,7 +277,7 @@ class Looks:
         return Picture(
             self.figure,
             alt,
-            "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Orange: another word.",
+            "Figure 11.9. Thickness: mean weight of the heads. Blue: the true source word. Orange: another word.",
         )
 
 
@@ -331,7 +329,7 @@ def warm_ups() -> Picture:
         ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
         ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
-    axes[0].set_ylabel("loss, nats a word")
+    axes[0].set_ylabel("loss, nats per word")
     axes[1].legend(frameon=False, loc="lower left")
     return Picture(
         figure,
@@ -384,14 +382,14 @@ class Smoothed:
             f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
             f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         )
-        return Picture(self.figure, alt, "Figure 11.7. One place's target over 194 words, and the loss that stays.")
+        return Picture(self.figure, alt, "Figure 11.7. A smoothed target over 194 words, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:
     """Certainty and exact sentences of short trainings without and with smoothing."""
     runs = RUNS["smoothing"]
     figure, ax = new_figure(6.4, 1.9)
-    names = {"nats": "nats a word", "certainty": "mean of the largest p", "exact": "sentences exact"}
+    names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
     said = []
     for y, smoothing in enumerate((0.1, 0.0)):
         values = [run["nats"] for run in runs[str(smoothing)]]
@@ -401,43 +399,43 @@ def with_and_without_smoothing() -> Picture:
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
     ax.set_yticks([0, 1], ["0.1", "none"])
-    ax.set(ylim=(-0.5, 1.5), xlabel="nats a word", ylabel="smoothing")
+    ax.set(ylim=(-0.5, 1.5), xlabel="nats per word", ylabel="smoothing")
     return Picture(
         figure,
-        f"Two trainings of 400 steps each, without and with smoothing. {'; '.join(said)}.",
-        "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, from two starts each (dots).",
+        f"Two runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
+        "Figure 11.11. The plain loss on 200 unseen sentences after 400 steps, from two starts each (dots).",
     )
 
 
 # ---------------------------------------------------------------- what breaks a training
 
 BROKEN = {
-    "right": (BLUE, BLUE, "as it should be"),
-    "mask leaks": (PINK, RED_INK, "the mask shows one word too many"),
-    "not shifted": (ORANGE, ORANGE_INK, "targets not shifted"),
-    "sorted apart": (GREEN, GREEN_INK, "sources and targets sorted apart"),
+    "right": (BLUE, "as it should be"),
+    "mask leaks": (PINK, "the mask shows one position too many"),
+    "not shifted": (ORANGE, "targets not shifted"),
+    "sorted apart": (GREEN, "sources and targets sorted apart"),
 }
 
 
 def broken_trainings() -> Picture:
     """Loss curves of a right training and of three broken ones, and what each then writes."""
-    figure, ax = new_figure(8.6, 4.0)
-    said, lines = [], []
-    for name, (color, _, words) in BROKEN.items():
+    figure, ax = new_figure(8.6, 4.6)
+    said = []
+    for name, (color, words) in BROKEN.items():
         (run,) = RUNS["broken"][name]
         curve = run["curve"]
-        ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2.2, label=words)
-        lines.append(f"{words}: {run['writes']}")
+        label = f"{words}: “{run['writes']}”"
+        ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2.2, label=label)
         said.append(
             f"{words}: loss {curve[-1]:.4f} at the end, {run['nats']:.4f} on unseen sentences, "
             f"{100 * run['exact']:.0f} % of them exact, writes “{run['writes']}”"
         )
-    ax.set(xlabel="step", ylabel="loss, nats a word", yscale="log", xlim=(0, 200))
-    ax.legend(frameon=False, fontsize=9.5, loc="lower left")
+    ax.set(xlabel="step", ylabel="loss, nats per word", yscale="log", xlim=(0, 200))
+    figure.legend(frameon=False, fontsize=9.5, loc="outside lower left", title="run: “jane visits africa in september”")
     return Picture(
         figure,
-        f"Loss of four trainings of 200 steps. {'; '.join(said)}.",
-        "Figure 11.11. Four trainings from the same start. Two of the three broken ones have the better loss.",
+        f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
+        "Figure 11.10. Four runs from one start, and what each writes. Two of the broken ones have a lower loss.",
     )
 
 
@@ -490,7 +488,7 @@ def _heads_exchanged(state: dict) -> dict:
 
 
 def same_machine_numbers() -> dict[str, tuple[float, float]]:
-    """What was done to the course's machine -> (nats a word, share exact) on 200 unseen sentences."""
+    """What was done to the course's machine -> (nats per word, share exact) on 200 unseen sentences."""
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
     rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
@@ -498,8 +496,8 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     changed = {
         "as it is": state,
         "two heads exchanged": _heads_exchanged(state),
-        "channels dealt anew": _in_other_axes(state, channels),
-        "all vectors turned": _in_other_axes(state, rotation),
+        "channels permuted": _in_other_axes(state, channels),
+        "all vectors rotated": _in_other_axes(state, rotation),
     }
     batch, found = evaluation.unseen(200), {}
     for name, numbers in changed.items():
@@ -525,7 +523,7 @@ def same_machine() -> Picture:
     """The course's machine with its numbers changed in three ways: its loss, and how many sentences are still right."""
     found = same_machine_numbers()
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
-    for ax, i, title in ((axes[0], 0, "nats a word, unseen"), (axes[1], 1, "sentences exactly right, %")):
+    for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):
         values = [row[i] * (100 if i else 1) for row in found.values()]
         ax.barh(list(found), values, color=[BLUE, BLUE, BLUE, ORANGE], height=0.6)
         for y, value in enumerate(values):
@@ -536,8 +534,8 @@ def same_machine() -> Picture:
     said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g} % exact" for name, (nats, share) in found.items())
     return Picture(
         figure,
-        f"The course's machine on 200 unseen sentences. {said}.",
-        "Figure 11.13. One machine, its numbers changed in three ways.",
+        f"The course's translator on 200 unseen sentences. {said}.",
+        "Figure 11.13. One model, its weights changed in three ways.",
     )
 
 
@@ -551,9 +549,9 @@ def beside(model) -> Picture:
     if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
         figure, ax = new_figure(8.2, 1.0)
         ax.axis("off")
-        text = "Your Transformer has other names than the course's, so single matrices cannot be laid side by side."
+        text = "Your Transformer has other names than the course's, so we can't compare single matrices."
         ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=10)
-        return Picture(figure, text, "Figure 11.12. Two trainings, side by side.")
+        return Picture(figure, text, "Figure 11.12. Two training runs, side by side.")
     figure, axes = new_figure(8.2, 6.6, 2, 2)
     ids, size = [translator.english[word] for word in ALIKE], len(ALIKE)
     r = correlation(ours[matrix].flatten(), yours[matrix].flatten())
@@ -565,14 +563,14 @@ def beside(model) -> Picture:
         heatmap(below, rows @ rows.T, ALIKE, ALIKE, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
         below.set_title(f"{whose}: cosines of words")
         tilt(below)
-    said = [f"numbers of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
+    said = [f"entries of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
     shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)
     return Picture(
         figure,
-        f"Heat maps of the course's numbers beside yours. {'; '.join(said)}.",
-        f"Figure 11.12. Two trainings of the same machine. Above: the same matrix in both, correlation {r:.2f}. Below: "
-        f"which words are alike, {r_words:.2f} over all pairs.",
+        f"Heat maps of the course's weights and yours. {'; '.join(said)}.",
+        f"Figure 11.12. Two runs of the same model. Above: the same matrix in both, correlation {r:.2f}. Below: "
+        f"similarities between words, {r_words:.2f} over all pairs.",
     )
