@@ -3,7 +3,6 @@ and what is slow, which is made once for all workers and kept for the next run."
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -49,15 +48,6 @@ def one_of(names) -> list:
 def of_these(names, solved: bool) -> list[str]:
     """The lessons that run solved in Colab's kernel, or the others: untouched there, and solved in JupyterLab."""
     return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
-
-
-@functools.lru_cache(maxsize=1)  # a lesson's tests run one after another, whatever their files
-def fresh_keys(lesson: str) -> dict:
-    """exercise -> its key of seed 0, made anew from the lesson's sources, before anything of it is sketched."""
-    from helpers.authoring.keys import make_keys
-    from helpers.authoring.text import read_lesson
-
-    return {key.name: key for key in make_keys(course(), read_lesson(course(), course().lesson(lesson)))}
 
 
 # What takes longest begins, so that nothing long is left for the end.
