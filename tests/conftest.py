@@ -3,6 +3,7 @@ and what is slow, which is made once for all workers and kept for the next run."
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 
+from helpers.checking.key import load_keys
 from helpers.course import course
 
 ROOT = course().root
@@ -48,6 +50,11 @@ def one_of(names) -> list:
 def of_these(names, solved: bool) -> list[str]:
     """The lessons that run solved in Colab's kernel, or the others: untouched there, and solved in JupyterLab."""
     return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
+
+
+def stored_key(lesson: str, name: str):
+    """The key of an exercise as learners have it, of ten points. tests/test_mutation_score.py says if it is old."""
+    return dataclasses.replace(load_keys(lesson)[name], points=10, bonus=False)
 
 
 # What takes longest begins, so that nothing long is left for the end.

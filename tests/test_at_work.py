@@ -52,6 +52,7 @@ def test_a_right_answer(said):
     assert "your scaled_scores" in text and ": the same" in text and "four divisors" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(GIVEN))
 def test_every_part_has_its_place_in_under_two_seconds(said, name):
     start = time.process_time()

@@ -130,6 +130,7 @@ def test_nbgrader_releases_the_same_bytes(lesson, released_by_nbgrader):
     assert (released / f"{lesson}.ipynb").read_bytes() == ours.read_bytes()
 
 
+@pytest.mark.full
 def test_building_again_gives_the_same_bytes(small, tmp_path):
     other = make_small_course(tmp_path / "elsewhere")
     assert run_command(other, "build").returncode == 0
@@ -218,6 +219,7 @@ def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
             assert not errors, f"{cell['id']}: {errors}"
 
 
+@pytest.mark.full
 def test_a_cell_that_raises_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     path.write_text(TEXT.replace("axes.plot([1, 2])", 'raise OSError("no ink")'), encoding="utf-8")
@@ -227,6 +229,7 @@ def test_a_cell_that_raises_stops_the_build(own):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.full
 def test_a_check_that_fails_in_the_solution_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     wrong = "scaled_scores = lambda Q, K: Q @ K.transpose(-2, -1)"
@@ -236,6 +239,7 @@ def test_a_check_that_fails_in_the_solution_stops_the_build(own):
     assert "cell check_scaled_scores of the solution notebook raised CheckFailed" in result.stderr
 
 
+@pytest.mark.full
 def test_a_figure_without_alt_text_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     bare = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
@@ -446,6 +450,7 @@ def test_a_mistake_of_rounding_may_differ_from_processor_to_processor(a, b, equa
     assert isinstance(WRITTEN, Stub) and same(a, b, SAME_INPUTS | MISTAKES) is equal
 
 
+@pytest.mark.full
 def test_another_processor_finds_nothing_out_of_date(own):
     before = built_files(own)
     environment = os.environ | {"PYTHONPATH": str(own), "ATEN_CPU_CAPABILITY": "default"}
