@@ -296,19 +296,19 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     def last_picture(x):
         return sum(x for _ in range(3)), [_ for _ in range(3)], (lambda _: _)(x)
 
-    last_picture.__globals__["_"] = figures.bend  # as IPython keeps what a cell showed
+    last_picture.__globals__["_"] = figures.absolute_value  # as IPython keeps what a cell showed
     assert not in_source(last_picture, (), "09_encoder_block")
     del last_picture.__globals__["_"]
 
     for answer, name in (
-        (scaling.largest_slope, "scaling.figures.largest_slope"),
-        (by_module, "scaling.figures.largest_slope"),
+        (scaling.largest_slope, "scaling.figures.largest_derivative"),
+        (by_module, "scaling.figures.largest_derivative"),
         (by_recipe, "encoder_block.figures.recipe"),
         (by_import, "encoder_block.figures.climb"),
     ):
         assert in_source(answer, (), "09_encoder_block") == [f"helpers.lessons.{name}"]
     assert in_source(streams, (), "09_encoder_block") and in_source(all_pairs, (), "01_token_embedding")
-    assert "course's own code" in forbidden_text("helpers.lessons.scaling.figures.largest_slope", None)
+    assert "course's own code" in forbidden_text("helpers.lessons.scaling.figures.largest_derivative", None)
     assert not in_source(honest, (), "09_encoder_block")
 
 

@@ -96,6 +96,10 @@ def _loaded(training: bool, answer, call: Call):
         if name not in own:
             more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
             names = ", ".join(list(own)[:MOST_NAMES]) or "none"
+            part = name.split(".")[0]
+            if "." in name and not hasattr(built, part):
+                parts = ", ".join(dict(built.named_children())) or "none"
+                raise WrongParts(f"your module has no part called {part}; its parts are: {parts}")
             raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
         if own[name].shape != value.shape:
             shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"

@@ -67,6 +67,7 @@ class Release:
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
     demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
     given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/skippable_cells.py
+    solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
 
 
 @dataclass

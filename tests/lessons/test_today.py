@@ -120,52 +120,6 @@ def test_the_decoder_with_a_window_is_mistral_of_transformers(seed):
     assert (mine(ids) - expected).abs().max() > 1e-3  # the window matters
 
 
-class GPT2(nn.Module):
-    """GPT-2 of the course's pieces: lesson 9's block in pre-norm, a table of places, one table for both ends."""
-
-    def __init__(self, vocab_size, places, width, heads, layers):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(places, width)
-        gelu = functools.partial(F.gelu, approximate="tanh")
-        self.blocks = nn.ModuleList(blocks.EncoderBlock(width, heads, 4 * width, True, gelu) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, ids):
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
-        for block in self.blocks:
-            x = block(x, blocks.causal_mask(ids.shape[1]))
-        return self.norm(x) @ self.tokens.weight.T
-
-
-@pytest.mark.parametrize("seed", range(4))
-@torch.no_grad()
-def test_lesson_9s_block_is_gpt2_of_transformers(seed):
-    import transformers
-
-    rng = random.Random(seed)
-    heads, layers, places, V = rng.choice((1, 2, 3)), rng.choice((1, 2)), rng.randrange(6, 20), rng.randrange(9, 30)
-    width = heads * rng.choice((2, 3, 4))
-    config = transformers.GPT2Config(
-        vocab_size=V,
-        n_positions=places,
-        n_embd=width,
-        n_layer=layers,
-        n_head=heads,
-        resid_pdrop=0,
-        embd_pdrop=0,
-        attn_pdrop=0,
-        attn_implementation="eager",
-    )
-    theirs = with_random_numbers(transformers.GPT2LMHeadModel(config).double(), seed)
-    state = theirs.transformer.state_dict()
-    mine = GPT2(V, places, width, heads, layers).double()
-    ends = {"tokens.weight": "wte.weight", "positions.weight": "wpe.weight"}
-    ends |= {"norm.weight": "ln_f.weight", "norm.bias": "ln_f.bias"}
-    mine.load_state_dict(blocks.rename_gpt2(state) | {ours: state[name] for ours, name in ends.items()})
-    ids = torch.randint(V, (2, places), generator=torch.Generator().manual_seed(seed))
-    torch.testing.assert_close(mine(ids), theirs(ids).logits, atol=1e-10, rtol=1e-10)
-
-
 @pytest.mark.parametrize("tied", [False, True])
 @torch.no_grad()
 def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
