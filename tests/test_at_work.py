@@ -59,6 +59,7 @@ def test_every_part_has_its_place(said, name):
     assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in dir(blocks) if name in GIVEN])
 def test_every_finished_block_is_as_good(said, name):
     text = said(**{name: getattr(blocks, name)})

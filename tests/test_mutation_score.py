@@ -102,6 +102,7 @@ def test_clumsy_answers_fail_and_none_is_given_a_name_that_is_not_its_own(known)
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.full
 def test_a_stored_key_names_what_the_full_one_names(known):
     key, stored = known[3], key_from_tree(key_to_tree(known[3]))
     assert any(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
