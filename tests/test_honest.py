@@ -54,6 +54,7 @@ ONLY_AT_HOME = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ONLY_AT_HOME)
 def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_its_first_line(judge, how):
     source, error = ONLY_AT_HOME[how]

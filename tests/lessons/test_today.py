@@ -1,7 +1,6 @@
 """Lesson 14: the blocks against transformers' Llama, Mistral and GPT-2, bytes in pairs against tokenizers, the numbers
 that the prose says, and what stands in for an answer that is missing."""
 
-import functools
 import math
 import os
 import random
