@@ -42,6 +42,7 @@ from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.submission import Cell
 from helpers.grading.version import version_of
 from tests import slow_worker
+from tests.ports import free_port
 from tests.sample_class import _unmarked, grade_id, hand_in, text
 from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
@@ -240,11 +241,6 @@ def postgres():
         run("pg_ctl", "stop", "-m", "immediate")
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 ROSTER = f"""id,first_name,last_name,email

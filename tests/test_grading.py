@@ -497,6 +497,7 @@ def test_an_unknown_student_is_one_clear_sentence(lesson, tmp_path, capsys):
     assert "No submission of 04_scaling by nobody" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_sample_class_is_scored_as_it_was_made(tmp_path, capsys):
     asked = [LESSON, "--folder", str(tmp_path / "sample"), "--cell-seconds", "4", "--students", "4"]
     assert sample_class.main(asked) == 0  # `make grade` has thirty

@@ -20,6 +20,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
+from tests.conftest import stored_key
 from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
@@ -421,10 +422,8 @@ def test_attention_weights_cannot_stand_in_for_the_memory():
 # ---------------------------------------------------------------- answers that the check has to refuse
 
 
-@functools.lru_cache(maxsize=1)
 def transformer_key():
-    exercise = next(item for item in exercises("10_decoder_block") if item.name == "Transformer")
-    return make_key("10_decoder_block", exercise, 10, False, blocks.Transformer, 0)
+    return stored_key("10_decoder_block", "Transformer")
 
 
 def verdict_on_transformer(answer):

@@ -1,6 +1,5 @@
 """Lesson 9: its blocks against torch's layers and a random BERT, and the numbers that its prose says."""
 
-import functools
 import os
 
 import pytest
@@ -17,6 +16,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
+from tests.conftest import stored_key
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -217,13 +217,8 @@ def test_token_influence_against_small_steps():
 # ---------------------------------------------------------------- what the check must see
 
 
-@functools.cache
 def key_of(name):
-    from helpers.checking.making import make_key
-    from tests.mutation_score import exercises
-
-    exercise = next(item for item in exercises("09_encoder_block") if item.name == name)
-    return make_key("09_encoder_block", exercise, 10, False, getattr(blocks, name), 0)
+    return stored_key("09_encoder_block", name)
 
 
 def verdict_on(name, answer):

@@ -35,6 +35,7 @@ from helpers.lessons.language_model.figures import COMPUTE, LADDER
 from helpers.lessons.language_model.given import GIVEN
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from helpers.lessons.language_model.rotary import RotaryAttention
+from tests.conftest import stored_key
 
 torch.set_num_threads(1)
 
@@ -625,11 +626,8 @@ def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
 # ---------------------------------------------------------------- what is said of answers
 
 
-@functools.lru_cache
 def key_of(name):
-    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
-    exercise = next(item for item in exercises if item.name == name)
-    return make_key("12_language_model", exercise, 10, False, getattr(blocks, name), 0)
+    return stored_key("12_language_model", name)
 
 
 def judged(name, answer):

@@ -1,7 +1,6 @@
 """Lesson 14: the blocks against transformers' Llama, Mistral and GPT-2, bytes in pairs against tokenizers, the numbers
 that the prose says, and what stands in for an answer that is missing."""
 
-import functools
 import math
 import os
 import random
@@ -17,9 +16,7 @@ from torch.nn import functional as F
 
 from bench import dialect, six_changes, small_writer
 from helpers import blocks, corpus, translator
-from helpers.authoring.keys import load_answer_key
 from helpers.checking.forbidden import course_part
-from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
@@ -29,6 +26,7 @@ from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
 from helpers.translator import evaluation
+from tests.conftest import stored_key
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -569,10 +567,8 @@ def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
 # ---------------------------------------------------------------- what the check must see, and what stands in
 
 
-@functools.cache
 def key_of(name):
-    exercise = next(item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == name)
-    return make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)
+    return stored_key(LESSON, name)
 
 
 def verdict_on(name, answer, forbidden=None):
