@@ -75,6 +75,8 @@ def describe(names: dict, name: str) -> tuple[str, str | None]:
     if name not in names:
         return "missing", None
     value = names[name]
+    if type(value).__name__ == name:
+        return "instance", None  # of the class that is asked for
     if isinstance(value, str):
         return "str", str(value)[:200]
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None
