@@ -11,6 +11,7 @@ import sys
 import traceback
 import types
 
+from .devices import stand_in_for_devices
 from .streams import ERROR_BYTES, Outputs, Stream
 
 MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
@@ -115,6 +116,7 @@ class Namespace:
         outputs = Outputs()
         importlib.invalidate_caches()  # modules that the cell before has written are found
         timers = CellTimers(seconds)
+        stand_in_for_devices(source)
         make_check_silent()
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = Stream(outputs, "stdout"), Stream(outputs, "stderr")
