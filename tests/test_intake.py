@@ -462,7 +462,7 @@ COLAB = (
     '<img src="https://colab.research.google.com/assets/colab-badge.svg" alt="Open In Colab"/></a>'
 )
 DEEPNOTE = (
-    "<a style='text-decoration:none;' href='https://deepnote.com?utm_source=created-in-deepnote-cell' target=\"_blank\">\n"
+    "<a style='text-decoration:none;' href='https://deepnote.com?utm_source=cell' target=\"_blank\">\n"
     "<img alt='Created in deepnote.com' src='data:image/svg+xml;base64,PD94' > </img>\n"
     "Created in <span style='font-weight:600;'>Deepnote</span></a>"
 )

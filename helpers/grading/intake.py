@@ -17,6 +17,7 @@ import stat
 from pathlib import Path
 
 from helpers.grading.attachments import is_the_courses, lying_beside
+from helpers.grading.newer_python import without_newer_syntax
 from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.safe_text import one_line
 from helpers.grading.skippable_cells import import_names, is_silent, names_touched, only_shows
@@ -144,7 +145,11 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         content = _read_bytes(path)
         cells = _cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
+        for cell in cells:
+            if cell["cell_type"] == "code" and cell["source"] not in release.sources:
+                _leave_out_newer_syntax(cell, submission.flags)
         submission.cells = _merge(cells, release, submission.flags)
+        _wait_for_a_person(submission, set().union(*(cell.get("unread", ()) for cell in cells)), release)
         submission.timestamp = _timestamp(folder, submission.flags)
         submission.folder = path.parent
         submission.flags += published_flags(submission.cells, release)
@@ -165,6 +170,26 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     submission.sha = hashlib.sha256(content + (submission.problem or "").encode() + beside).hexdigest()
     submission.flags = [one_line(flag) for flag in submission.flags]
     return submission
+
+
+def _leave_out_newer_syntax(cell: dict, flags: list[str]) -> None:
+    """Keep what a newer Python alone can read from the rest of a cell, and note the names that it would bind."""
+    cell["source"], unread = without_newer_syntax(cell["source"], cell["ran"])
+    cell["unread"] = set().union(*(one.names for one in unread))
+    flags += [one.told(_grade_id(cell) or cell["id"] or "without a name") for one in unread]
+
+
+def _wait_for_a_person(submission: Submission, unread: set[str], release: Release) -> None:
+    """Let exercises that hang on what could not be read wait for a person."""
+    if not unread:
+        return
+    code = TopLevel(cell.source for cell in submission.cells if cell.runs)
+    waiting = [name for name in release.checks if {name, *code.closure(name)} & unread]
+    for cell in submission.cells:
+        if cell.kind == "check" and cell.exercise in waiting:
+            cell.waits = True
+    if waiting:
+        submission.flags.append(f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for a person")
 
 
 def blank_cells(release: Release) -> list[Cell]:

@@ -17,7 +17,8 @@ class Cell:
     trusted: the source is the release's own, so it is not searched for what learners should not write.
     gone: the learner had deleted it and the intake put it back, so that its exercise counts as it stands at the end.
     ran: whether it ran at home without an error, as far as its outputs tell.
-    waits: a written answer that looks untouched, though there is other text: a person must look.
+    waits: a written answer that looks untouched, though there is other text, or a check whose answer has syntax that
+    the grader cannot read: a person must look.
     """
 
     id: str
