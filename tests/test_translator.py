@@ -279,7 +279,7 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     from helpers.lessons.token_embedding.word2vec import all_pairs
 
     def by_module(p):
-        return scaling.largest_slope(p)
+        return scaling.largest_derivative(p)
 
     def by_recipe(x, attention, feed_forward, norm1, norm2, mask=None):
         x = figures.recipe("pre-norm", x, norm1, lambda z: attention(z, mask=mask)[0])
@@ -301,7 +301,7 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     del last_picture.__globals__["_"]
 
     for answer, name in (
-        (scaling.largest_slope, "scaling.figures.largest_derivative"),
+        (scaling.largest_derivative, "scaling.figures.largest_derivative"),
         (by_module, "scaling.figures.largest_derivative"),
         (by_recipe, "encoder_block.figures.recipe"),
         (by_import, "encoder_block.figures.climb"),

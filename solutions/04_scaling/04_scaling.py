@@ -206,8 +206,8 @@ for d_k in (4, 16, 64, 256):
 # %% [markdown]
 # ## Large scores saturate softmax
 #
-# Why does the size of the scores matter? It matters because softmax comes next, which turns the scores into weights that
-# are positive and add up to one. Lesson 6 explains it in detail; here we use it as a tool, `torch.softmax` (or
+# Why does the size of the scores matter? It matters because we feed them into softmax next, which turns them into weights
+# that are positive and add up to one. You'll study it in lesson 6; here we use it as a tool, `torch.softmax` (or
 # `F.softmax`, which is the same). For three scores you can compute it by hand:
 #
 # | score | $e^{\text{score}}$ | weight |
@@ -258,7 +258,7 @@ figures.four_divisors(scores_is, tokens)
 # well. The problem with $100$ isn't that it's arbitrary, because at width $10{,}000$ it would be exactly right, but that
 # it doesn't change with the width.
 #
-# A divisor of scores has an older name, borrowed from physics: it's a **temperature**.
+# We can also call a divisor of scores by an older name from physics, **temperature**:
 #
 # $$p = \text{softmax}(s / \tau), \qquad \tau \to 0: \text{the largest score takes all}, \qquad
 # \tau \to \infty: \text{all weights equal}.$$
@@ -295,7 +295,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 #
 # </details>
 #
-# Autograd agrees with the calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
+# If you ask autograd, it agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
 
 # %%
 s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
@@ -355,7 +355,7 @@ check(softmax_jacobian)
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 14 points
 #
-# To compare heads we'd like one value per row of scores that says how much its weights can still change. Use the largest
+# To compare heads we'd like one value per row of scores that tells us how much its weights can still change. Use the largest
 # absolute entry of the Jacobian:
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
@@ -423,7 +423,7 @@ for name, c in [("not scaled", 1), ("divided by 16", 16)]:
 figures.gradients_against_width()
 
 # %% [markdown]
-# The chart on the right shows three things.
+# In the chart on the right you can see three things.
 #
 # - **Divided by the square root of the width**, the line is flat from width four on. The typical gradient at a query
 #   doesn't depend on the width of the head, and that's why we take the square root.
@@ -638,7 +638,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. You'll compute the gradient at the query yourself, break the assumptions of this lesson, and
+# What follows is optional. Here you'll compute the gradient at the query yourself, break the assumptions of this lesson, and
 # check what is left of them in a trained network.
 
 # %% [markdown]
@@ -699,7 +699,7 @@ check(weights_jacobian)
 #
 # </details>
 #
-# Let's apply it to the query of *is* and the four divisors of Figure 4.3.
+# Let's apply your function to the query of *is* and the four divisors of Figure 4.3.
 
 # %%
 for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
@@ -723,7 +723,7 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 figures.initializations_against_width()
 
 # %% [markdown]
-# In other words, the division corrects for the width, not for the initialization. A well-known Stack Exchange answer on
+# In other words, if you divide, you correct for the width and not for the initialization. A well-known Stack Exchange answer on
 # queries and keys, whose code comes from a lecture by Andrej Karpathy just before the lecture inserts the factor, doesn't
 # divide at all. With its sizes (`B, T, C = 4, 8, 32`, head size $16$, seed $1337$) the variance of the scores is $1.91$
 # instead of $16$, since `nn.Linear` initializes with such small weights ($16\cdot\frac13\cdot\frac13 \approx 1.8$). At that
@@ -767,7 +767,7 @@ for divisor in (1, 4, 16, 100):
 #
 # | measurement | in the text | elsewhere |
 # |---|---|---|
-# | loss with divisor 8, 1, 16, relative to divisor 4 | 4, 70, 420 times | 3, 17, 351 times and 22, 80, 595 times in two more training runs |
+# | loss with divisor 8, 1, 16, relative to divisor 4 | 4, 70, 420 times | two more training runs on two kinds of processor: 3 to 22, 17 to 80 and 290 to 600 times |
 # | gradient at the queries of that first head, divisor 1 and 4 | 0.32, 0.09 | previous-token head: 0.15, 0.20; its median over 200 sentences: 0.04, 0.22; its mean: 0.33, 0.23 |
 # | length of the vector of six attention weights, widths 16 and 256 | | divided: 0.53, 0.53; not divided: 0.82, 0.96 |
 

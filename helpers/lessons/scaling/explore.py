@@ -75,7 +75,7 @@ def best_divisor(d_k: int, init: str = "variance 1") -> float:
 
 
 class WidthAndDivisor:
-    """One random query's weights over six keys; against the divisor, the derivative of softmax and the size of ∂p/∂q."""
+    """One query's weights over six keys; the derivative of softmax and the size of ∂p/∂q against the divisor."""
 
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
@@ -112,9 +112,10 @@ class WidthAndDivisor:
         self.right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}% of its maximum")
         alt = (
             f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation is "
-            f"{deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of ∂p/∂q "
-            f"is {100 * at[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} gives; the "
-            f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width is {math.sqrt(d_k):.3g}."
+            f"{deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of "
+            f"∂p/∂q is {100 * at[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} gives; the "
+            f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
+            f"is {math.sqrt(d_k):.3g}."
         )
         return Picture(
             self.figure, alt, caption="Left: one query's weights. Right: a typical query, over all divisors."

@@ -34,7 +34,7 @@ RULES = (
 
 
 def random_scores(d_k: int, queries: int, keys: int, seed: int = 0) -> torch.Tensor:
-    """Dot products of standard normal queries and keys of width d_k, (queries, keys), float64; each query has its own keys."""
+    """Dot products (queries, keys) of standard normal queries, each with keys of its own, of width d_k, float64."""
     q, k = queries_and_keys(d_k, queries, keys, seed=seed)
     return torch.einsum("nd,nkd->nk", q, k)
 
@@ -111,7 +111,7 @@ def first_head(sentence: str):
 
 
 def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
-    """Histograms of dot products of random vectors, one below the other for each width, with the standard deviation as a bar."""
+    """Histograms of dot products of random vectors, one for each width, with the standard deviation as a bar."""
     figure, axes = new_figure(7.4, 4.2, len(widths), 1, sharex=True)
     said = []
     for ax, d_k, color in zip(axes, widths, CYCLE, strict=False):
@@ -181,14 +181,12 @@ def two_jacobians() -> Picture:
         "Two softmax Jacobians as heat maps. For p = 0.5, 0.25, 0.25 the diagonal is 0.2500, 0.1875, 0.1875, the rest "
         "-0.1250 or -0.0625. For p = 0.98, 0.01, 0.01 all entries are small: 0.0196, 0.0099, 0.0099 on the diagonal."
     )
-    return Picture(
-        figure, alt, "Figure 4.4. The Jacobian of softmax for balanced weights, and for nearly saturated ones."
-    )
+    return Picture(figure, alt, "Figure 4.4. The Jacobian of softmax, for balanced weights and near saturation.")
 
 
 @functools.lru_cache(maxsize=4)
 def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 10_000):
-    """{rule: (median largest derivative, median |∂p/∂q|, mean |∂p/∂q|), each a list over the widths}, entries of variance 1."""
+    """{rule: (median largest derivative, median |∂p/∂q|, mean |∂p/∂q|)}, lists over the widths, unit variance."""
     found = {name: ([], [], []) for name, *_ in RULES}
     for d in widths:
         q, K = rotated(d, queries, keys)
@@ -203,7 +201,7 @@ def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queri
 
 
 def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
-    """The largest derivative of softmax and the size of ∂p/∂q against the width, without scaling and with two divisors."""
+    """The largest derivative of softmax and the size of ∂p/∂q against the width, unscaled and with two divisors."""
     figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
     found = medians_against_width(widths)
     said = []
@@ -212,9 +210,8 @@ def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
         left.plot(widths, derivatives, style, color=color, label=name)
         right.plot(widths, sizes, style, color=color, label=name)
         listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, sizes, strict=True))
-        said.append(
-            f"{name.replace('$', '')}: largest derivative {derivatives[-1]:.2g} at width {widths[-1]}, size of ∂p/∂q {listed}"
-        )
+        derivative = f"largest derivative {derivatives[-1]:.2g} at width {widths[-1]}"
+        said.append(f"{name.replace('$', '')}: {derivative}, size of ∂p/∂q {listed}")
     left.axhline(0.25, color="gray", lw=1, ls=":")
     left.text(widths[0], 0.32, "1/4, the maximum", fontsize=SMALLEST, color=GRAY_INK)
     left.set_title("largest derivative of softmax")
@@ -224,9 +221,7 @@ def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
     left.legend(frameon=False, loc="lower left")
-    caption = (
-        "Figure 4.5. Medians over 10,000 queries. Only division by the square root makes the line on the right flat."
-    )
+    caption = "Figure 4.5. Medians over 10,000 queries. Only the square root makes the line on the right flat."
     return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
 
 
