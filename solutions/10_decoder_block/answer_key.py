@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Quiz, Stub
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub
 from helpers.lessons.decoder_block.probes import step_from_table
 
 FORBIDDEN = ("transformer",)
@@ -703,19 +703,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         The logarithm of a probability is never above 0. And a loss, which training makes small?
 """)
 
-PADDING = "blind to padding"
+PADDING = "padding has no effect"
 PAD_ID = "pad_id other than 0"
-ORDER = "knows the order of words"
-CAUSAL = "sees no later word"
-LAYERS = "any number of layers"
-HEARS = "every source word is heard, and nothing is kept"
-LOADED = "the formula, with given numbers"
-BY_NAME = "numbers under the lesson's names"
-TRAINING = "the same in training mode"
+CAUSAL = "causal"
+METHODS = "encode and decode, called one by one"
+AGAIN = "called twice, in training mode"
+FULL = "as many words as max_len"
+SIZES = dict(src_vocab=14, tgt_vocab=11, d_model=6, num_heads=2, d_ff=10, num_layers=2, max_len=9)
 
 
 def transformer_state(draw, sizes, dtype):
-    """Numbers for a Transformer with the names of the lesson."""
+    """Weights for a Transformer under the names of the lesson."""
     D, F, L = (sizes[name] for name in ("d_model", "d_ff", "num_layers"))
     state = {}
     for prefix, vocab in (("encoder.", sizes["src_vocab"]), ("", sizes["tgt_vocab"])):
@@ -723,412 +721,163 @@ def transformer_state(draw, sizes, dtype):
         state[f"{prefix}positions.weight"] = draw.normal(sizes["max_len"], D, dtype=dtype)
     for layer in range(L):
         block = block_state(draw, D, F, dtype)
-        state |= {f"blocks.{layer}.{name}": number for name, number in block.items()}
+        state |= {f"blocks.{layer}.{name}": weight for name, weight in block.items()}
         own = block_state(draw, D, F, dtype)
-        own = {name: number for name, number in own.items() if not name.startswith(("cross_attention", "norm3"))}
+        own = {name: weight for name, weight in own.items() if not name.startswith(("cross_attention", "norm3"))}
         state |= {
-            f"encoder.blocks.{layer}.{name.replace('self_attention', 'attention')}": number
-            for name, number in own.items()
+            f"encoder.blocks.{layer}.{name.replace('self_attention', 'attention')}": weight
+            for name, weight in own.items()
         }
     return state | linear(draw, "unembed", D, sizes["tgt_vocab"], dtype)
 
 
-FULL = "as many words as max_len"
-
-
 def cases_Transformer(draw):
-    def init(L, max_len=9, **more):
-        usual = dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=32, num_layers=L, max_len=max_len)
-        return usual | more
-
-    def words(low, high, shape, pad_id):
-        """Ids without the padding's, every neighbor different."""
-        shape = (shape[0], max(shape[1], 0))
-        ids = draw.integers(low, high - 1, shape)
+    def words(vocab, B, T, pad_id=0):
+        """Ids without the padding's. Where that is not 0, each row begins with the word 0."""
+        ids = draw.integers(0, vocab - 1, (B, T))
         ids = ids + (ids >= pad_id)
-        for t in range(1, shape[1]):
-            same = ids[:, t] == ids[:, t - 1]
-            ids[same, t] = low + (ids[same, t] - low + 1) % (high - low)
-            bad = ids[:, t] == pad_id
-            ids[bad, t] = low + (ids[bad, t] - low + 1) % (high - low)
+        if pad_id:
+            ids[:, 0] = 0
         return ids
 
-    def other(ids, at, high, pad_id):
-        """ids with the words at the places `at` (one for each sentence) replaced."""
-        new = ids.clone()
-        for row, position in zip(new, at, strict=True):
-            choices = [i for i in range(high) if i != pad_id and i not in row.tolist()]
-            row[position] = draw.choice(choices)
-        return new
+    def made(dtype=torch.float32, pad_id=None, **more):
+        sizes = SIZES | more
+        init = tuple(sizes.values()) + (() if pad_id is None else (pad_id,))
+        return sizes, init, transformer_state(draw, sizes, dtype)
 
-    def exchanged(ids, one, two):
-        new = ids.clone()
-        if ids.shape[1] > 1:
-            new[:, one], new[:, two] = ids[:, two], ids[:, one]
-        return new
+    def case(B, T_s, T_t, hidden=(), pad_id=None, dtype=torch.float32, more=(), **options):
+        """hidden: for each sentence the positions of its padding."""
+        sizes, init, state = made(dtype, pad_id, **dict(more))
+        pad = pad_id or 0
+        src, tgt = words(sizes["src_vocab"], B, T_s, pad), words(sizes["tgt_vocab"], B, T_t, pad)
+        for row, positions in zip(src, hidden, strict=False):
+            row[list(positions)] = pad
+        args = init, state, (src, tgt), {}
+        return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def case(L, looks, lengths=(5, 5, 5), T_t=4, layers=False, part=VALUES, note="", **more):
-        settings = init(L, **more)
-        pad, B, T_s = more.get("pad_id", 0), len(lengths), max(lengths)
-        high, tgt_high = pad if pad > 3 else settings["src_vocab"], settings["tgt_vocab"]
-        src, tgt = words(0, high, (B, T_s), pad), words(0, tgt_high, (B, T_t), pad)
-        if tgt_high > settings["src_vocab"]:
-            tgt[:, -1] = tgt_high - 1  # an id that the source does not have
-        if pad:  # a word like any other then, and it has to learn
-            src[0, 0] = tgt[0, 0] = 0
-        for row, length in zip(src, lengths, strict=True):
-            row[length:] = pad
-        last, late = [length - 1 for length in lengths], T_s - 3 if T_s > 20 else 0
-        runs = {
-            "as it is": (src, tgt),
-            "another first source word": (other(src, [0] * B, high, pad), tgt),
-            "another last source word": (other(src, last, high, pad), tgt),
-            "source words exchanged": (exchanged(src, late, late + 1), tgt),
-            "target words exchanged": (src, exchanged(tgt, late, late + 1)),
-            "another last target word": (src, other(tgt, [-1] * B, tgt_high, pad)),
-            "other later target words": (src, torch.cat([tgt[:, :1], words(0, tgt_high, (B, T_t - 1), pad)], dim=1)),
-            "other words from the third on": (
-                src,
-                torch.cat([tgt[:, :2], words(0, tgt_high, (B, T_t - 2), pad)], dim=1),
-            ),
-            "another first target word": (src, other(tgt, [0] * B, tgt_high, pad)),
-        }
-        for b, length in enumerate(lengths):
-            runs[f"alone {b}"] = (src[b : b + 1, :length].clone(), tgt[b : b + 1].clone())
-        kept = {name: run for name, run in runs.items() if name == "as it is" or name.startswith(looks)}
-        arguments = (settings, draw.integer(0, 10**6), kept, layers)
-        sentences = "1 sentence" if B == 1 else f"{B} sentences"
-        words_each = " and ".join(dict.fromkeys(map(str, lengths)))
-        padding = "" if len(set(lengths)) == 1 else f", padded with {pad}"
-        blocks = f"{L} layer{'s' * (L > 1)}"
-        note = note or f"{sentences} of {words_each} words{padding}, {T_t} target words, {blocks}"
-        return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
+    def one_by_one():
+        sizes, init, state = made()
+        src, other = (words(sizes["src_vocab"], 3, 5) for _ in range(2))
+        src[0, 3:] = src[1, 4:] = 0
+        return Case(
+            (init, state, src, words(sizes["tgt_vocab"], 3, 4), other),
+            via="encoded_and_decoded",
+            part=METHODS,
+            tolerance=tolerance(torch.float32),
+            note="another batch is encoded before the first is decoded",
+        )
 
-    def hearing(L, T_t, T_s):
-        settings = init(L, 12)  # places for as many as the sentences that are tried at once
-        src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
-        changed = [other(src, [position] * 2, 14, 0) for position in range(T_s)]
-        between = words(1, 14, (2, T_s), 0)
-        between[:, draw.integer(1, T_s - 1) :] = 0
-        arguments = (settings, draw.integer(0, 10**6), src, tgt, changed, between)
-        note = f"2 sentences of {T_s} words, {T_t} target words, {L} layer{'s' * (L > 1)}"
-        return Case(arguments, via="transformer_hearing", view="transformer_hears", part=HEARS, note=note)
+    def called_twice():
+        sizes, init, state = made()
+        first, second = (
+            (words(sizes["src_vocab"], 3, T_s), words(sizes["tgt_vocab"], 3, T_t)) for T_s, T_t in ((6, 5), (4, 3))
+        )
+        first[0][0, 3:] = first[0][1, 4:] = 0
+        return Case(
+            (init, state, first, second),
+            {"training": True},
+            via="module_called_again",
+            part=AGAIN,
+            tolerance=tolerance(torch.float32),
+            note="one model called with two batches of different lengths",
+        )
 
-    def padded(*hidden):
-        """A sentence for each of `hidden`, with padding at these places, and one of padding alone."""
-        hidden = (*hidden, range(6))
-        src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
-        for row, positions in zip(src, hidden, strict=True):
-            row[list(positions)] = -1
-        last = [max((t for t in range(6) if t not in positions), default=0) for positions in hidden]
-        changed = other(src, last, 14, 2)
-        changed[-1] = -1
-        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), changed)
-        note = "padding on the left, in the middle, nowhere, and everywhere"
-        return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
-
-    def loaded(L, part):
-        sizes = dict(src_vocab=8, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
-        T_t = 7 if part == BY_NAME else 6  # as many as source words: a mask at the wrong place is no error there
-        src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, T_t), 0)
-        src[1, 3:] = src[2, 2:] = 0
-        state = transformer_state(draw, sizes, torch.float64) if part == BY_NAME else None
-        arguments = (sizes, state, src, tgt, draw.choice([1, 2, 8]))
-        note = "given numbers, loaded under the lesson's names where the model has them"
-        note = note if part == BY_NAME else "given numbers, the same in all matrices of a kind, whatever their names"
-        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=part, note=note)
-
-    def in_training():
-        src, tgt = words(1, 14, (2, 5), 0), words(1, 11, (2, 4), 0)
-        src[0, 3:] = src[1, :2] = 0
-        arguments = (init(1), draw.integer(0, 10**6), src, tgt)
-        note = "2 padded sentences, first in evaluation mode and then in training mode"
-        return Case(arguments, via="transformer_in_training", view="transformer_alike", part=TRAINING, note=note)
-
-    long = dict(src_vocab=60, tgt_vocab=60, max_len=40)
+    float64, right = torch.float64, ((), (3, 4), (2, 3, 4))
+    large = dict(src_vocab=9, tgt_vocab=40, num_layers=1, max_len=40)
     return [
-        case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
-        hearing(1, 4, 6),
-        hearing(2, 5, 5),
-        padded((0, 1), (2, 4), ()),
-        loaded(2, BY_NAME),
-        loaded(2, LOADED),
-        in_training(),
-        case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
-        case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
-        case(1, ("alone", "another last source"), lengths=(3, 4), pad_id=10, part=PAD_ID),
-        case(1, ("source words", "target words"), part=ORDER),
-        case(2, ("source words",), lengths=(4, 6), part=ORDER),
-        case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
-        case(1, (), layers=True, part=LAYERS),
-        case(3, ("another first source",), layers=True, part=LAYERS),
-        case(1, ("another last source",), lengths=(9, 9), T_t=9, part=FULL),
-        case(1, ("source", "target", "another"), lengths=(40, 40), T_t=40, part=FULL, **long),
-        case(1, ("alone",), lengths=(4,), T_t=1, part="one sentence, one target word"),
-        case(1, ("another first target",), part="a larger vocabulary on the target side", src_vocab=9, tgt_vocab=13),
+        case(3, 5, 4),
+        one_by_one(),
+        case(3, 5, 4, right, part=PADDING, note="sentences of 5, 3 and 2 words, padded with 0"),
+        case(4, 6, 3, ((0, 1), (2, 4), (), range(6)), part=PADDING, note="padding on the left, inside, nowhere, all"),
+        case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="padded with 3, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="padded with 10, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=3, dtype=float64, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),
+        case(4, 4, 4, more={"num_layers": 1}.items(), part=CAUSAL, note="as many sentences as words"),
+        case(2, 4, 7, part=CAUSAL, note="more target words than source words"),
+        called_twice(),
+        case(2, 9, 9, part=FULL),
+        case(1, 40, 40, more=large.items(), part=FULL, note="40 words, a larger vocabulary on the target side"),
+        case(2, 5, 4, more={"num_layers": 3, "num_heads": 3}.items(), part="three layers"),
+        case(1, 4, 1, part="one sentence, one target word"),
+        case(3, 5, 4, right, dtype=float64, part=DTYPE),
+        case(2, 5, 4, ((), (3, 4)), dtype=float64, part=GRADIENT, gradient=True),
     ]
+
+
+def tolerance(dtype):
+    """Several layers of float32 sums, in whatever order they are written."""
+    return 1e-4 if dtype == torch.float32 else None
 
 
 transformer = Exercise(
     "Transformer",
     cases_Transformer,
+    axes=("sentence", "position", "word"),
     forbidden=FORBIDDEN,
     instead=INSTEAD,
     time_limit=10.0,
-    weights={HEARS: 4, LOADED: 3, BY_NAME: 3},
-    apart=(BY_NAME,),
 ).with_mistakes("""
-    dropout: something is done in training mode only, a dropout perhaps
-        return self.unembed(y) -> return self.unembed(F.dropout(y, 0.1, self.training))
-        The paper's model has it. What does this exercise say of it?
-    memory_replaced: an error wherever num_layers is more than 1
-        y, _ = block( -> y, memory = block(
-        Is it the line with your loop over the blocks? A block gives two things back. Under which names do you keep them,
-        and what does the second block get as its memory?
-    memory_encoded_again: the memory goes through the encoder's blocks once more, one before each decoder block
-        for block in self.blocks: -> for block, inner in zip(self.blocks, self.encoder.blocks):
-        |            memory = inner(memory, real)
-        The memory is finished before the first word is written. What does your loop change besides y?
-    nothing_masked: nothing is masked, neither what comes later nor padding
-        self.encoder(src, real) -> self.encoder(src)
-        block(y, memory, causal, real) -> block(y, memory)
-        Which places may a word of the source look at, and which may one of the target? Who tells attention?
-    attention_not_scaled: attention's scores are not scaled
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out * (d_model // num_heads) ** 0.5)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    attention_scaled_twice: attention's scores are divided by a head's width, not by its square root
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out / (d_model // num_heads) ** 0.5)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    attention_scaled_by_the_model: attention's scores are scaled by the width of the model, not of a head
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out / num_heads**0.5)
-        How many products are added up in one score of one head?
-    attention_without_W_o: attention's heads are not sent through W_o
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_o.register_forward_hook(lambda _, given, out: given[0])
-        Lesson 8: the heads stand side by side. Which of the four matrices mixes them?
-    memory_averaged: all source words are blended into one before the decoder sees them
-        T = tgt.shape[1] -> T = tgt.shape[1]
-        |        memory = memory.mean(dim=1, keepdim=True).expand_as(memory)
-        So it was before attention: one vector for the whole sentence. What can cross-attention still choose from?
-    cropped_to_the_first: the memory is cut to the number of words in the first sentence
-        T = tgt.shape[1] -> n = (src[0] != self.pad_id).sum()
-        |        memory, src = memory[:, :n], src[:, :n]
-        |        T = tgt.shape[1]
-        A batch holds sentences of different lengths. What becomes of the words of a longer one?
-    cropped_to_the_last: the memory is cut to the number of words in the last sentence
-        T = tgt.shape[1] -> n = (src[-1] != self.pad_id).sum()
-        |        memory, src = memory[:, :n], src[:, :n]
-        |        T = tgt.shape[1]
-        A batch holds sentences of different lengths. What becomes of the words of a longer one?
-    positions_do_not_learn: there are positions that do not learn
-        self.positions = nn.Embedding(max_len, d_model) -> angles = torch.arange(max_len)[:, None] / torch.arange(1, d_model + 1)
-        |        self.register_buffer("places", angles.sin())
-        self.positions(torch.arange(T, device=tgt.device)) -> self.places[:T]
-        Source and target have learned positions. What does a training step change in yours, and what does state_dict()
-        keep of them?
-    positions_from_1: the table of positions has another number of rows than max_len
-        nn.Embedding(max_len, d_model) -> nn.Embedding(max_len + 1, d_model)
-        torch.arange(T, device=tgt.device) -> torch.arange(1, T + 1)
-        Under these names the machine's table has a row for each of max_len places. From which number on do you count?
-    positions_of_ids: the table of positions is read at the words' ids
-        nn.Embedding(max_len, d_model) -> nn.Embedding(max(max_len, tgt_vocab), d_model)
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
-        Which row of that table belongs to the first place, whatever word stands there?
-    blind_to_itself: a target word does not see itself
-        causal_mask(T).to -> causal_mask(T).tril(-1).to
-        Print the mask for three words. How many may the first one see?
-    first_source_place_always_seen: the first source place is seen even where it is padding
-        causal = -> real = real | (torch.arange(src.shape[1]) == 0)
-        |        causal =
-        Padding may stand on the left as well. What does MultiHeadAttention give for a row that sees nothing?
-    rows_hidden_in_the_encoder: the encoder's mask hides what padding asks, not padding itself
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :, None]
-        |        return
-        A mask has a row for each query and a column for each key. Which of the two is padding here?
-    causal_turned_over: the causal mask is turned over: what a target word may see is hidden
-        causal_mask(T).to -> (~causal_mask(T)).to
-        True means: may attend. Print the mask for three words. How many may the first one see?
-    masks_turned_over: both masks are turned over: what may be seen is hidden
-        self.encoder(src, real) -> self.encoder(src, ~real)
-        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
-        True means: may attend. Where are yours True?
     padding_not_masked: padding is not masked, neither in the encoder nor in cross-attention
         self.encoder(src, real) -> self.encoder(src)
         block(y, memory, causal, real) -> block(y, memory, causal)
-        Two kinds of attention look at the places of the source. Who tells them which of these are padding?
-    padding_of_the_target: cross-attention gets a padding mask that is made of tgt
+        Two kinds of attention attend to source positions. Which calls need the padding mask?
+    encoder_sees_padding: the encoder attends to padding
+        self.encoder(src, real) -> self.encoder(src)
+        The memory of a short sentence changes with the padding after it. Which call needs a mask?
+    cross_attention_sees_padding: cross-attention attends to padding
+        block(y, memory, causal, real) -> block(y, memory, causal)
+        The memory is right, but padding still has an effect. Which other attention attends to source positions?
+    pad_id_is_0: id 0 is always treated as padding
+        self.pad_id = pad_id -> self.pad_id = 0
+        The constructor says which id is padding, and it need not be the default.
+    word_0_hidden: the word 0 of the target is masked as if it were padding
+        causal = causal_mask(T).to(tgt.device)  # (T_t, T_t)
+        -> causal = causal_mask(T) & (tgt != 0)[:, None, None, :]
+        Padding after the target is hidden by the causal mask. Which id do you hide in addition?
+    word_0_never_learns: padding_idx=0 in an embedding
+        nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
+        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
+    not_causal: the causal mask is missing
+        block(y, memory, causal, real) -> block(y, memory, None, real)
+        In training the decoder gets the full target. What keeps position t from attending to position t + 1?
+    masks_exchanged: the two masks of the decoder's blocks are exchanged
+        block(y, memory, causal, real) -> block(y, memory, real, causal)
+        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
+    masks_turned_over: both masks are inverted
+        self.encoder(src, real) -> self.encoder(src, ~real)
+        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
+        True means may attend. Where are yours True?
+    padding_of_the_target: the padding mask of cross-attention is made from tgt
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        causal -> real = (tgt != self.pad_id)[:, None, None, :]
         |        causal
-        Cross-attention looks at the memory, and its mask hides padding there. Whose words are in the memory?
-    masks_exchanged: the decoder's blocks get their two masks exchanged
-        block(y, memory, causal, real) -> block(y, memory, real, causal)
-        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
-    padding_mask_for_both: the decoder's self-attention gets the source's padding mask
-        block(y, memory, causal, real) -> block(y, memory, real, real)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
-    mask_without_axes: the padding mask has the shape of src, two axes only
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = src != self.pad_id
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = src != self.pad_id
-        |        causal
-        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
-        have to stand?
-    mask_without_heads: the padding mask has three axes, and none for the heads
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :]
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = (src != self.pad_id)[:, None, :]
-        |        causal
-        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
-        have to stand?
-    rows_hidden_everywhere: the padding mask lies along the queries, not along the keys
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :, None]
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = (src != self.pad_id)[:, None, :, None]
-        |        causal
-        A mask has a row for each query and a column for each key. Which of the two is padding here?
-    forward_gives_probabilities: forward gives probabilities, though decode gives logits
-        return self.decode(tgt, self.encode(src), src) -> return self.decode(tgt, self.encode(src), src).softmax(-1)
-        The loss wants the numbers before softmax. What does forward add to what decode has made?
-    ids_given: ids of the likeliest words instead of logits
-        return self.unembed(y) -> return self.unembed(y).argmax(-1)
-        To choose a word is the business of greedy_decode or beam_search. What do they choose from, and what does the
-        loss need?
-    last_place_only: logits for the last target place only
+        The keys of cross-attention come from the memory. Which sentence is in the memory?
+    no_target_positions: the position vectors of the target are missing
+        + self.positions(torch.arange(T, device=tgt.device)) ->
+        The source gets its positions inside the encoder. Where does the target get its own?
+    words_scaled: the target's word vectors were multiplied by the square root of the width
+        y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
+        The paper does that, because its embeddings are initialized smaller. How are the two vectors added here?
+    norm_behind_the_blocks: a norm after the last decoder block
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    memory_replaced: the attention weights that a block returns replace the memory
+        y, _ = block( -> y, memory = block(
+        A decoder block returns two things. What does the second block get as its memory?
+    pair_passed_on: the pair that a decoder block returns is passed on as if it were y
+        y, _ = block( -> y = block(
+        A decoder block returns (y, cross_weights). Which of the two does the next block need?
+    shifted_inside: the target is shifted once more inside the model
+        y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
+        |        y = self.tokens(tgt)
+        tgt starts with bos already. Where is it shifted, in the model or where the batch is made?
+    probabilities: probabilities instead of logits
+        return self.unembed(y) -> return self.unembed(y).softmax(-1)
+        The loss, the temperature and the filters of this lesson all start from the values before softmax.
+    last_place_only: logits for the last target position only
         return self.unembed(y) -> return self.unembed(y)[:, -1]
-        In training every place of the target has a next word to say. How many rows of logits does that make?
-    no_last_layer: the vectors of the last block instead of logits
-        return self.unembed(y) -> return y
-        Each place needs a number for each word of the target's vocabulary. Which layer makes them?
-    cut_inside: the last target word is cut off inside the model
-        self.decode(tgt, -> self.decode(tgt[:, :-1],
-        Whoever makes the batch has shifted the target already. How many places has tgt, and how many have your logits?
-    ids_as_positions: the table of positions is read at the words' ids
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
-        Which row of that table belongs to the first place, whatever word stands there?
-    norm_behind_the_encoder: a norm behind the last encoder block
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    norm_behind_both_sides: a norm behind the last block of each side
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    memory_of_each_height: each decoder block looks at the encoder block of its own height, not at the finished memory
-        for block in self.blocks: -> memory = self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
-        |        for block, inner in zip(self.blocks, self.encoder.blocks):
-        |            memory = inner(memory, real)
-        Figures often draw the two stacks side by side. Where in the encoder do the arrows to the decoder begin?
-    residual_around_the_blocks: one more residual connection around each decoder block
-        y, _ = block(y, memory, causal, real) -> y = y + block(y, memory, causal, real)[0]
-        Each of the three sublayers inside adds to what is there. What is left to add outside of the block?
-    sizes_of_the_source: the last layer has a row for each word of the source's vocabulary
-        nn.Linear(d_model, tgt_vocab) -> nn.Linear(d_model, src_vocab)
-        Which language does the decoder write? Count the words that it can choose from.
-    last_block_left_out: one decoder block has no say
-        for block in self.blocks: -> for block in self.blocks[:-1]:
-        How many times does your loop run for num_layers = 1?
-    another_width_inside: the decoder's feed-forward networks do not have d_ff numbers inside
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, 4 * d_model)
-        How wide the inner layer is has an argument of its own. Does it reach the blocks on both sides?
-    positions_through_the_batch: target positions are counted on from sentence to sentence
-        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt) % len(self.positions.weight)
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    positions_run_out: target positions are counted on from sentence to sentence, beyond the table
-        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt)
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    source_positions_through_the_batch: source positions are counted on from sentence to sentence
-        return self.encoder(src, real)
-        -> places = torch.arange(src.numel()).view_as(src) % len(self.encoder.positions.weight)
-        |        x = self.encoder.tokens(src) + self.encoder.positions(places)
-        |        for block in self.encoder.blocks:
-        |            x = block(x, real)
-        |        return x
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    positions_of_sentences: all words of a target sentence get the position that their sentence has in the batch
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(len(tgt)))[:, None]
-        A position says where a word stands in its sentence. Which axis of tgt do you count along?
-    positions_in_every_block: the target's positions are added before every decoder block
-        block(y, memory, causal, real)
-        -> block(y + (block is not self.blocks[0]) * self.positions(torch.arange(T)), memory, causal, real)
-        The residual stream carries them upward. How often are they needed?
-    positions_from_the_end: target positions are counted from the end
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(T).flip(0))
-        Add a word at the end: which position do the earlier ones get then?
-    causal_on_the_source_too: the causal mask hides source words as well
-        block(y, memory, causal, real)
-        -> block(y, memory, causal, real & torch.ones(T, src.shape[1], dtype=torch.bool).tril())
-        The whole source is there before the first word is written. What is the causal mask for?
-    norm_first: the decoder's blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, True)
-        This model is in the paper's order. What is the default of your block?
-    norm_first_on_both_sides: all blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, norm_first=True)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=True)
-        This model is in the paper's order. What is the default of your blocks?
-    norms_before_the_sublayers: the decoder's blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
-        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
-    norms_before_all_sublayers: all blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=1)
-        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
-    norm_first_in_the_encoder_VALUE for VALUE in True, 1: the encoder's blocks have their norms first
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        This model is in the paper's order. What is the default of your blocks?
-    norm_first_and_last_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    norm_first_and_last_in_the_decoder_VALUE for VALUE in True, 1: the decoder's blocks have their norms first, and one more norm stands behind the last
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    norm_first_and_last_on_both_sides_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last of each side
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    last_block_alone_hears_the_source: only the last decoder block looks at the memory
-        block(y, memory, causal, real)
-        -> block(y, *((memory, causal, real) if block is self.blocks[-1] else (y, causal, causal)))
-        How many times does the source come in, in a stack of two decoder blocks?
-    first_block_alone_hears_the_source: only the first decoder block looks at the memory
-        block(y, memory, causal, real)
-        -> block(y, *((memory, causal, real) if block is self.blocks[0] else (y, causal, causal)))
-        How many times does the source come in, in a stack of two decoder blocks?
-    mask_kept_by_encode: decode uses the mask that encode has left behind
+        In training every target position has a next word to predict. How many rows of logits is that?
+    mask_kept_by_encode: decode uses the mask that encode stored
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        return self.encoder(src, real)
         -> self.real = (src != self.pad_id)[:, None, None, :]
@@ -1137,170 +886,9 @@ transformer = Exercise(
         |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
         |        causal
         Encode one sentence, then another, then decode the first. Whose padding does your decoder hide?
-    added_up: the vectors of earlier places were added up before the last layer
-        self.unembed(y) -> self.unembed(y.cumsum(dim=1))
-        Each place has a vector of its own behind the last block. What does the last layer read?
-    cut_at_zero: an activation behind the last layer
-        return self.unembed(y) -> return self.unembed(y).relu()
-        May a logit be negative? What stands between the last layer and the loss?
-    log_probabilities: log-probabilities instead of logits
-        return self.unembed(y) -> return self.unembed(y).log_softmax(-1)
-        A temperature and the filters would do as well with them. But the contract asks for logits, as they come out of
-        the last layer.
-    words_scaled: the target's word vectors were multiplied by the square root of the width
-        y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
-        The paper does that, and in its code embeddings start smaller. How are the two vectors added here?
-    positions_shared: one table of positions for both sides
-        self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    positions_shared_under_another_name: one table of positions for both sides
-        self.positions = nn.Embedding(max_len, d_model) -> self.places = self.encoder.positions
-        self.positions(torch.arange(T -> self.places(torch.arange(T
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    decode_is_not_causal: in decode target words see later ones, though in forward they do not
-        block(y, memory, causal, real) -> block(y, memory, None, real)
-        return self.decode(tgt, self.encode(src), src)
-        -> y = self.tokens(tgt) + self.positions.weight[: tgt.shape[1]]
-        |        for block in self.blocks:
-        |            y = block(y, self.encode(src), causal_mask(tgt.shape[1]), (src != self.pad_id)[:, None, None])[0]
-        |        return self.unembed(y)
-        The two have to say the same of the same words. What does one of yours do that the other does not? Could one of
-        them call the other?
-    encoders_positions: one table of positions for both sides
-        self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    norm_behind_the_blocks: a norm behind the last decoder block
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    counted_padding: padding is taken to stand on the right
-        return self.encoder(src, real)
-        -> return self.encoder(src, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
-        block(y, memory, causal, real)
-        -> block(y, memory, causal, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
-        Where src is pad_id there is padding. Does that say on which side?
-    no_target_positions: the decoder does not know where its words stand
-        + self.positions(torch.arange(T, device=tgt.device)) ->
-        The source has its positions inside the encoder. Who gives the target its own?
-    no_source_positions: the encoder does not know where its words stand
-        return self.encoder(src, real)
-        -> x = self.encoder.tokens(src); [x := block(x, real) for block in self.encoder.blocks]; return x
-        Exchange two words of the source: nothing moves. What was left out before the first block?
-    not_causal: target words see later ones
-        block(y, memory, causal, real) -> block(y, memory, None, real)
-        During training the whole target stands there. What keeps place t from reading place t + 1?
-    one_word_ahead: each target word sees the next one as well
-        causal_mask(T).to -> causal_mask(T, T + 1)[:, :-1].to
-        Print the mask for three words. How many may the first one see?
-    causal_upside_down: target words see the later ones and not the earlier
-        causal_mask(T).to -> causal_mask(T).T.to
-        Print the mask for three words. Row 0 is the first word: whom may it see?
-    encoder_sees_padding: the encoder looks at padding
-        self.encoder(src, real) -> self.encoder(src)
-        The memory of a short sentence changes with the padding behind it. Which call needs a mask?
-    cross_attention_sees_padding: cross-attention looks at padding
-        block(y, memory, causal, real) -> block(y, memory, causal)
-        The memory is right, and still the padding is heard. Who else looks at the source's places?
-    pad_id_is_0: padding is taken to be id 0
-        self.pad_id = pad_id -> self.pad_id = 0
-        The constructor says which id is padding. It need not be the default.
-    word_0_never_learns: padding_idx=0 in a table of words
-        nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
-        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
-    source_not_used: the target never hears the source
-        block(y, memory, causal, real) -> block(y, y, causal, causal)
-        Change a word of the source: the logits stay. What do the decoder's blocks read besides the target?
-    encoder_not_used: the memory is the embeddings of the source, without any block
-        return self.encoder(src, real)
-        -> return self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
-        Some of your parameters have no say. What should happen between the words and the memory?
-    encoder_does_not_learn: the encoder is cut off from the gradient
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return memory.detach()
-        The numbers are right. But in training the encoder has to learn from the decoder's mistakes. What keeps the
-        gradient from it?
-    decoder_layers_fixed: the decoder does not get a block of its own for each layer
-        nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
-        -> nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)
-        num_layers counts blocks on both sides, each with weights of its own. Count yours for two and for three.
-    decoder_always_two: the decoder has two blocks, whatever num_layers says
-        for _ in range(num_layers)) -> for _ in range(2))
-        num_layers counts blocks on both sides. Count yours for one and for three.
-    words_do_not_learn: a table with a row for each target word gets no gradient
-        y = self.tokens(tgt) + -> y = self.tokens(tgt).detach() +
-        The numbers are right. But in training such a table has to learn as well. What keeps the gradient from it?
-    encoder_layers_fixed: the encoder has one block, whatever num_layers says
-        d_ff, num_layers, max_len) -> d_ff, 1, max_len)
-        num_layers counts blocks on both sides. Count yours for two and for three.
-    one_head: the decoder's blocks have one head
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, 1, d_ff)
-        num_heads has to reach the blocks on both sides.
-    memory_made_again: decode makes a memory of its own and leaves the one that it was given
+    memory_made_again: decode ignores the memory that it is given and encodes src again
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
-        The memory comes in ready. Whoever writes word by word encodes the source once and decodes many times.
-    padding_alone_seen: only padding is seen, the words are blocked
-        self.encoder(src, real) -> self.encoder(src, ~real)
-        block(y, memory, causal, real) -> block(y, memory, causal, ~real)
-        True means: may attend. Where is yours True?
-    last_block_only: only one of the decoder blocks counts
-        for block in self.blocks: -> words = y
-        |        for block in self.blocks:
-        block(y, memory, -> block(words, memory,
-        What does the second block read, and who reads what it makes?
-    shifted_inside: the target shifted once more inside the model
-        y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
-        |        y = self.tokens(tgt)
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    shifted_inside_behind_bos: the target shifted once more inside the model
-        y = self.tokens(tgt) -> tgt = torch.cat([tgt[:, :1], tgt[:, :-1]], dim=1)
-        |        y = self.tokens(tgt)
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    shifted_by_forward: the target shifted once more inside the model
-        self.decode(tgt, -> self.decode(shift_right(tgt, 1),
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    tables_shared: an error where an id of the target is larger than all ids of the source
-        self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
-        Two languages, two lists of ids. Which list does an id of the target belong to?
-    probabilities: probabilities instead of logits
-        return self.unembed(y) -> return self.unembed(y).softmax(-1)
-        The loss, the temperature and the filters of this lesson all want the numbers before softmax.
-    plain_list: the decoder's blocks stand in a plain list, where PyTorch does not find their numbers
-        nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
-        -> [DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers)]
-        parameters() finds what hangs on a module as a module: nothing in a list is trained or loaded. Lesson 9 has a
-        list that is a module itself.
-    tied: the last layer shares its numbers with the table of target words
-        self.unembed = nn.Linear(d_model, tgt_vocab)
-        -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.unembed.weight = self.tokens.weight
-        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
-    table_in_place_of_the_last_layer: the last layer shares its numbers with the table of target words
-        return self.unembed(y) -> return y @ self.tokens.weight.T
-        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
-    last_layer_without_bias: the last layer has no bias
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
-        The machine's numbers hold unembed.bias. Where would they go in yours?
-    decoder_always_one: the decoder has one block, whatever num_layers says
-        for _ in range(num_layers)) -> for _ in range(1))
-        num_layers counts blocks on both sides. Count yours for two and for three.
-    all_scaled: the sum of word and position was multiplied by the square root of the width
-        y = self.tokens(tgt) + self.positions(torch.arange(T, device=tgt.device))
-        -> y = (self.tokens(tgt) + self.positions(torch.arange(T))) * self.tokens.embedding_dim**0.5
-        The paper multiplies its word vectors, which start smaller. What does this exercise say of the two vectors?
-    one_position_for_all: all target words get position 0
-        torch.arange(T, device=tgt.device) -> torch.zeros(T, dtype=torch.long)
-        A position says where a word stands in its sentence. Print the ones that you look up.
-    gelu_in_the_decoder: the decoder's blocks have gelu in place of relu
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
-        The machine's numbers were trained with the default of your blocks. Which one is it?
-    gelu_in_place_of_relu: gelu in place of relu
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, activation=F.gelu)
-        The machine's numbers were trained with the default of your blocks. Which one is it?
-    causal_mask_for_the_source_too: the causal mask hides source words as well
-        block(y, memory, causal, real) -> block(y, memory, causal, real & causal_mask(T, src.shape[1]))
-        The whole source is there before the first word is written. What is the causal mask for?
+        Word-by-word generation encodes the source once and decodes many times. Which memory should decode use?
 """)
 
 
@@ -2103,38 +1691,14 @@ exercises = [
     cached_attention,
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "Weights say where the encoder looked, not what it found. And they have the wrong shape: shares of 5 "
-            "words instead of vectors of width 64.",
-            "b": "So it was before attention: one vector for everything, whatever the length. Here each source word "
-            "keeps its own, and the decoder chooses among them.",
-            "c": "The memory (B, T_s, D). Each decoder block makes keys and values of it with weights of its own.",
-            "d": "Close: keys and values are made of the encoder's output, but by each decoder block with its own W_k "
-            "and W_v. The encoder does not know them.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "a",
-        {
-            "a": "In training each place sees the next word, which is its answer. In writing the next word is not "
-            "there, and the model never learned to do without.",
-            "b": "All shapes are the same with and without a mask. That is what makes this bug so quiet.",
-            "c": "It falls faster than it should: the answers stand in the input, one place to the right.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "b",
-        {
-            "a": "A query has the same width as a key.",
-            "b": "Query t gives row t of the output and is never needed again. Key and value t are looked at by all "
-            "words that come after.",
-            "c": "Under a causal mask none of the three changes for words that are already there.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: a
+        a: In training each position can attend to the next word, which is its answer. At inference the next word isn't
+           there, and the model never learned to do without it.
+        b: All shapes are the same with and without a mask, so no error tells you of this bug.
+        c: It falls faster than it should, because the answers are in the input, one position to the right.
+    quiz_2: c
+        a: A query has the same width as a key.
+        b: Under a causal mask none of the three changes for words that are already there.
+        c: Query t produces row t of the output and is never needed again, whereas later words attend to key and value t.
+""")

@@ -364,8 +364,8 @@ def test_what_the_cache_saves_is_what_the_formula_says():
     for T in (4, 16):
         plain = sum(4 * t * D**2 + 2 * t * t * D + 2 * t * D * width for t in range(1, T + 1))
         cached = sum(4 * D**2 + 2 * t * D + 2 * D * width for t in range(1, T + 1))
-        assert figures.multiply_adds(T) == plain
-        assert figures.multiply_adds(T, blocks.cached_attention) == cached
+        assert figures.counted_macs(T) == plain
+        assert figures.counted_macs(T, blocks.cached_attention) == cached
     alt = figures.cache_saving(blocks.cached_attention).alt
     assert "64 words 79,605,760 against 2,363,392, 33.7 times" in alt
     assert figures.cache_saving(translator.GIVEN["cached_attention"]).alt == alt
