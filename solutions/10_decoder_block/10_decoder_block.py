@@ -4,7 +4,7 @@
 # **In this lesson** you'll build the half that writes, join it to the half that reads, load trained weights into the full
 # model and let it write French.
 #
-# **Core:** about 90 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
+# **Core:** about 100 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -48,7 +48,7 @@ transformer_map("10_decoder_block")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too, and `nn.Transformer*` is forbidden.
 #
-# Answer these two questions from earlier lessons before you open them.
+# Answer this question from an earlier lesson before you open it.
 #
 # <details><summary>Lesson 5: five words are written and two more come at once. What shape does the causal mask for the
 # two new ones have, and what do its rows contain?</summary>
@@ -58,19 +58,13 @@ transformer_map("10_decoder_block")
 #
 # </details>
 #
-# <details><summary>Lesson 9: in which order do norm, sublayer and residual connection come in post-norm and in pre-norm?</summary>
-#
-# Post-norm, the paper's order, is norm(x + sublayer(x)), and pre-norm is x + sublayer(norm(x)).
-#
-# </details>
 
 # %% [markdown]
 # ## Teacher forcing
 #
-# The encoder of lesson 9 turns *jane visits africa in september* into five vectors. A second network, the decoder, has to
-# turn those into *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time,
-# and each word depends on the words before it. So it's a function of two things, the source and what has been written so
-# far, and it returns logits for the next word.
+# The encoder of lesson 9 turns *jane visits africa in september* into five vectors. The decoder has to turn those into
+# *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time, and each word
+# depends on the words before it. So it maps the source and the words so far to logits for the next word.
 #
 # How do we train such a function? If we let it write and graded the result, one wrong word at the start would spoil
 # everything after it. With **teacher forcing** we give the decoder the true words instead, whatever it would have written
@@ -130,7 +124,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence, which you'll use throughout the lesson.
+# Here are the ids of our sentence:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -143,9 +137,8 @@ print("input  ", or_given(shift_right)(targets, translator.BOS).tolist()[0])
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 8 points
 #
-# In data files a target is often stored with both special tokens, `<bos> ... <eos>`, and padding after them. A user of
-# [PyTorch's tutorials](https://github.com/pytorch/tutorials/issues/719) reports a common symptom. The loss drops to zero
-# immediately, but then the model generates the same token over and over. We get the same effect with this function:
+# A user of [PyTorch's tutorials](https://github.com/pytorch/tutorials/issues/719) reports a common symptom. The loss drops to
+# zero immediately, but then the model generates the same token over and over. We get the same effect with this function:
 
 
 # %%
@@ -203,9 +196,9 @@ figures.two_trainings(or_given(fixed_loss))
 
 # %% [markdown]
 # The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input. That
-# model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos. The other one writes all its
-# sentences word for word. (It has memorized them, and in lesson 11 we'll train one that can do more.) **A loss that is too good in
-# the first minute is a bug until proven otherwise,** and the proof is to let the model write without the true words.
+# model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one writes all its
+# sentences word for word. **A loss that is too good in the first minute is a bug until proven otherwise,** and the proof is
+# to let the model write without the true words.
 
 # %% [markdown]
 # ## Cross-attention
@@ -220,13 +213,12 @@ figures.two_trainings(or_given(fixed_loss))
 # encoder's output the database from which keys and values are made.
 #
 # *On paper:* for 7 French positions, 5 English words, width 64 and 4 heads, what are the shapes of $Q$, $K$ and the attention
-# weights of one sentence? And could we pass the encoder's attention weights instead of $m$, as some descriptions say?
+# weights of one sentence? And could we pass the encoder's attention weights instead of $m$?
 #
 # <details><summary>Answer</summary>
 #
-# Q is `(4, 7, 16)`, K is `(4, 5, 16)` and the weights are `(4, 7, 5)`, one row per French position and one column per
-# English word. The encoder's weights, `(4, 5, 5)`, don't fit $W_K$, which expects rows of width 64, and they don't say what the
-# words mean. So the decoder gets the encoder's **output**.
+# Q is `(4, 7, 16)`, K is `(4, 5, 16)` and the weights are `(4, 7, 5)`. The encoder's weights, `(4, 5, 5)`, don't fit
+# $W_K$, which expects rows of width 64, so the decoder gets the encoder's **output**.
 #
 # </details>
 #
@@ -252,23 +244,21 @@ for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane
 # Here the probability of eos falls to 0, because a month might follow. So attention weights alone don't tell you
 # what the model needs, and you have to change something and measure (lesson 13 does more of this).
 #
-# No mask hides later English words, because the full source is known before the first French word is written. Padding must
-# be hidden, however, and that is what `memory_mask` is for.
+# No mask hides later English words, because the full source is known from the start. But padding must be hidden, and that is
+# what `memory_mask` is for.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 18 points
 #
-# Write the block with its three sublayers, which in post-norm (`norm_first=False`) are
+# Write the block with its three sublayers. In the paper's order (`norm_first=False`) they are
 #
-# $$y_1 = \text{norm}_1(y + \text{self}(y)) \qquad y_2 = \text{norm}_2(y_1 + \text{cross}(y_1, m)) \qquad
-# y_3 = \text{norm}_3(y_2 + \text{ff}(y_2))$$
+# $$y\leftarrow\text{norm}_1(y+\text{self}(y)),\qquad y\leftarrow\text{norm}_2(y+\text{cross}(y,m)),\qquad
+# y\leftarrow\text{norm}_3(y+\text{ff}(y)).$$
 #
-# and in pre-norm (`norm_first=True`), where the memory is not normalized:
-#
-# $$y_1 = y + \text{self}(\text{norm}_1(y)) \qquad y_2 = y_1 + \text{cross}(\text{norm}_2(y_1), m) \qquad
-# y_3 = y_2 + \text{ff}(\text{norm}_3(y_2)).$$
+# With `norm_first=True` each norm is on its branch, as in lesson 9, for example $y+\text{cross}(\text{norm}_2(y),m)$. The
+# memory itself is not normalized.
 #
 # - **Parts:** `self_attention`, `cross_attention` (`MultiHeadAttention`), `feed_forward` (`FeedForward` with the given
 #   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`).
@@ -323,7 +313,7 @@ check(DecoderBlock)
 #
 # <details><summary>Hint 2</summary>
 #
-# Compare your lines with the six formulas, one after the other. In which argument of `MultiHeadAttention` does $m$ go, and
+# Compare your lines with the formulas, one after the other. In which argument of `MultiHeadAttention` does $m$ go, and
 # is there a norm around it?
 #
 # </details>
@@ -366,8 +356,7 @@ class Transformer(nn.Module):
         ### BEGIN SOLUTION
         self.pad_id = pad_id
         self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.tokens = nn.Embedding(tgt_vocab, d_model)
-        self.positions = nn.Embedding(max_len, d_model)
+        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
         self.blocks = nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.unembed = nn.Linear(d_model, tgt_vocab)
         ### END SOLUTION
@@ -436,8 +425,7 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and so on until eos. The
 # simplest choice is the most likely word each time, which is called **greedy decoding**.
 #
-# To keep the model and the search separate, the search gets a function `step` that maps a prefix of ids `(1, t)` to the logits
-# of the next word `(1, V)`.
+# The search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
 # %% [markdown]
 # ### Exercise 10.5 `greedy_decode`
@@ -497,20 +485,6 @@ ids = or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
-# The encoder ran once and the decoder seven times. What happens with a sentence unlike anything in the training data, such
-# as *africa visits jane in september*?
-
-# %%
-src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
-memory = model.encode(src)  # (1, 5, 64)
-print(" ".join(french[index] for index in or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
-
-# %% [markdown]
-# There's no Spain in our sentence. In the training data no continent ever visits anybody, and far outside of its training
-# data a network still outputs something, but what it outputs is arbitrary. In large models you would call such a fluent
-# invention a **hallucination**. (Exercise 10.8 shows that a better search would have found a better sentence.)
-
-# %% [markdown]
 # ## Sampling: temperature, top-k, top-p
 #
 # A sentence of our small language has one correct translation, but a story can continue in many ways, and always taking the
@@ -521,9 +495,9 @@ print(" ".join(french[index] for index in or_given(greedy_decode)(step, translat
 figures.next_words()
 
 # %% [markdown]
-# Treat this distribution as an example, not as what the model knows about French, because a source of nothing but
-# padding never occurred in training. Its long tail is typical, however. Each of its words is unlikely, but over a long
-# text you will sample from the tail now and then, and one bad word derails the rest. So you have three options:
+# (This is only an example of a distribution, because a source of nothing but padding never occurred in training.) Its
+# long tail is typical. Each of its words is unlikely, but over a long text you will sample from the tail now and then, and
+# one bad word derails the rest. So you have three options:
 #
 # - **temperature** divides the logits (lesson 6), and below 1 it makes likely words more likely;
 # - **top-k** keeps the k most likely words;
@@ -597,31 +571,12 @@ check(filter_logits)
 # </details>
 
 # %% [markdown]
-# Let's sample 2,000 first words from the distribution above. How many of them come from the tail, the 180 least likely
-# words, and what do the filters change?
-
-# %%
-first = figures.first_word_logits()  # (V=194,)
-tail = first.argsort(descending=True)[14:]  # the ids of the 180 unlikeliest words
-for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"top_p": 0.9}}.items():
-    p = torch.softmax(or_given(filter_logits)(first, **options), dim=-1)  # (V,)
-    drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))  # (2000,)
-    words = " ".join(french[index] for index in drawn[:8].tolist())
-    print(f"{name:<10} {torch.isin(drawn, tail).sum():>3} from the tail, {(p > 0).sum():>3} words left: {words}")
-
-# %% [markdown]
-# Without a filter about 1% of the words come from the tail, and both filters prevent that. Top-k keeps five words however sure
-# the model is, whereas top-p keeps eight here and would keep a single word that has a probability of 0.9.
-
-# %% [markdown]
 # ## The KV cache
 #
 # To write the seventh word, `step` sends all seven ids through every block, although six of them were already processed in the
 # step before. Under a causal mask an earlier word never attends to a later one, so its vectors don't change when we add
-# words, and only one row is new.
-#
-# What does the new row need of the old ones? Its query is compared with their keys and averages their values, but
-# the old queries are never used again. So we store K and V of every block, which is called a **KV cache**.
+# words. The new query needs the old keys and values, but the old queries are never used again. So we store K and V of every
+# block, which is called a **KV cache**.
 
 # %%
 figures.cache_cells()
@@ -687,10 +642,6 @@ figures.cache_saving(or_given(cached_attention))
 # one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D values per word and
 # block.
 #
-# **One trap:** a cached word needs its own position. Code that feeds only the newest id often gives it position 0, because
-# it's the first of its batch. Then every word claims to be the first, and our translator writes *jane jane jane* until the
-# loop ends. The right offset is the number of words in the cache.
-
 # %% [markdown]
 # ## At work
 #
@@ -704,8 +655,7 @@ at_work(greedy_decode, cached_attention)
 
 
 # %% [markdown]
-# What do you expect from the bug of exercise 10.2, where the decoder reads the very words that it has to predict? Does it
-# change the translation, the loss, or both?
+# Does the bug of exercise 10.2 change the translation, the loss, or both?
 
 
 # %%
@@ -774,8 +724,7 @@ check(quiz_2=quiz_2)
 # runs this code. To test it, feed the true words through the loop and compare its logits with those of one pass.
 #
 # **Marking scheme, 15 points:** Three different causes that fit both low losses, 2 each. For each, why the loss stays low, 1
-# each. For each, a test that would tell it apart from the other two, 2 each. Overfitting is not such a cause, because the
-# loss on new sentences would be high.
+# each. For each, a test that would tell it apart from the other two, 2 each.
 
 # %% [markdown]
 # ## Recap
@@ -795,7 +744,47 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Greedy decoding need not find the most likely sentence, so here you can write a search that does better.
+# Here you see what filters do to samples, a bug of caches, and a search that does better than greedy decoding.
+#
+# ### What the filters remove
+#
+# Let's sample 2,000 first words from the distribution above. How many of them come from the tail, the 180 least likely
+# words, and what do the filters change?
+
+# %%
+first = figures.first_word_logits()  # (V=194,)
+tail = first.argsort(descending=True)[14:]  # the ids of the 180 unlikeliest words
+for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"top_p": 0.9}}.items():
+    p = torch.softmax(or_given(filter_logits)(first, **options), dim=-1)  # (V,)
+    drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))  # (2000,)
+    words = " ".join(french[index] for index in drawn[:8].tolist())
+    print(f"{name:<10} {torch.isin(drawn, tail).sum():>3} from the tail, {(p > 0).sum():>3} words left: {words}")
+
+# %% [markdown]
+# Without a filter about 1% of the words come from the tail, and both filters prevent that. Top-k keeps five words however sure
+# the model is, whereas top-p keeps eight here and would keep a single word that has a probability of 0.9.
+
+# %% [markdown]
+# ### A trap: cached words and their positions
+#
+# A cached word needs its own position. Code that feeds only the newest id often gives it position 0, because
+# it's the first of its batch. Then every word claims to be the first, and our translator writes *jane jane jane* until the
+# loop ends. The right offset is the number of words in the cache.
+
+# %% [markdown]
+# ### A sentence about Spain
+#
+# What does the translator write for a sentence unlike anything in its training data?
+
+# %%
+src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
+memory = model.encode(src)  # (1, 5, 64)
+print(" ".join(french[index] for index in or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
+
+# %% [markdown]
+# There's no Spain in our sentence. In the training data no continent ever visits anybody, and far outside of its training
+# data a network still outputs something, but what it outputs is arbitrary. In large models you would call such a fluent
+# invention a **hallucination**. But is this at least the most likely sentence?
 #
 # ### Beam search
 #
@@ -887,8 +876,6 @@ check(beam_search)
 # </details>
 
 # %%
-src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
-memory = model.encode(src)  # (1, 5, 64)
 for width in (1, 3, 10):
     ids, score = or_given(beam_search)(step, translator.BOS, translator.EOS, 12, width)
     print(f"a beam of {width:>2}: {score:.2f}  " + " ".join(french[index] for index in ids[1:]))

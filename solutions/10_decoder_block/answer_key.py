@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub, listed_quizzes
 from helpers.lessons.decoder_block.probes import step_from_table
 
 FORBIDDEN = ("transformer",)
@@ -19,75 +19,75 @@ def cases_shift_right(draw):
         Case((draw.integers(4, 20, (2, 7)), 0), part="bos of 0"),
         Case((draw.integers(4, 20, (1, 6)), 2), part="one sentence"),
         Case((draw.integers(4, 20, (4, 1)), 2), part="one word"),
-        Case((padded, 1), part="sentences with padding behind", note="ids up to 400, eos 2, padding 0"),
+        Case((padded, 1), part="sentences with padding", note="ids up to 400, eos 2, padding 0"),
         Case((), {"targets": draw.integers(4, 20, (2, 4)), "bos_id": 3}, part="arguments by name"),
     ]
 
 
-shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "place")).with_mistakes("""
+shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "position")).with_mistakes("""
     rolled: the last id came round to the front
         torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]
-        The last word of the target is the one thing that the decoder never reads. What stands in front instead?
-    rolled_flat: rows run into each other: a row begins with the last id of the one above
+        The last word of the target is the one thing that the decoder never reads. What should come first instead?
+    rolled_flat: rows run into each other, and a row starts with the last id of the one above
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[0], targets.flatten()[:-1]]).reshape(targets.shape)
-        Each sentence moves by itself. Along which dimension do its ids lie?
+        Each sentence is shifted separately. Along which dimension are its ids?
     shifted_left: shifted to the left
         [bos, targets[:, :-1]] -> [targets[:, 1:], bos]
-        At place 0 nothing has been said yet. What does the decoder read there?
+        At position 0 nothing has been written yet. What does the decoder read there?
     one_too_long: bos was added and nothing dropped
         targets[:, :-1]] -> targets]
-        Each row has to stay as long as it was: one id for each word to be said. Which one is read by nobody?
-    first_replaced: bos took the place of the first id
+        Each row must keep its length, one id per word to predict. Which id does the decoder never read?
+    first_replaced: bos replaced the first id
         targets[:, :-1] -> targets[:, 1:]
-        The first word is not lost: the decoder reads it before it says the second.
+        The first word isn't lost, because the decoder reads it before it predicts the second.
     shifted_down: the rows moved down instead of the ids to the right
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[:1].expand(1, targets.shape[1]), targets[:-1]])
         A row is a sentence. What should the first word of the second sentence have to do with the first sentence?
     zero_in_front: 0 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
         The id of bos is given. Where does it go?
-    smeared: the first id copied from place to place
+    smeared: the first id was copied to every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
-        If you write into a tensor while you read from it, the next place reads what you have just written.
+        If you write into a tensor while you read from it, the next position reads what you have just written.
     last_word_dropped: padded rows lost their eos instead of the last id
         targets[:, :-1] -> targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)[:, :-1]
-        All rows move in the same way. What stands in the last column of a padded row?
-    bos_in_one_row: bos stands in the first row only
+        All rows are shifted in the same way. What is in the last column of a padded row?
+    bos_in_one_row: only the first row starts with bos
         bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
         |    bos[0] = bos_id
-        Each row is a sentence of its own, and each begins in the same way.
+        Each row is a separate sentence, and each starts with bos.
     one_word_left_alone: rows of one word came back as they were
         bos = -> if targets.shape[1] == 1:
         |        return targets
         |    bos =
-        To say its only word the decoder reads something too. What?
+        What does the decoder read before it predicts the only word?
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
     not_shifted: the targets came back as they are
         return torch.cat([bos, targets[:, :-1]], dim=1) -> return targets
-        At place 0 the decoder has to say the first word. What does it read there in yours?
-    rolled_as_one_row: all ids were rolled as one long row, and bos stands nowhere
+        At position 0 the decoder has to predict the first word. What does it read there in your code?
+    rolled_as_one_row: all ids were rolled as one long row, and there is no bos
         torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(1)
-        Each sentence moves by itself, along one dimension. And what stands in front of it?
+        Each sentence is shifted separately, along one dimension. What comes first in each?
     rolled_to_the_left: rolled to the left: the first id came round to the end
         torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(-1, 1)
-        At place 0 nothing has been said yet. What does the decoder read there?
-    bos_at_the_end: bos took the place of the last id
+        At position 0 nothing has been written yet. What does the decoder read there?
+    bos_at_the_end: bos replaced the last id
         [bos, targets[:, :-1]] -> [targets[:, :-1], bos]
         The last id is dropped, that is right. On which side of the others does bos belong?
-    bos_twice: bos stands in front twice
+    bos_twice: each row starts with bos twice
         [bos, targets[:, :-1]] -> [bos, bos, targets[:, :-2]]
-        How many places does each word move, and how many in yours?
-    bos_twice_cut: bos stands in front twice
+        By how many positions is each word shifted, and by how many in your code?
+    bos_twice_cut: each row starts with bos twice
         [bos, targets[:, :-1]], dim=1) -> [bos, bos, targets], dim=1)[:, : targets.shape[1]]
-        How many places does each word move, and how many in yours?
+        By how many positions is each word shifted, and by how many in your code?
     one_in_front: 1 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
         The id of bos is given. Where does it go?
-    bos_everywhere: bos in every place
+    bos_everywhere: bos at every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> bos.repeat(1, targets.shape[1])
-        If a loop copies one place to the next, what has it just written over?
+        If a loop copies one position to the next, what has it just overwritten?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -206,77 +206,77 @@ decoder_block = Exercise(
     weights={PRE_NORM: 3},
     apart=(PRE_NORM,),
 ).with_mistakes("""
-    memory_normalized: with the norm first, the memory was normalized too
+    memory_normalized: in pre-norm the memory was normalized too
         self.norm2(y), memory -> self.norm2(y), self.norm2(memory)
         The norms belong to the decoder's stream. Whose output is the memory, and is there a norm around m in the
         formula?
-    query_and_key_exchanged: in cross-attention the source asks and the target answers
+    query_and_key_exchanged: in cross-attention the queries come from the source and the keys from the target
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y))
         (y, memory, mask=memory_mask) -> (memory, y)
-        Who is looking for something here, and who is the database? The output has a row for each query.
+        Which side is the query here, and which is the database? The output has one row per query.
     values_of_the_target: in cross-attention the keys are the source's, but the values the target's
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, y, mask=memory_mask)
-        You found the right entry of the database. Now, what do you read there?
-    memory_not_handed_on: the second attention looks at the target again, though under memory_mask
+        The keys find the right entries of the database. From which sequence should their values come?
+    memory_not_handed_on: the second attention attends to the target again, though under memory_mask
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, mask=memory_mask)
-        Nothing of the source comes in. Which argument has not been used?
-    query_and_key_exchanged_under_the_mask: in cross-attention the source asks and the target answers
+        Nothing of the source is used. Which argument of forward does your code ignore?
+    query_and_key_exchanged_under_the_mask: in cross-attention the queries come from the source and the keys from the target
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (memory, y, mask=memory_mask)
-        Who is looking for something here, and who is the database? The output has a row for each query.
-    memory_not_used: the second attention looks at the target again
+        Which side is the query here, and which is the database? The output has one row per query.
+    memory_not_used: the second attention attends to the target again
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))
         (y, memory, mask=memory_mask) -> (y)
-        Nothing of the source comes in. Which argument has not been used?
+        Nothing of the source is used. Which argument of forward does your code ignore?
     self_mask_ignored: self_mask is not used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (y, mask=self_mask) -> (y)
-        The words of the target may not all see one another. Which of the two attentions needs to know that?
+        Not every target word may attend to every other. Which of the two attentions needs that mask?
     memory_mask_ignored: memory_mask is not used
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
-        Some places of the source are padding. Which of the two attentions looks there?
+        Some source positions are padding. Which of the two attentions attends to the source?
     mask_as_key: calls with a self_mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to self-attention, and in
+        Attention takes query, key, value and mask. What do you pass to self-attention, and in
         which place?
     mask_as_value: calls with a memory_mask raise an error
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to cross-attention, and in
+        Attention takes query, key, value and mask. What do you pass to cross-attention, and in
         which place?
     masks_as_key_and_value: calls with a mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to each of the two, and in
+        Attention takes query, key, value and mask. What do you pass to each of the two, and in
         which place?
     keys_of_the_target: in cross-attention the values are the source's, but the keys the target's
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), self.norm2(y), memory, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, y, memory, mask=memory_mask)
-        An entry is found by its key, and what it holds is its value. Whose entries are the keys in yours?
+        Keys and values come from the same sequence. From which one do your keys come?
     no_masks: neither of the two masks is used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, mask=self_mask) -> (y)
         (y, memory, mask=memory_mask) -> (y, memory)
-        Two masks come in, one for each attention. Which of your calls hears of them?
+        There are two masks, one per attention. Which of your calls gets them?
     self_mask_for_both: self_mask is used in cross-attention as well
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
         (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     memory_mask_for_both: memory_mask is used in self-attention as well
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         (y, mask=self_mask) -> (y, mask=memory_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     one_attention_for_both: self_attention does both, and cross_attention is never called
         self.cross_attention(self.norm2(y), memory -> self.self_attention(self.norm2(y), memory
         self.cross_attention(y, memory -> self.self_attention(y, memory
-        The block has two attentions with numbers of their own. Which of them looks at the source in yours?
+        The block has two attentions with separate weights. Which of them attends to the source in your code?
     no_residuals: no residual connections
         y = y + self.self_attention -> y = self.self_attention
         y = y + found -> y = found
@@ -284,7 +284,7 @@ decoder_block = Exercise(
         self.norm1(y + self.self_attention -> self.norm1(self.self_attention
         self.norm2(y + found) -> self.norm2(found)
         self.norm3(y + self -> self.norm3(self
-        If all three sublayers gave zeros, what would be left of y?
+        If all three sublayers returned zeros, what would be left of y?
     no_norms: no layer norms
         self.self_attention(self.norm1(y), -> self.self_attention(y,
         self.cross_attention(self.norm2(y), -> self.cross_attention(y,
@@ -296,12 +296,12 @@ decoder_block = Exercise(
     no_residual_at_cross_attention: cross-attention replaces the target's vectors
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
-        Each of the three sublayers adds to what is there. Look at the second one.
+        Each of the three sublayers adds to y. Check the second one.
     no_residual_at_self_attention: self-attention replaces the target's vectors
         y = y + self.self_attention -> y = self.self_attention
         self.norm1(y + self.self_attention -> self.norm1(self.self_attention
-        Each of the three sublayers adds to what is there. Look at the first one.
-    cross_before_self: cross-attention stands before self-attention
+        Each of the three sublayers adds to y. Check the first one.
+    cross_before_self: cross-attention comes before self-attention
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
@@ -314,8 +314,8 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm1(y + found)
         |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
-        In which order do the three formulas stand?
-    cross_before_self_with_its_norm: cross-attention stands before self-attention
+        In which order does the text give the three formulas?
+    cross_before_self_with_its_norm: cross-attention comes before self-attention
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
@@ -328,8 +328,8 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm2(y + found)
         |        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
-        In which order do the three formulas stand?
-    norm1_everywhere: norm1 is used in all three places
+        In which order does the text give the three formulas?
+    norm1_everywhere: norm1 is used three times
         self.norm2(y), memory -> self.norm1(y), memory
         self.norm3(y)) -> self.norm1(y))
         self.norm2(y + found) -> self.norm1(y + found)
@@ -339,7 +339,7 @@ decoder_block = Exercise(
         if self.norm_first: -> causal = causal_mask(y.shape[1])
         |        self_mask = causal if self_mask is None else self_mask & causal
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. What should it add to the one that was given?
+        The caller passes the masks. What should the block add to them?
     first_norm_missing: in the paper's order the first norm is missing
         y = self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y = y + self.self_attention(y, mask=self_mask)[0]
         Count the norms in the formulas of the paper's order. Which one is not called?
@@ -349,7 +349,7 @@ decoder_block = Exercise(
     last_norm_missing: in the paper's order the last norm is missing
         return self.norm3(y + self.feed_forward(y)), -> return y + self.feed_forward(y),
         Count the norms in the formulas of the paper's order. Which one is not called?
-    default_norm_first: the norm stands first where norm_first is not given
+    default_norm_first: pre-norm where norm_first is not given
         norm_first=False -> norm_first=True
         Which order is the default? The contract's signature says it.
     first_norms_exchanged: norm1 and norm2 exchanged
@@ -358,80 +358,80 @@ decoder_block = Exercise(
         self.norm1(y + self -> self.norm2(y + self
         self.norm2(y + found) -> self.norm1(y + found)
         The norms are counted in the order of the sublayers.
-    masks_turned_over: both masks are turned over: what may be seen is hidden
+    masks_turned_over: both masks are inverted
         if self.norm_first: -> self_mask = None if self_mask is None else ~self_mask
         |        memory_mask = None if memory_mask is None else ~memory_mask
         |        if self.norm_first:
-        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
-    norm_between: in the paper's order the norm stands between the sublayer and the sum
+        True means may attend, here and in MultiHeadAttention. Do you have to change the mask?
+    norm_between: in post-norm the norm comes between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
         self.norm3(y + self.feed_forward(y)) -> y + self.norm3(self.feed_forward(y))
         The box of the paper is called Add & Norm. In which order?
     orders_exchanged: the two orders exchanged
         if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what does a sublayer get to see: y, or something else?
-    norm_behind_the_sublayer: with the norm first, it stands behind the sublayer, before the sum
+        With norm_first=True, what is the input of a sublayer?
+    norm_behind_the_sublayer: in pre-norm the norm comes after the sublayer, before the sum
         self.self_attention(self.norm1(y), mask=self_mask)[0] -> self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.cross_attention(self.norm2(y), -> self.cross_attention(y,
         y = y + found -> y = y + self.norm2(found)
         self.feed_forward(self.norm3(y)) -> self.norm3(self.feed_forward(y))
-        With the norm first, what is normalized: what a sublayer reads, or what it gives?
-    norm_on_top: with the norm first, another norm at the end
+        In pre-norm, what is normalized, the input of a sublayer or its output?
+    norm_on_top: in pre-norm another norm at the end
         return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
-        With the norm first the sum is left as it is. How many norms are there in the last formula?
-    self_attention_not_normalized: with the norm first, self-attention reads vectors without their norm
+        In pre-norm the sum is not normalized. How many norms are there in the last formula?
+    self_attention_not_normalized: in pre-norm self-attention gets y without its norm
         self.self_attention(self.norm1(y), -> self.self_attention(y,
-        With the norm first each sublayer reads normalized vectors. Does the first one?
-    keys_not_normalized: with the norm first, only the queries of self-attention are normalized
+        In pre-norm each sublayer gets a normalized input. Does the first one?
+    keys_not_normalized: in pre-norm only the queries of self-attention are normalized
         self.self_attention(self.norm1(y), -> self.self_attention(self.norm1(y), y,
         Self-attention has one input, and that is what the norm gives back.
-    query_not_normalized: with the norm first, cross-attention is asked by vectors without their norm
+    query_not_normalized: in pre-norm the queries of cross-attention are not normalized
         self.norm2(y), memory -> y, memory
-        With the norm first each sublayer reads normalized vectors. Does the second one?
-    feed_forward_not_normalized: with the norm first, the feed-forward network reads vectors without their norm
+        In pre-norm each sublayer gets a normalized input. Does the second one?
+    feed_forward_not_normalized: in pre-norm the feed-forward network gets y without its norm
         self.feed_forward(self.norm3(y)) -> self.feed_forward(y)
-        With the norm first each sublayer reads normalized vectors. Does the third one?
+        In pre-norm each sublayer gets a normalized input. Does the third one?
     no_residual_at_feed_forward: the feed-forward network replaces the target's vectors
         return y + self.feed_forward -> return self.feed_forward
         self.norm3(y + self -> self.norm3(self
-        Each of the three sublayers adds to what is there. Look at the last one.
-    norm_first_ignored: the norm stands behind the sublayers, whatever norm_first says
+        Each of the three sublayers adds to y. Check the last one.
+    norm_first_ignored: always post-norm, whatever norm_first says
         if self.norm_first: -> if False:
-        With norm_first=True each sublayer reads normalized vectors and the sum is left as it is.
-    always_norm_first: the norm stands before the sublayers where the paper's order is asked for
+        With norm_first=True each sublayer gets a normalized input, and the sum is not normalized.
+    always_norm_first: pre-norm where the paper's order is asked for
         if self.norm_first: -> if True:
         The default is the paper's order: first add, then normalize.
-    residuals_from_the_norms: with the norm first, all residuals were taken behind the norms
+    residuals_from_the_norms: in pre-norm all residuals were taken after the norms
         y = y + self.self_attention(self.norm1(y), -> y = self.norm1(y); y = y + self.self_attention(y,
         found, cross_weights = self.cross_attention(self.norm2(y),
         -> y = self.norm2(y); found, cross_weights = self.cross_attention(y,
         return y + self.feed_forward(self.norm3(y)) -> y = self.norm3(y); return y + self.feed_forward(y)
-        That was the bug of lesson 9: the old vector is added as it was.
-    second_residual_from_the_norm: with the norm first, the second residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    second_residual_from_the_norm: in pre-norm the second residual was taken after the norm
         y = y + found -> y = self.norm2(y) + found
-        That was the bug of lesson 9: the old vector is added as it was.
-    last_residual_from_the_norm: with the norm first, the last residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    last_residual_from_the_norm: in pre-norm the last residual was taken after the norm
         return y + self.feed_forward -> return self.norm3(y) + self.feed_forward
-        That was the bug of lesson 9: the old vector is added as it was.
-    residual_from_the_norm: with the norm first, the first residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    residual_from_the_norm: in pre-norm the first residual was taken after the norm
         y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
-        That was the bug of lesson 9: the old vector is added as it was.
-    norm1_before_its_turn: norm1 is used in two places
+        That was the bug of lesson 9. The residual is taken before the norm.
+    norm1_before_its_turn: norm1 is used twice
         self.norm2(y), memory -> self.norm1(y), memory
         self.norm2(y + found) -> self.norm1(y + found)
         Three sublayers, three norms: each has its own weights.
-    norm1_at_the_end: norm1 is used in two places
+    norm1_at_the_end: norm1 is used twice
         self.norm3(y)) -> self.norm1(y))
         self.norm3(y + self -> self.norm1(y + self
         Three sublayers, three norms: each has its own weights.
-    one_norm_twice: norm2 is used in two places
+    one_norm_twice: norm2 is used twice
         self.norm3(y)) -> self.norm2(y))
         self.norm3(y + self -> self.norm2(y + self
         Three sublayers, three norms: each has its own weights.
     activation_dropped: the activation is always relu
         d_ff, activation) -> d_ff) #
-        The block is told which activation to use. Who has to hear of it?
+        The block gets an activation. Which part should use it?
     norms_exchanged: norm2 and norm3 exchanged
         self.norm2(y), memory -> self.norm3(y), memory
         self.norm3(y)) -> self.norm2(y))
@@ -441,8 +441,8 @@ decoder_block = Exercise(
     own_causal_mask: a causal mask of its own, whatever self_mask says
         if self.norm_first: -> self_mask = causal_mask(y.shape[1])
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. What happens with the one that was given?
-    feed_forward_before_cross: the feed-forward network stands before cross-attention
+        The caller passes the masks. What does your code do with self_mask?
+    feed_forward_before_cross: the feed-forward network comes before cross-attention
         found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
         |            return y + self.feed_forward(self.norm3(y)), cross_weights
@@ -455,7 +455,7 @@ decoder_block = Exercise(
         -> y = self.norm2(y + self.feed_forward(y))
         |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        return self.norm3(y + found), cross_weights
-        In which order do the three formulas stand?
+        In which order does the text give the three formulas?
     residuals_from_the_input: all residuals are the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
@@ -463,19 +463,19 @@ decoder_block = Exercise(
         self.norm2(y + found) -> self.norm2(start + found)
         return y + self.feed_forward -> return start + self.feed_forward
         self.norm3(y + self -> self.norm3(start + self
-        What each sublayer has added should go on upward. Which y is added in your second and third line?
+        What each sublayer added belongs to the next residual. Which y is added in your second and third line?
     last_residual_from_the_input: the last residual is the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
         return y + self.feed_forward -> return start + self.feed_forward
         self.norm3(y + self -> self.norm3(start + self
-        What both attentions have added should go on upward. Which y is added at the end in yours?
+        What both attentions added belongs to the last residual. Which y do you add at the end?
     last_residual_from_before: the last residual is the vector from before cross-attention
         y = y + found -> before, y = y, y + found
         return y + self.feed_forward -> return before + self.feed_forward
         y = self.norm2(y + found) -> before, y = y, self.norm2(y + found)
         self.norm3(y + self -> self.norm3(before + self
-        What cross-attention has added should go on upward. Which y is added at the end in yours?
+        What cross-attention added belongs to the last residual. Which y do you add at the end?
     feed_forward_reads_from_before: the feed-forward network reads the vector from before cross-attention
         y = y + found -> before, y = y, y + found
         self.feed_forward(self.norm3(y)) -> self.feed_forward(self.norm3(before))
@@ -487,28 +487,28 @@ decoder_block = Exercise(
         |        if self.norm_first:
         y = y + found -> y = start + found
         self.norm2(y + found) -> self.norm2(start + found)
-        What self-attention has added should go on upward. Which y is added behind cross-attention in yours?
+        What self-attention added belongs to the second residual. Which y do you add after cross-attention?
     always_causal: a causal mask even where none is given
         if self.norm_first: -> if self_mask is None:
         |            self_mask = causal_mask(y.shape[1])
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. Without a mask all words see each other.
+        The caller passes the masks, and without a mask every word attends to every other.
     no_feed_forward: the feed-forward network is not used
         return y + self.feed_forward(self.norm3(y)), -> return y,
         self.norm3(y + self.feed_forward(y)) -> self.norm3(y)
         There are three sublayers. What does the third one do in yours?
-    cross_asks_with_the_input: cross-attention is asked by the block's input
+    cross_asks_with_the_input: the queries of cross-attention come from the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
         self.norm2(y), memory -> self.norm2(start), memory
         self.cross_attention(y, memory -> self.cross_attention(start, memory
-        Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
+        Each sublayer reads what the one before it left. In the second formula, which y gives the queries?
     masks_exchanged: the two masks exchanged
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
         (y, mask=self_mask) -> (y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     results_exchanged: the two results in the wrong order
         return y + self.feed_forward(self.norm3(y)), cross_weights -> return cross_weights, y + self.feed_forward(self.norm3(y))
         return self.norm3(y + self.feed_forward(y)), cross_weights -> return cross_weights, self.norm3(y + self.feed_forward(y))
@@ -524,40 +524,40 @@ decoder_block = Exercise(
         y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
         -> out, mine = self.self_attention(y, mask=self_mask); y = self.norm1(y + out)
         self.feed_forward(y)), cross_weights -> self.feed_forward(y)), mine
-        The second thing to return says where in the source each target word looked.
+        The second result says which source words each target word attends to.
     output_alone: the cross-attention weights were not returned
         (self.norm3(y)), cross_weights -> (self.norm3(y))
         self.feed_forward(y)), cross_weights -> self.feed_forward(y))
-        Two things come back: the target's new vectors, and where each of them looked.
+        Return two things: the target's new vectors, and the weights of cross-attention.
     cross_not_added: what cross-attention finds is not added
         y = y + found -> y = y + 0.0
         self.norm2(y + found) -> self.norm2(y)
-        The weights are right. What becomes of the vectors that they have picked out of the memory?
-    last_norm_behind_the_sum: with the norm first, the last one stands behind the sum
+        The weights are right. What do you do with the output of cross-attention?
+    last_norm_behind_the_sum: in pre-norm the last norm comes after the sum
         return y + self.feed_forward(self.norm3(y)), -> return self.norm3(y + self.feed_forward(y)),
         Compare the last formulas of the two orders. Which of them does your branch for norm_first=True end with?
-    first_norm_asks_again: with the norm first, cross-attention is asked by the vectors that self-attention has read
+    first_norm_asks_again: in pre-norm the queries of cross-attention are the normalized input of self-attention
         y = y + self.self_attention(self.norm1(y), -> x = self.norm1(y); y = y + self.self_attention(x,
         self.cross_attention(self.norm2(y), -> self.cross_attention(x,
-        Each sublayer reads what the one before it left. In the second formula, what is normalized and asks?
-    memory_mask_turned_over: memory_mask is turned over: what may be seen is hidden
+        Each sublayer reads what the one before it left. In the second formula, what is normalized to give the queries?
+    memory_mask_turned_over: memory_mask is inverted
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, mask=None if memory_mask is None else ~memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, mask=None if memory_mask is None else ~memory_mask)
-        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
-    first_residuals_from_the_norms: with the norm first, the first two residuals were taken behind the norms
+        True means may attend, here and in MultiHeadAttention. Do you have to change the mask?
+    first_residuals_from_the_norms: in pre-norm the first two residuals were taken after the norms
         y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
         y = y + found -> y = self.norm2(y) + found
-        That was the bug of lesson 9: the old vector is added as it was.
+        That was the bug of lesson 9. The residual is taken before the norm.
     norm_of_the_residual_alone: in the paper's order only the residual is normalized, not the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> self.norm1(y) + self.self_attention(y, mask=self_mask)[0]
         self.norm2(y + found) -> self.norm2(y) + found
         self.norm3(y + self.feed_forward(y)) -> self.norm3(y) + self.feed_forward(y)
         The box of the paper is called Add & Norm. Where do the brackets of your norms close?
-    norms_before_and_behind: with the norm first, each stands behind the sum as well
+    norms_before_and_behind: in pre-norm each norm is applied to the sum as well
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0] -> y = self.norm1(y + self.self_attention(self.norm1(y), mask=self_mask)[0])
         y = y + found -> y = self.norm2(y + found)
         return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
-        With the norm first the sum is left as it is. How often does each norm stand in the formulas?
+        In pre-norm the sum is not normalized. How often does each norm occur in the formulas?
 """)
 
 
@@ -588,27 +588,27 @@ def cases_fixed_loss(draw):
 
 
 fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
-    not_shifted: the published version: the decoder reads the very words that it has to say
+    not_shifted: still the version with the bug: the decoder reads the very words that it has to predict
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt
-        Take place 2. Which word does the model read last there, and which one is it asked for?
+        Take position 2. Which word has the model just read there, and which one is it asked for?
     both_cut_at_the_end: input and target were cut at the same end
         tgt[:, 1:] -> tgt[:, :-1]
         Lay the two rows under each other. The word below has to be the one that comes after the word above.
     both_cut_at_the_start: bos was cut off both rows
         tgt[:, :-1] -> tgt[:, 1:]
         Lay the two rows under each other. And what does the decoder read before the first word?
-    shifted_backward: the model is asked for the word before
+    shifted_backward: the model is asked for the previous word
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
         You have the right two rows, but exchanged. Which of them has to begin with bos?
-    first_logits_cut: each word is asked for at the place that has just read it, and bos nowhere
+    first_logits_cut: each word is asked for at the position that has just read it, and bos nowhere
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
-        The logits of place 0 are made of bos alone. Which word do they have to predict?
+        The logits of position 0 depend on bos alone. Which word do they have to predict?
     zeros_shifted_in: rolled instead of cut: the last id comes round to the front
         tgt[:, :-1] -> tgt.roll(1, 1)
         tgt[:, 1:] -> tgt
-        What stands in front of a rolled row? And does anybody have to say bos?
+        What comes first in a rolled row? And does the model have to predict bos?
     bos_read_twice: the whole target shifted once more, bos and all
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
@@ -631,11 +631,11 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         Which id is padding? It is one of the arguments.
     padding_counted: padding counts in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
-        A padded place asks for nothing. Which argument says what padding is?
-    kept_by_what_is_read: places are left out where padding is read, not where it would have to be said
+        Nothing is asked for at padding. Which argument says what padding is?
+    kept_by_what_is_read: positions are left out where padding is read, not where it would have to be predicted
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits[tgt[:, :-1] != pad_id], tgt[:, 1:][tgt[:, :-1] != pad_id])
-        A sentence ends earlier than its row. What is asked for at the place that reads its eos?
+        A sentence may end earlier than its row. What is asked for at the position that reads its eos?
     divided_by_sentences: the sum over the words was divided by the number of sentences
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum() / len(tgt)
@@ -643,14 +643,14 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     axes_mixed: the words' logits were mixed up by a reshape
         cross_entropy(logits, tgt[:, 1:], -> cross_entropy(logits.reshape(len(tgt), -1, logits.shape[1]).mT, tgt[:, 1:],
         A reshape keeps the order in memory and cuts it anew. Which operation exchanges two axes?
-    rolled_to_the_left: rolled instead of cut: the last place is asked for bos
+    rolled_to_the_left: rolled instead of cut, so the last position is asked for bos
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt.roll(-1, 1)
         What comes round to the end of a rolled row? And does anybody have to say it?
-    last_logits_meet_first_words: the logits lost their first place and the words their last
+    last_logits_meet_first_words: the logits lost their first position and the words their last
         tgt[:, :-1] -> tgt
         (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, :-1]
-        The logits of place 0 are made of bos alone. Which word do they have to predict?
+        The logits of position 0 depend on bos alone. Which word do they have to predict?
     mean_of_sentence_means: each sentence counts the same, however long
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return sum(cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)
@@ -670,7 +670,7 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> (lambda each: each[each != 0].mean())(F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id, reduction="none"))
         A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
-    bos_is_1: 1 stands in front, whatever bos is
+    bos_is_1: each row starts with 1, whatever bos is
         tgt[:, :-1] -> shift_right(tgt[:, 1:], 1)
         The rows of tgt begin with bos already. Which id is it?
     plain_number: a plain number, from which nothing can be learned
@@ -679,17 +679,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     source_cut_too: src was cut as well
         model(src, -> model(src[:, :-1],
         The model reads the whole source before the first word is said. Which of the two sentences has to be shifted?
-    shifted_twice: each place is asked for the word after the next one
+    shifted_twice: each position is asked for the word after the next one
         (logits, tgt[:, 1:] -> (logits[:, :-1], tgt[:, 2:]
         Place 0 has read bos. Which word does your loss ask for there?
-    first_word_not_asked_for: the model never reads bos, and nobody asks for the first word
+    first_word_not_asked_for: the model never reads bos, and the first word is not asked for
         tgt[:, :-1] -> tgt[:, 1:-1]
         (logits, tgt[:, 1:] -> (logits, tgt[:, 2:]
         When it writes alone the model has nothing but bos in front of it. Where does it learn what to say then?
     padding_in_front: the whole target shifted once more, with padding in front
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, pad_id))
         tgt[:, 1:] -> tgt
-        These rows have their bos already, and nobody has to say it. What does the model read first in yours?
+        These rows have their bos already, and it need not be predicted. What does the model read first in your code?
     two_bos_read: the model reads bos twice
         tgt[:, :-1] -> shift_right(tgt, tgt[0, 0].item())
         (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, 1:]
@@ -769,17 +769,18 @@ def cases_Transformer(draw):
 
     def called_twice():
         sizes, init, state = made()
-        first, second = (
-            (words(sizes["src_vocab"], 3, T_s), words(sizes["tgt_vocab"], 3, T_t)) for T_s, T_t in ((6, 5), (4, 3))
-        )
-        first[0][0, 3:] = first[0][1, 4:] = 0
+        lengths = (4, 3), (6, 5), (5, 4)
+        calls = [(words(sizes["src_vocab"], 3, T_s), words(sizes["tgt_vocab"], 3, T_t)) for T_s, T_t in lengths]
+        for src, _ in calls:
+            src[0, 2:] = src[1, 3:] = 0
+        src[2] = 0
         return Case(
-            (init, state, first, second),
+            (init, state, *calls),
             {"training": True},
             via="module_called_again",
             part=AGAIN,
             tolerance=tolerance(torch.float32),
-            note="one model called with two batches of different lengths",
+            note="one model called with three batches of different lengths",
         )
 
     float64, right = torch.float64, ((), (3, 4), (2, 3, 4))
@@ -965,7 +966,7 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         The list that comes back is the whole prefix, as the decoder has read it.
     eos_dropped: eos is missing at the end
         if ids[-1] == eos_id: -> if ids[-1] == eos_id and [ids.pop()]:
-        Whoever reads the list must be able to see that the sentence is finished.
+        The list must show that the sentence is finished, so eos belongs to it.
     runs_past_eos: it goes on after eos
         if ids[-1] == eos_id: -> if False:
         After eos the sentence is over, even if there is room.
@@ -977,19 +978,19 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         max_len counts the words after bos. How often is step called at most?
     last_word_only: step gets the last word only
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
-        The decoder needs all that was said so far, not only the last word.
+        The decoder needs all words so far, not only the last one.
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         What was said has to be read again before the next word is chosen.
-    eos_heard_late: one more word is written behind eos
+    eos_heard_late: one more word is written after eos
         ids[-1] == eos_id -> len(ids) > 2 and ids[-2] == eos_id
-        After eos the sentence is over. Which word does yours look at, and when?
+        After eos the sentence is over. When does your code check for eos?
     newest_word_not_read: step gets the ids without the newest one
         torch.tensor([ids]) -> torch.tensor([ids[:-1] or ids])
         Print what step gets at its second call. Is the first word that was said among it?
-    eos_always_added: eos was put at the end, whatever stands there already
+    eos_always_added: eos was appended, even if it is there already
         return ids -> return [*ids, eos_id]
-        Where eos has been said it stands in the list already.
+        If the model predicts eos, it is in the list already.
     stops_at_bos: it stops where bos is said
         ids[-1] == eos_id -> ids[-1] == bos_id
         Which of the two marks ends a sentence?
@@ -998,14 +999,14 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         A large logit is a likely word.
     along_the_batch: word 0 every time
         logits.argmax().item() -> logits.argmax(dim=0)[0].item()
-        The logits are (1, V). Along which of the two axes does yours look for the largest, or take a softmax?
+        The logits are (1, V). Along which of the two axes do you take the argmax?
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
     bos_ruled_out: bos may not be said
         logits.argmax() -> logits.index_fill(-1, torch.tensor([bos_id]), -torch.inf).argmax()
         The likeliest word each time, whichever it is. Which one does your code rule out?
-    no_word_twice: a word that stands there already may not be said again
+    no_word_twice: a word that was written already may not be written again
         logits.argmax() -> logits.index_fill(-1, torch.tensor(ids), -torch.inf).argmax()
         The likeliest word each time, whichever it is. Which ones does your code rule out?
     eos_put_off: the first word may not be eos
@@ -1016,8 +1017,8 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         The id of eos is one of the arguments.
     exp_overflows: an exponential became infinite
         logits.argmax() -> logits.exp().argmax()
-        The exponential of a large logit has no place in a float. Do you need it to find the largest?
-    tensors_in_the_list: the list holds tensors instead of whole numbers
+        The exponential of a large logit overflows. Do you need it to find the largest?
+    tensors_in_the_list: the list contains tensors instead of Python ints
         .argmax().item() -> .argmax()
         A 0-dim tensor compares like a number and is none. Which method makes one of it?
     eos_forced: eos was put at the end although it never came
@@ -1149,13 +1150,13 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         logarithm?
     eos_dropped: eos is missing at the end
         return winner[0], -> return [i for i in winner[0] if i != eos_id],
-        Whoever reads the list must be able to see that the sentence is finished.
+        The list must show that the sentence is finished, so eos belongs to it.
     one_prefix_kept: only one prefix is kept at each step, whatever beam_size says
         reverse=True)[:beam_size] -> reverse=True)[:1]
         That is greedy decoding. How many prefixes go on to the next step?
     one_continuation_each: after the first step each prefix goes on with its own likeliest word only
         for i, more in enumerate(steps)] -> for i, more in enumerate(steps) if len(ids) == 1 or more == max(steps)]
-        One prefix may have two good continuations and another none. Who competes with whom for a place in the beam?
+        One prefix may have two good continuations and another none. Which candidates compete for the beam?
     never_cut: the best beam_size continuations of each prefix are kept, not of all together
         for i, more in enumerate(steps)] -> for i, more in sorted(enumerate(steps), key=lambda pair: -pair[1])[:beam_size]]
         reverse=True)[:beam_size] -> reverse=True)
@@ -1168,7 +1169,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Which prefixes are worth keeping? Nothing has been compared yet.
     worst_kept: the worst kept
         key=score, reverse=True -> key=score
-        In which order does sorting put numbers?
+        In which order does sorted return its items?
     one_word_short: one word too few at max_len
         range(max_len) -> range(max_len - 1)
         max_len counts the words after bos.
@@ -1180,20 +1181,20 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         The default penalty is 0. What should the score be divided by then?
     penalty_subtracted: length_penalty was subtracted for each word
         log_p / (len(ids) - 1) ** length_penalty -> log_p - length_penalty * (len(ids) - 1)
-        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+        Read the formula of the score. What is done with the length, and where is length_penalty?
     penalty_added: length_penalty was added for each word
         log_p / (len(ids) - 1) ** length_penalty -> log_p + length_penalty * (len(ids) - 1)
-        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+        Read the formula of the score. What is done with the length, and where is length_penalty?
     length_times_penalty: divided by the length times length_penalty
         log_p / (len(ids) - 1) ** length_penalty -> log_p / ((len(ids) - 1) * length_penalty or 1)
-        Read the formula of the score aloud. Where does length_penalty stand?
+        Read the formula of the score. Where is length_penalty?
     normalized_at_each_step: the penalty divides at each step what it has divided before
         return log_p / (len(ids) - 1) ** length_penalty -> return log_p
         log_p + more -> (log_p + more) / len(ids) ** length_penalty
-        Two numbers belong to a prefix: its log-probability and its score. Which of them do you hand on to the next step?
+        A prefix has a log-probability and a score. Which of the two do you pass on to the next step?
     summed_twice: what a prefix had already was added twice
         log_p + more -> 2 * log_p + more
-        Write down the sum for a sentence of two words. How often does the first one stand in it?
+        Write down the sum for a sentence of two words. How often does the first word occur in it?
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.
@@ -1208,7 +1209,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         The score is the same formula for all sentences. Where does yours leave it out?
     penalty_of_another_paper: the length penalty of Wu et al. (2016)
         (len(ids) - 1) ** length_penalty -> ((5 + len(ids) - 1) / 6) ** length_penalty
-        The same idea, and another number. Which one is asked for here?
+        The idea is the same, but the divisor is another. Which one is asked for here?
     chosen_without_penalty: the winner chosen without the penalty
         max(finished or beam, key=score) -> max(finished or beam, key=lambda item: item[1])
         The answer is the best by its score. Which sentences of different lengths does the penalty help to compare?
@@ -1217,7 +1218,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Log-probabilities are negative. Multiply by the length, and a long sentence gets worse still.
     logits_added: logits were added instead of log-probabilities
         torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> step(torch.tensor([ids]))[0]
-        A logit means something only beside the others of its row. What turns a row into log-probabilities?
+        A logit means something only in comparison with the others of its row. What turns a row into log-probabilities?
     probabilities_added: probabilities were added
         torch.log_softmax -> torch.softmax
         Probabilities of words in a row are multiplied. What is added instead?
@@ -1227,32 +1228,32 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Two prefixes that end alike are two prefixes: what came before differs, and so does what may follow.
     finished_forgotten: finished sentences are thrown away
         max(finished or beam -> max(beam or finished
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     finished_overwritten_until_the_beam_is_empty: what has ended at earlier steps is forgotten
         grown = [] -> if not beam:
         |            break
         |        grown = []
         finished += [ -> finished = [
-        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+        Finished sentences are kept until the end. What does your next step do with those found before?
     finished_overwritten: what has ended at earlier steps is forgotten
         finished += [ -> finished = [
-        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+        Finished sentences are kept until the end. What does your next step do with those found before?
     finished_thrown_away: finished sentences are thrown away, and where none else is left an error comes
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     finished_thrown_away_by_index: finished sentences are thrown away, and where none else is left an error comes
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         max(finished or beam, key=score) -> sorted(beam, key=score)[-1]
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     unfinished_compete: unfinished sentences compete with finished ones
         finished or beam -> finished + beam
         A sentence that was cut off is no answer as long as there is a finished one.
     first_finished_wins: the first sentence that is finished wins
         beam = [item for -> beam = [] if finished else [item for
-        A longer sentence may still be likelier, or win by the penalty.
-    finished_grow_on: sentences grow on after eos
+        A longer sentence may still be more likely, or win by the penalty.
+    finished_grow_on: sentences are extended after eos
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
-        Behind eos nothing is said any more. Which sentences does your next step grow?
+        After eos nothing is written any more. Which prefixes does your next step extend?
     ends_too_early: the search ends as soon as no longer sentence can be likelier, though one may still win by the penalty
         grown = [] -> if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
         |            break
@@ -1261,7 +1262,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         score?
     score_not_normalized: the score that is returned lacks the penalty
         score(winner) -> winner[1]
-        The number beside the sentence is the one that it won with.
+        The score that is returned is the one by which the sentence won.
     without_bos: bos is missing at the front
         return winner[0] -> return winner[0][1:]
         The list that comes back is the whole prefix, as the decoder has read it.
@@ -1271,28 +1272,28 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     eos_not_heard: sentences do not end at eos
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
-        Behind eos nothing is said any more. What becomes of a prefix that ends with it in yours?
+        After eos nothing is written any more. What does your code do with a prefix that ends with eos?
     best_alone_grows: only the best prefix of the beam is grown
         in beam: -> in beam[:1]:
         The others were kept for something. Which prefixes does your next step begin with?
     ended_before_the_cut: what ends with eos is finished without having to be among the best
         reverse=True)[:beam_size] -> reverse=True)
         if item[0][-1] != eos_id] -> if item[0][-1] != eos_id][:beam_size]
-        All grown prefixes compete for the places of the beam. Which ones leave yours before they have?
+        All extended prefixes compete for the beam. Which ones leave yours before the cut?
     worst_wins: the worst finished sentence wins
         max(finished or beam -> min(finished or beam
         A log-probability of −1 or of −5: which of the two is more likely?
     last_word_only: step gets the last word only
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
-        The decoder needs all that was said so far, not only the last word.
+        The decoder needs all words so far, not only the last one.
     finished_without_eos: eos is missing at the end
         finished += [item for -> finished += [(item[0][:-1], item[1]) for
-        Whoever reads the list must be able to see that the sentence is finished.
-    finished_ones_grow: sentences that have said eos go on growing
+        The list must show that the sentence is finished, so eos belongs to it.
+    finished_ones_grow: sentences that end with eos are extended further
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
         max(finished or beam, -> max([item for item in beam if item[0][-1] == eos_id] or beam,
-        Behind eos nothing comes. What has to be taken out of the beam, and when?
+        Nothing comes after eos. What has to be removed from the beam, and when?
 """)
 
 BOTH = "top_k and top_p together"
@@ -1383,45 +1384,45 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         it?
     crossing_dropped: the word that crosses top_p was cut
         above >= top_p -> above + p >= top_p
-        Take words until the mass is reached: the one that reaches it is among them. Look at what came before it.
+        The word with which the mass reaches p is kept as well. Compare with the mass of the words before it.
     one_word_too_many: one word too many is kept under top_p
         p.cumsum(dim=-1) - p  -> p.cumsum(dim=-1) - p - p.roll(1, dims=-1)
-        The mass before a word does not hold the word itself. Does yours leave out one more?
+        The mass before a word does not include the word itself. Does yours leave out one more?
     first_not_freed: where the first word crosses top_p alone, everything was cut
         above >= top_p -> (above + p > top_p).roll(1, dims=-1)
-        A roll brings the last verdict round to the front. Which word is always kept?
+        Rolling brings the last decision to the front. Which word is always kept?
     first_not_freed_by_a_shift: where the first word crosses top_p alone, it was cut
         above >= top_p -> (above + p > top_p)[..., [0, *range(p.shape[-1] - 1)]]
-        The verdicts move one place on. Which one stands at the first place then, and which word is always kept?
+        Your decisions are shifted by one. Which one comes first then, and which word is always kept?
     by_their_own_mass: words were cut whose own probability is below top_p
         above >= top_p -> p < top_p
-        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
+        Top-p counts the mass of a word's likelier ones. The probability of the word itself doesn't decide.
     least_likely_kept: the mass is counted from the least likely word
         descending=True -> descending=False
         Which end of the sorted row is kept?
     not_sorted: the mass is counted in the order of the vocabulary
         logits.sort(dim=-1, descending=True) -> logits, torch.arange(logits.shape[-1]).expand(logits.shape)
-        Likely words come first, wherever they stand in the vocabulary.
+        The most likely words come first, whatever their ids.
     not_put_back: what was cut in the sorted row was not carried back to the words
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p
-        Sorting gives you the places as well. Each verdict belongs to the word that stood there.
+        sort also returns the original positions. Each decision belongs to the word from there.
     sorted_rows_returned: the row came back sorted
         logits = logits.masked_fill(cut, -> logits = ordered.masked_fill(above >= top_p,
-        The logit of word 3 has to stand at place 3.
+        The logit of word 3 has to be at index 3.
     filled_with_zero: what is cut became 0
         logits < last, float("-inf") -> logits < last, 0.0
         (cut, float("-inf")) -> (cut, 0.0)
-        A logit of 0 is as good as any. Which logit has probability 0?
+        A logit of 0 has a positive probability. Which logit has probability 0?
     filled_with_a_low_number: what is cut became a large negative number
         logits < last, float("-inf") -> logits < last, -1e9
         (cut, float("-inf")) -> (cut, -1e9)
         Almost zero is not zero: the contract says minus infinity.
     crossing_dropped_but_one: the word that crosses top_p was cut, unless it is the first
         above >= top_p -> (above + p >= top_p) & (above > 0)
-        The word that crosses is always kept, the third as well as the first. Look at what came before it.
-    put_back_by_gather: the verdicts were carried back the wrong way round
+        The word that crosses is always kept, the third as well as the first. Compare with the mass before it.
+    put_back_by_gather: the decisions were put back with the inverse indices
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> (above >= top_p).gather(-1, order)
-        Sorting says where each entry of the sorted row came from. Does yours write to such a place, or read from it?
+        sort says where each entry of the sorted row came from. Does your code write to these positions, or read from them?
     one_more_than_k: one word more than top_k
         logits.topk(top_k, dim=-1) -> logits.topk(min(top_k + 1, logits.shape[-1]), dim=-1)
         Count what is left of a row for top_k = 2.
@@ -1436,7 +1437,7 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         Each row is a choice of its own: k words for each.
     renormalized: the logits of what is kept were renormalized
         return logits -> return torch.log_softmax(logits, dim=-1)
-        What is kept stays as it was. Whoever samples takes the softmax.
+        What is kept stays as it was. The softmax comes later, for sampling.
     top_p_or_top_k: top_p is left out where top_k is given
         if top_p is not None: -> if top_p is not None and top_k is None:
         Both may be asked for in one call.
@@ -1451,10 +1452,10 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         What is kept stays as it was. Softmax is for whoever samples.
     by_their_own_mass_the_other_way: words were cut whose own probability is below 1 − top_p
         above >= top_p -> p < 1 - top_p
-        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
+        Top-p counts the mass of a word's likelier ones. The probability of the word itself doesn't decide.
     mass_of_the_tail: the mass is compared with 1 − top_p
         above >= top_p -> above >= 1 - top_p
-        Take words until their mass reaches top_p. At which number does yours stop?
+        Take words until their mass reaches top_p. At which value does yours stop?
     likeliest_cut: the likeliest words were cut and the others kept
         above >= top_p -> above < top_p
         Which side of top_p is kept? Print what you mask for one row.
@@ -1565,39 +1566,39 @@ def all_computed_again(q, k, v, cache):
 
 cached_attention = Exercise("cached_attention", cases_cached_attention, axes=("new token", "channel")).with_mistakes(
     """
-    new_tokens_see_one_another: new tokens see later ones of the same call
+    new_tokens_see_one_another: new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v)
-        Two tokens may come at once. May the first of them see the second?
+        Two tokens may come at once. May the first of them attend to the second?
     mask_from_the_start: the mask is aligned at the first key
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
-        Token 5 is the first new one and has five keys behind it. How many does row 0 of your mask show?
-    cache_not_read: earlier tokens are not seen
+        If token 5 is the first new one, there are five keys before it. How many are True in row 0 of your mask?
+    cache_not_read: earlier tokens are not attended to
         if cache is not None: -> if False:
-        The new queries meet the keys of this call only. Where are the earlier ones?
+        The new queries attend to the keys of this call only. Where are the earlier ones?
     cache_holds_newest_only: the cache forgets what it held before
         if cache is not None: -> new = (k, v,)
         |    if cache is not None:
         return out, (k, v) -> return out, new
-        The second call is right, the third is not. What do you hand on?
-    new_keys_first: new keys and values stand before the old ones
+        The second call is right, the third is not. What do you return as the cache?
+    new_keys_first: new keys and values come before the old ones
         [cache[0], k] -> [k, cache[0]]
         [cache[1], v] -> [v, cache[1]]
-        The mask lets each query see everything up to its own place. In which order must the keys stand?
-    values_in_another_order: keys and values stand in different orders
+        The mask lets each query attend up to its own position. In which order must the keys be?
+    values_in_another_order: keys and values are in different orders
         [cache[1], v] -> [v, cache[1]]
-        Weight j belongs to key j. Is value j its own?
+        Weight j belongs to key j. Does value j belong to the same token?
     not_scaled: the scores were not scaled
         attention(q, k, v, mask) -> attention(q * q.shape[-1] ** 0.5, k, v, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.
-    mask_at_the_first_call_only: with a cache new tokens see later ones of the same call
+    mask_at_the_first_call_only: with a cache new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
-        With one new token no mask is needed. And where several come at once, behind others?
-    no_mask_at_the_first_call: without a cache new tokens see later ones of the same call
+        With one new token no mask is needed. What about several new tokens after others?
+    no_mask_at_the_first_call: without a cache new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, None if cache is None else mask)
-        Several tokens may come at the first call as well. May the first of them see the second?
+        Several tokens may come at the first call as well. May the first of them attend to the second?
     kept_in_one_place: all calls share one cache, whatever comes in
         if cache is not None: -> if cache is None:
         |        cached_attention.kept = k, v
@@ -1605,74 +1606,74 @@ cached_attention = Exercise("cached_attention", cases_cached_attention, axes=("n
         |        cache = cached_attention.kept
         return out, (k, v) -> cached_attention.kept = k, v
         |    return out, (k, v)
-        Two searches may go on from one place, each with a cache of its own. Which one does your call read?
-    scaled_twice: the scores are divided by the width, not by its root (or by the root twice)
+        Two searches may continue one prefix, each with its own cache. Which one does your call read?
+    scaled_twice: the scores are divided by the width, not by its square root (or by the square root twice)
         attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
-        attention divides by the root of the width, once. What are the scores divided by in yours, all in all?
-    kept_the_wrong_way_round: keys and values change places in the cache
+        attention divides by the square root of the width already. By what are your scores divided in all?
+    kept_the_wrong_way_round: keys and values are exchanged in the cache
         return out, (k, v) -> return out, (v, k)
-        The second call reads what the first has kept. In which order does it take the two out?
+        The second call reads what the first has stored. In which order does it take the two out?
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
-        The numbers are right. What cuts the way back from a later output to an earlier key?
+        The values are right. What stops the gradient from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
-        Somebody may want to go on twice from the same place, as beam search does.
+        Beam search continues one cache in several ways, so it must stay as it was.
     cache_list_grows: the cache that came in was changed, and a copy of it handed on
-        A copy that is made afterwards protects what you return. Who protects what came in?
+        A copy made afterwards protects what you return. What protects the cache that came in?
     cache_overwritten: the tensors in the cache that came in were overwritten
-        The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
-    all_computed_again: every row is computed again at each step, the earlier ones too
+        The caller may use the same cache again. Does a second call find it unchanged?
+    all_computed_again: every row is recomputed at each step, the earlier ones too
         The output is right and nothing was saved. Which rows of the weights are new when one token comes?
     last_row_only: only the last new token has an output
         return out, (k, v) -> return out[..., -1:, :], (k, v)
-        Each new token gets a row of its own.
-    blind_to_itself: new tokens see the earlier ones and not themselves
+        Each new token gets its own row of the output.
+    blind_to_itself: new tokens attend to the earlier ones and not to themselves
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
         -> causal_mask(q.shape[-2], k.shape[-2]).to(q.device).roll(-1, dims=-1).tril(k.shape[-2] - q.shape[-2] - 1)
-        The last query sees every key, its own among them.
+        The last query attends to every key, its own included.
     softmax_over_queries: softmax runs over the new tokens, not over the keys
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(~mask, float("-inf")).softmax(dim=-2) @ v
-        Each new token shares its attention out among the keys. Which of the last two axes are they?
+        The weights of each new token add up to 1 over the keys. Which axis are the keys?
     filled_with_zero: later tokens have a score of 0
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(~mask, 0.0).softmax(dim=-1) @ v
-        A score of 0 is as good as any. Which score gets the weight 0?
+        A score of 0 gets a positive weight. Which score gets the weight 0?
     masked_behind_the_softmax: the mask comes after the softmax, so that rows add up to less than 1
         out, _ = attention(q, k, v, mask) -> out = attention(q, k, v)[1].masked_fill(~mask, 0.0) @ v
-        What a hidden token has taken is lost to the others. Where does the mask of lesson 5 stand?
-    one_token_ahead: each new token sees the next one as well
+        The weights of masked tokens are lost to the others. Where does lesson 5 apply the mask?
+    one_token_ahead: each new token attends to the next one as well
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
         -> torch.ones(q.shape[-2], k.shape[-2]).tril(k.shape[-2] - q.shape[-2] + 1).bool()
-        Print the mask for two new tokens behind three. How many keys may the first of them see?
-    mask_turned_over: the mask is turned over: what may be seen is hidden
+        Print the mask for two new tokens after three. How many keys may the first of them attend to?
+    mask_turned_over: the mask is inverted
         attention(q, k, v, mask) -> attention(q, k, v, ~mask)
-        True means: may attend. Print the mask for two new tokens behind three.
-    mask_turned_over_by_hand: the mask is turned over: what may be seen is hidden
+        True means may attend. Print the mask for two new tokens after three.
+    mask_turned_over_by_hand: the mask is inverted
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(mask, float("-inf")).softmax(dim=-1) @ v
-        True means: may attend. Print the mask for two new tokens behind three.
+        True means may attend. Print the mask for two new tokens after three.
     scaled_by_the_model: the scores are scaled by the width of all heads together
         attention(q, k, v, mask) -> attention(q / q.shape[1] ** 0.5, k, v, mask)
         How many products are added up in one score of one head?
-    multiplied_by_the_root: the scores are multiplied by the root of the width
+    multiplied_by_the_root: the scores are multiplied by the square root of the width
         attention(q, k, v, mask) -> attention(q * q.shape[-1], k, v, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    keys_in_another_order: keys and values stand in different orders
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
+    keys_in_another_order: keys and values are in different orders
         [cache[0], k] -> [k, cache[0]]
-        Weight j belongs to key j. Is value j its own?
+        Weight j belongs to key j. Does value j belong to the same token?
     first_cache_kept: the cache is filled at the first call and never again
         return out, (k, v) -> return out, (k, v) if cache is None else cache
-        The second call is right, the third is not. What do you hand on?
-    keys_blended: the keys are blended, not the values
+        The second call is right, the third is not. What do you return as the cache?
+    keys_blended: the keys are averaged, not the values
         attention(q, k, v, mask) -> attention(q, k, k, mask)
-        A key says where to look. What is read there?
-    keys_and_values_exchanged: the queries meet the values, and the keys are blended
+        Keys decide the weights. What is averaged with them?
+    keys_and_values_exchanged: the queries are compared with the values, and the keys are averaged
         attention(q, k, v, mask) -> attention(q, v, k, mask)
-        Which of the two is looked up, and which is read?
+        Which of the two is compared with the query, and which is averaged?
 """,
     cache_grows_in_place=cache_grows_in_place,
     cache_list_grows=cache_list_grows,

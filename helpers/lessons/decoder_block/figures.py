@@ -54,9 +54,7 @@ def teacher_forcing() -> Picture:
         ax.text(-0.6, y, text, ha="right", va="center", fontsize=10.5)
     ax.set(xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
     ax.axis("off")
-    pairs = ", ".join(
-        f"{t}: reads {read}, predicts {say}" for t, (read, say) in enumerate(zip(reads, says, strict=True))
-    )
+    pairs = ", ".join(f"{t}: reads {a}, predicts {b}" for t, (a, b) in enumerate(zip(reads, says, strict=True)))
     return Picture(
         figure,
         f"Two rows of seven words, one shifted against the other. Position {pairs}. Each predicted word depends on the "
