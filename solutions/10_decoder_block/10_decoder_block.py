@@ -57,7 +57,6 @@ transformer_map("10_decoder_block")
 # all seven.
 #
 # </details>
-#
 
 # %% [markdown]
 # ## Teacher forcing
@@ -408,7 +407,7 @@ check(Transformer)
 
 # %%
 model = or_given(Transformer)(*translator.SIZES)
-model.load_state_dict(translator.state())
+model.load_state_dict(translator.state(), strict=False)  # further parts of yours keep their weights
 src = translator.source_batch(["jane visits africa in september"])  # (B=1, T_s=5)
 logits = model(src, or_given(shift_right)(targets, translator.BOS))  # (1, T_t=7, V=194)
 french = {index: word for word, index in translator.french.items()}
@@ -485,6 +484,8 @@ ids = or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
+# The encoder ran once and the decoder seven times, once per word and once for eos.
+#
 # ## Sampling: temperature, top-k, top-p
 #
 # A sentence of our small language has one correct translation, but a story can continue in many ways, and always taking the
@@ -641,7 +642,7 @@ figures.cache_saving(or_given(cached_attention))
 # Without a cache the work grows like T² (and its attention like T³). With a cache, each word costs about as much as the
 # one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D values per word and
 # block.
-#
+
 # %% [markdown]
 # ## At work
 #
@@ -772,7 +773,7 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 # loop ends. The right offset is the number of words in the cache.
 
 # %% [markdown]
-# ### A sentence about Spain
+# ### Far outside of the training data
 #
 # What does the translator write for a sentence unlike anything in its training data?
 

@@ -865,9 +865,6 @@ transformer = Exercise(
     memory_replaced: the attention weights that a block returns replace the memory
         y, _ = block( -> y, memory = block(
         A decoder block returns two things. What does the second block get as its memory?
-    pair_passed_on: the pair that a decoder block returns is passed on as if it were y
-        y, _ = block( -> y = block(
-        A decoder block returns (y, cross_weights). Which of the two does the next block need?
     shifted_inside: the target is shifted once more inside the model
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
