@@ -265,7 +265,7 @@ def gradients_over_depth() -> Picture:
     right.set_xticks(last["depths"], last["depths"])
     right.minorticks_off()
     right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
-    right.set_title("weights `up` of the last block")
+    right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     ends = "; ".join(
         f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
