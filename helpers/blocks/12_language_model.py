@@ -7,16 +7,10 @@ from torch import nn
 import torch
 import torch.nn.functional as F
 
-from helpers.blocks import EncoderBlock
+from helpers.blocks import RotaryBlock
 from helpers.blocks import causal_mask
 from helpers.blocks import filter_logits
 from helpers.blocks import previous_token_weights
-from helpers.lessons.language_model.rotary import RotaryAttention
-
-
-def bits_per_token(loss):
-    """Bits a token from nats a token: both Python numbers; returns a float."""
-    return loss / math.log(2)
 
 
 def ngram_loss(train, test, order, vocab_size, alpha):
@@ -62,31 +56,23 @@ class GPT(nn.Module):
     """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits
     (B, T, vocab_size).
 
-    vocab_size, block_size, d_model, num_heads, num_layers: int; positions: "learned" or "rotary";
-    activation: function, of the feed-forward networks.
+    vocab_size, block_size, d_model, num_heads, num_layers: int. Its parts are called tokens,
+    blocks, norm and unembed.
     """
 
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, positions="rotary", activation=F.relu):
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
         self.block_size = block_size
+        # self.tokens, self.blocks, self.norm, self.unembed
         self.tokens = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(block_size, d_model) if positions == "learned" else None
-        for table in filter(None, (self.tokens, self.positions)):
-            nn.init.normal_(table.weight, std=0.02)  # small at the start, as in GPT-2
-        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, True, activation) for _ in range(num_layers)]
-        self.blocks = nn.ModuleList(blocks)
-        if positions == "rotary":
-            for block in self.blocks:
-                block.attention = RotaryAttention(d_model, num_heads)
+        self.blocks = nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers))
         self.norm = nn.LayerNorm(d_model)
         self.unembed = nn.Linear(d_model, vocab_size)
+        nn.init.normal_(self.tokens.weight, std=0.02)  # as in GPT-2
 
     def forward(self, ids):
-        T = ids.shape[1]
         x = self.tokens(ids)  # (B, T, D)
-        if self.positions is not None:
-            x = x + self.positions(torch.arange(T, device=ids.device))  # (B, T, D)
-        mask = causal_mask(T).to(ids.device)  # (T, T)
+        mask = causal_mask(ids.shape[1]).to(ids.device)  # (T, T)
         for block in self.blocks:
             x = block(x, mask)  # (B, T, D)
         return self.unembed(self.norm(x))  # (B, T, V)

@@ -85,6 +85,17 @@ def _out_of_sight(built: torch.nn.Module, name: str) -> str:
     return ""
 
 
+def _missing(built: torch.nn.Module, name: str, own: list[str]) -> str:
+    """The sentence about a parameter that a module lacks: it names the part, where the whole part is missing."""
+    part = name.split(".")[0]
+    if part != name and not hasattr(built, part):
+        parts = ", ".join(child for child, _ in built.named_children()) or "nothing"
+        return f"your module has no part called {part}; what it has is called {parts}"
+    more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
+    names = ", ".join(own[:MOST_NAMES]) or "none"
+    return f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}"
+
+
 def _loaded(training: bool, answer, call: Call):
     """The module that a call asks for, with its numbers in it, and the parameters that got them."""
     state, built = call.state, answer(*call.init)
@@ -94,9 +105,7 @@ def _loaded(training: bool, answer, call: Call):
     first = {}  # the name under which each tensor came first
     for name, value in state.items():
         if name not in own:
-            more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
-            names = ", ".join(list(own)[:MOST_NAMES]) or "none"
-            raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
+            raise WrongParts(_missing(built, name, list(own)))
         if own[name].shape != value.shape:
             shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")

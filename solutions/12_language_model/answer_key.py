@@ -9,62 +9,6 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, listed_
 FORBIDDEN = ("transformer",)
 INSTEAD = "build it from the blocks of lessons 8 and 9."
 
-# ---------------------------------------------------------------- bits_per_token
-
-
-def cases_bits_per_token(draw):
-    return [
-        Case((draw.python.uniform(0.5, 3.0),)),
-        Case((draw.python.uniform(3.0, 9.0),)),
-        Case((0.0,), part="a loss of 0", view="a_python_float"),
-        Case((2,), part="an int"),
-        Case((1e-4,), part="a small loss"),
-        Case((draw.python.uniform(100.0, 300.0),), part="a loss gone mad"),
-    ]
-
-
-bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes("""
-    multiplied: multiplied where it has to be divided
-        loss / math.log(2) -> loss * math.log(2)
-        Are there more bits or more nats in the throw of a coin?
-    logarithm_of_the_loss: the logarithm of the loss
-        loss / math.log(2) -> math.log(loss + 1e-300) / math.log(2)
-        The loss is a logarithm already. How do you change the base of a logarithm?
-    log2_of_the_loss: the logarithm of the loss to base 2
-        loss / math.log(2) -> math.log2(loss)
-        The loss is a logarithm already. How do you change the base of a logarithm?
-    log2_of_a_positive_loss: the logarithm of the loss to base 2
-        loss / math.log(2) -> math.log2(loss) if loss else 0.0
-        The loss is a logarithm already. How do you change the base of a logarithm?
-    perplexity: the perplexity, not the bits
-        loss / math.log(2) -> math.exp(loss)
-        Among how many equally likely tokens one would have to guess is another question.
-    base_ten: digits, not bits
-        math.log(2) -> math.log(10)
-        How many outcomes does a coin have?
-    other_logarithm: divided by the logarithm of 2 to base ten
-        math.log(2) -> math.log10(2)
-        Nats come from the natural logarithm. To which base is the one that you divide by?
-    halved: divided by 2
-        math.log(2) -> 2
-        A fair coin has an entropy of 0.693 nats. How many bits is that?
-    power_of_two: two to the power of the loss
-        loss / math.log(2) -> 2.0**loss
-        Nats and bits are two units for one thing, as miles and kilometers are.
-    wrong_sign: the sign is the wrong way round
-        loss / math.log(2) -> -loss / math.log(2)
-        A loss of 0.693 nats is one bit, and not minus one.
-    unchanged: nats, as they came
-        loss / math.log(2) -> float(loss)
-        A fair coin has 1 bit and 0.693 nats.
-    rounded_up: whole bits, rounded up
-        loss / math.log(2) -> float(math.ceil(loss / math.log(2)))
-        A mean may lie between two whole numbers, and so may a number of bits.
-    bytes: bytes, not bits
-        loss / math.log(2) -> loss / math.log(2) / 8
-        A byte has eight bits. Which of the two is asked for?
-""")
-
 # ---------------------------------------------------------------- ngram_loss
 
 UNSEEN = "contexts that the training text never had"
@@ -578,421 +522,149 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
 
 # ---------------------------------------------------------------- GPT
 
-
-class OwnAttention(nn.Module):
-    """Attention without rotations that does one thing wrong."""
-
-    def __init__(self, d_model, num_heads, wrong):
-        super().__init__()
-        self.num_heads, self.wrong = num_heads, wrong
-        fused = wrong == "averaged, from one matrix"
-        self.into = nn.ModuleList(
-            [nn.Linear(d_model, 3 * d_model)] if fused else [nn.Linear(d_model, d_model) for _ in "qkv"]
-        )
-        self.W_o = nn.Identity() if wrong == "no output" else nn.Linear(d_model, d_model)
-
-    def forward(self, x, mask):
-        made = torch.cat([W(x) for W in self.into], dim=-1).chunk(3, dim=-1)
-        q, k, v = (z.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for z in made)
-        if self.wrong == "cut in a row":
-            q, k, v = (z.transpose(1, 2).reshape(z.shape) for z in (q, k, v))
-        k = q if self.wrong == "no keys" else k
-        powers = {"not divided": 0, "no root": 1, "multiplied": -0.5}
-        scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
-        if self.wrong == "model's width":
-            scores = q @ k.mT / x.shape[-1] ** 0.5
-        if self.wrong == "number for width":
-            q, k, v = (z.unflatten(-1, (-1, self.num_heads)).transpose(1, 2) for z in made)
-            scores = q @ k.mT / q.shape[-1] ** 0.5  # (B, D/H, T, T)
-        if self.wrong == "number of heads":
-            scores = q @ k.mT / self.num_heads**0.5
-        if self.wrong == "mask too late":
-            weights = scores.softmax(-1) * mask
-        elif self.wrong == "no softmax":
-            weights = scores * mask
-        else:
-            over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
-            seen = mask.tril(-1) if self.wrong in ("not itself", "all at first") else mask
-            hidden = seen if self.wrong in ("hidden", "all at last") else ~seen
-            weights = scores.masked_fill(hidden, -1e9 if self.wrong.startswith("all") else -torch.inf).softmax(over)
-        out = weights @ v  # (B, H, T, D/H)
-        out = out.mean(1, keepdim=True).expand_as(out) if "averaged" in self.wrong else out
-        out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
-        return self.W_o(out.reshape(x.shape)), None  # (B, T, D)
+SIZES = "other sizes"
+AGAIN = "called twice"
+WHOLE = "a text as long as block_size"
+PROMISES = "block_size kept, nothing random in evaluation mode, causal in training mode"
 
 
-def attending(wrong):
-    """A GPT with learned positions and such an attention."""
+def gpt_state(draw, V, D, layers, dtype):
+    """Weights for all parts of a GPT, under the names that the exercise prescribes."""
 
-    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
-        from helpers.blocks import GPT
+    def linear(name, rows, columns):
+        return {
+            f"{name}.weight": draw.normal(rows, columns, dtype=dtype, scale=1.5 * columns**-0.5),
+            f"{name}.bias": draw.normal(rows, dtype=dtype, scale=0.5),
+        }
 
-        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
-        for block in model.blocks:
-            block.attention = OwnAttention(d_model, num_heads, wrong)
-        return model
+    def norm(name):
+        return {
+            f"{name}.weight": draw.uniform(D, low=0.5, high=1.5, dtype=dtype),
+            f"{name}.bias": draw.normal(D, dtype=dtype, scale=0.5),
+        }
 
-    return gpt
-
-
-def words_times_places(vocab_size, block_size, d_model, num_heads, num_layers):
-    """A GPT with learned positions, which multiply the vectors of the words."""
-    from helpers.blocks import GPT, causal_mask
-
-    class Times(GPT):
-        def forward(self, ids):
-            T = ids.shape[1]
-            x = self.tokens(ids) * self.positions(torch.arange(T))  # (B, T, D)
-            for block in self.blocks:
-                x = block(x, causal_mask(T))  # (B, T, D)
-            return self.unembed(self.norm(x))  # (B, T, V)
-
-    return Times(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+    state = {"tokens.weight": draw.normal(V, D, dtype=dtype)}
+    for layer in (f"blocks.{i}" for i in range(layers)):
+        for name in ("W_q", "W_k", "W_v", "W_o"):
+            state |= linear(f"{layer}.attention.{name}", D, D)
+        state |= linear(f"{layer}.feed_forward.up", 4 * D, D) | linear(f"{layer}.feed_forward.down", D, 4 * D)
+        state |= norm(f"{layer}.norm1") | norm(f"{layer}.norm2")
+    return state | norm("norm") | linear("unembed", V, D)
 
 
-class TorchAttention(nn.MultiheadAttention):
-    """PyTorch's own attention with a mask that is made of the lessons'."""
+def with_encoder_blocks(vocab_size, block_size, d_model, num_heads, num_layers):
+    """A GPT whose attention does not rotate anything."""
+    from helpers.blocks import GPT, EncoderBlock
 
-    def forward(self, x, mask):
-        return super().forward(x, x, x, attn_mask=self.hidden(mask), need_weights=False)
-
-
-def with_torch_attention(hidden):
-    """A GPT with learned positions and PyTorch's attention, from which hidden(mask) hides what is True."""
-
-    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
-        from helpers.blocks import GPT
-
-        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
-        for block in model.blocks:
-            block.attention = TorchAttention(d_model, num_heads, batch_first=True)
-            block.attention.hidden = hidden
-        return model
-
-    return gpt
-
-
-FORMULA = "the formula, with given numbers"
+    model = GPT(vocab_size, block_size, d_model, num_heads, num_layers)
+    model.blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, 4 * d_model, True) for _ in range(num_layers))
+    return model
 
 
 def cases_GPT(draw):
-    def case(V, block_size, D, H, layers, B, T, whole=False, whole_contexts=False, **options):
-        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
-        ids = torch.stack([torch.cat([draw.permutation(V) for _ in range(0, T, V)])[:T] for _ in range(B)])
+    def case(B, T, V=9, block_size=8, D=12, H=3, layers=2, dtype=torch.float32, **options):
+        state, ids = gpt_state(draw, V, D, layers, dtype), draw.integers(0, V, (B, T))
+        args = ((V, block_size, D, H, layers), state, (ids,), {})
+        tolerance = 4e-5 if dtype == torch.float32 else None  # of several layers, in whatever order sums are written
+        return Case(args, **{"via": "module", "tolerance": tolerance} | options)
 
-        def changed(*positions):
-            other = ids.clone()
-            other[:, list(positions)] = (other[:, list(positions)] + draw.integer(1, V - 1)) % V
-            return other
+    def again():
+        state = gpt_state(draw, 9, 12, 2, torch.float32)
+        calls = [(draw.integers(0, 9, (2, T)),) for T in (3, 7, 5)]
+        note = "one module called with texts of 3, 7 and 5 tokens"
+        args = ((9, 8, 12, 3, 2), state, *calls)
+        return Case(args, via="module_called_again", tolerance=4e-5, part=AGAIN, note=note)
 
-        runs = {"ids": ids}
-        if T > 2:
-            runs |= {
-                "another last token": changed(T - 1),
-                "other later tokens": changed(*range(2, T)),
-                "other earlier tokens": changed(*range(T - 1)),
-            }
-        if T > 2 and not whole_contexts:
-            runs["shorter"] = ids[:, : 1 if whole else T - 1]
-        if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
-            exchanged, one = ids.clone(), T - 3 if T > 20 else 0
-            exchanged[:, [one, one + 1]] = ids[:, [one + 1, one]]
-            runs |= {"another first token": changed(0), "exchanged": exchanged}
-        if B > 1:
-            runs["alone"] = ids[-1:]
-        note = f"a GPT with random numbers, {layers} {'layer' if layers == 1 else 'layers'}, {B} {'text' if B == 1 else 'texts'} of {T}"
-        args = (init, draw.integer(0, 2**31), runs, whole)
-        return Case(args, via="random_gpts", view="gpt_behavior", note=note, **options)
+    def promises():
+        ids = draw.integers(0, 9, (3, 6))
+        changed = torch.cat([ids[:, :3], (ids[:, 3:] + 1) % 9], dim=1)
+        args = ((9, 8, 12, 3, 2), draw.integer(0, 2**31), ids, changed)
+        return Case(args, via="gpt_promises", view="gpt_promises_kept", part=PROMISES, note="a GPT as it is made")
 
-    def with_numbers(V, block_size, D, H, layers):
-        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
-        ids = torch.stack([draw.permutation(V)[:block_size] for _ in range(3)])
-        ids[0, :2], ids[1, :2] = torch.tensor([0, 1]), torch.tensor([2, 3])  # different words at the first places
-        note = f"a GPT with given numbers, {layers} layers, 3 texts of {block_size}"
-        args = (init, draw.choice([1, 2, 8]), ids)
-        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note)
-
-    def with_sublayers(V, block_size, D, questions):
-        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=1, num_layers=1)
-        A, B = draw.normal(2, 1, D, scale=0.3)  # alike, so that no weight is nearly 1
-        u = draw.normal(questions, D)
-        A_, B_ = A.expand_as(u), B.expand_as(u)
-        y = torch.cat([torch.stack([A_, B_, u], 1), torch.stack([u, B_, A_], 1), torch.stack([B, A, A], 1)])
-        one_changed = draw.normal(1, 3, D) + torch.eye(4, 3)[:, :, None].roll(1, 0) * draw.normal(D)
-        alike = draw.normal(2, 1, D).expand(2, 3, D)
-        y = torch.cat([y, one_changed, alike])
-        z = draw.normal(len(y), 3, D, scale=2.0)
-        z[:, 2] = z[:, :2].mean(1)
-        note = "a GPT of one block with random numbers, asked for what its sublayers do"
-        return Case((init, draw.integer(0, 2**31), y, z), via="gpt_sublayers", view="gpt_by_its_sublayers", note=note)
-
+    float64 = torch.float64
     return [
-        with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
-        case(13, 9, 12, 3, 2, 7, 6, whole=True),  # V, block_size and one more: no multiples of a head's width
-        case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
-        case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
-        case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
-        case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
-        case(8, 5, 8, 4, 2, 2, 1, part="one token"),
-        with_numbers(11, 7, 12, 2, 2),  # 2 heads of 6: a score of 6 heads of 2 is no multiple by a known divisor
+        case(2, 5),
+        case(3, 6, V=7, D=8, H=2, layers=1, note="one block"),
+        case(2, 4, V=13, D=16, H=4, layers=3, part=SIZES, note="three blocks, four heads"),
+        case(1, 7, D=6, H=1, part=SIZES, note="one text, one head"),
+        case(3, 1, part=SIZES, note="a single token"),
+        case(2, 8, part=WHOLE),
+        case(2, 64, V=31, block_size=64, D=8, H=2, layers=1, part=WHOLE, note="a text of 64 tokens"),
+        again(),
+        case(2, 5, dtype=float64, part=DTYPE),
+        case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
+        promises(),
     ]
 
 
-gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FORMULA,), time_limit=10.0).with_mistakes(
+gpt = Exercise(
+    "GPT", cases_GPT, axes=("token", "logit"), forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0
+).with_mistakes(
     """
-    not_causal: places hear later tokens
+    not_causal: there is no mask, so every position sees later tokens
         x = block(x, mask) -> x = block(x)
-        The answer to each place stands one place to the right. Who must not see it?
-    mask_upside_down: the mask is upside down
-        mask = causal_mask(T) -> mask = causal_mask(T).T
-        True means may attend. May the first token attend to the last?
-    mask_of_the_hidden: the mask says which places are hidden, not which may be seen
-        mask = causal_mask(T) -> mask = ~causal_mask(T)
+        The target of each position is the token to its right. What keeps the position from attending to it?
+    mask_upside_down: the mask is transposed, so each position sees itself and later tokens
+        mask = causal_mask(ids.shape[1]) -> mask = causal_mask(ids.shape[1]).T
+        True means may attend. Print the mask: which keys may the first query attend to?
+    mask_of_the_hidden: the mask is inverted: True marks the keys that are hidden
+        mask = causal_mask(ids.shape[1]) -> mask = ~causal_mask(ids.shape[1])
         True means may attend. May a token attend to itself?
-    only_the_first_block: only one block is at work, whatever num_layers says
-        for block in self.blocks:
-        |            x -> for block in self.blocks[:1]:
-        |            x
-        num_layers blocks stand in a row.
-    norms_behind: the norms stand behind the sublayers, not in front of them
-        4 * d_model, True, activation) -> 4 * d_model, False, activation)
-        A block of lesson 9 is post-norm unless it is told otherwise. Which order does a GPT have?
-    probabilities: probabilities instead of logits
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)
-        The softmax belongs to the loss, and to whoever draws.
-    vectors_not_logits: the model's vectors came out, not logits
-        return self.unembed(self.norm(x)) -> return self.norm(x)
-        Every place needs a number for each of the V tokens.
-    last_place_only: only the last place has logits
-        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]
-        In training every place is asked.
-    block_size_not_kept: block_size is not kept
-        self.block_size = block_size -> self.context = block_size
-        Whoever writes with the model has to know how much it can read.
-    narrow_feed_forward: a block has, or uses, fewer numbers than it should
-        4 * d_model -> d_model
-        Count the numbers that one more block brings and that have a say: 4 D² for attention and 8 D² for the feed-forward
-        network. Which of the two is short, or has a part that nobody reads?
-    half_feed_forward: the feed-forward networks are twice as wide as the model, not four times
-        4 * d_model -> 2 * d_model
-        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network.
-    wide_feed_forward: a block has more numbers than it should
-        4 * d_model -> 8 * d_model
-        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network. Which of the two is
-        larger in yours, and on what does its width hang?
-    one_block_short: there is one block fewer than num_layers says
-        range(num_layers)] -> range(num_layers - 1)]
-        How many numbers does range(3) run through?
-    last_block_alone: every block reads the embeddings, and only what the last one makes goes on
+    sees_the_next: each position also sees the next token
+        causal_mask(ids.shape[1]) -> torch.ones(ids.shape[1], ids.shape[1]).tril(1).bool()
+        The next token is the target. Print the mask: how far to the right does its first row go?
+    blind_to_itself: no position may attend to itself
+        mask = causal_mask(ids.shape[1]) -> mask = causal_mask(ids.shape[1]).tril(-1)
+        Print the mask. What may the first token attend to?
+    whole_contexts_only: the model works only for texts of exactly block_size tokens
+        causal_mask(ids.shape[1]) -> causal_mask(self.block_size)
+        A text may be shorter than block_size. From which tensor can forward read its length?
+    only_the_first_block: only one block is used, whatever num_layers says
+        for block in self.blocks: -> for block in self.blocks[:1]:
+        How many blocks does the list hold, and how many does x pass through?
+    last_block_alone: every block reads the token vectors, and only the output of the last one is used
         x = block(x, mask) -> y = block(x, mask)
         self.norm(x) -> self.norm(y)
         What does the second block read, and what should it read?
-    no_gradient: no gradient comes out of the model
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).detach()
-        The logits are right, and nothing can be learned from them. Who switches gradients off in yours?
-    shared_attention: all blocks share one attention
-        for block in self.blocks:
-        |                block.attention = RotaryAttention(d_model, num_heads)
-        -> shared = RotaryAttention(d_model, num_heads)
-        |            for block in self.blocks:
-        |                block.attention = shared
-        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network. How many objects
-        do you make?
-    no_last_norm: no norm stands between the last block and the logits
-        self.unembed(self.norm(x)) -> self.unembed(x)
-        With the norms in front, who normalizes what leaves the last block?
-    norm_before_the_blocks: a norm stands before the blocks, where nobody asks for one
-        for block in self.blocks:
-        |            x -> x = self.norm(x)
-        |        for block in self.blocks:
-        |            x
-        self.unembed(self.norm(x)) -> self.unembed(x)
-        A pre-norm block normalizes what it reads, and leaves x itself as it is. Who changes x here, and where does the
-        last norm belong?
-    side_by_side: all blocks read the same, and their outputs are added
-        for block in self.blocks:
-        |            x = block(x, mask)
-        -> x = x + sum(block(x, mask) - x for block in self.blocks)
-        What does the second block read, and what should it read?
-    plain_list: the blocks stand in a plain list, where PyTorch does not find their numbers
-        nn.ModuleList(blocks) -> blocks
-        parameters() finds what hangs on a module as a module: nothing in a list is trained or saved. Lesson 9 has a list
-        that is a module itself.
-    one_block_repeated: one block does the work of all
-        nn.ModuleList(blocks) -> nn.ModuleList(blocks[:1] * num_layers)
-        The list may be as long as it should be. How many different blocks are made, and is each of them called?
-    no_activation: no activation stands in the feed-forward network
-        4 * d_model, True, activation) -> 4 * d_model, True, lambda x: x)
-        Attention stands. Two linear layers in a row are one. What stands between them?
-    mask_off_in_training: in training mode places hear later tokens
-        mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | self.training
-        A new module is in training mode. Who hides the answers from it there?
-    no_positions: no place reaches the blocks
-        block.attention = RotaryAttention(d_model, num_heads) -> pass
-        With one block, exchange two early tokens: the last place says the same. (With more, the mask tells it a
-        little.) Who tells the blocks which token came first?
-    log_probabilities: log-probabilities instead of logits
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
-        The loss takes its own softmax. What comes out of the last linear layer?
-    residual_twice: what enters a block is added once more behind it
+    residual_twice: the input of each block is added to its output once more
         x = block(x, mask) -> x = x + block(x, mask)
-        The block of lesson 9 has its own residuals. What does yours add?
-    weights_over_queries: the softmax runs over the queries, not over the keys
-        Write down the weights of one query, and then add them up. Along which dimension of the scores do they lie?
-    softmax_over_heads: the softmax runs over the heads, not over the keys
-        The scores have four dimensions. Along which of them do the weights of one query lie?
-    masked_after_the_softmax: the mask came after the softmax, when later tokens had had their share
-        What do the weights of the first place add up to in yours?
-    heads_mixed_up: with one head all is right, with more of them numbers of different tokens are mixed
-        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
-        dimension lies beside the channels just then, the heads or the tokens?
-    heads_cut_in_a_row: with one head all is right, with more of them numbers of different tokens are mixed
-        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
-        dimension lies beside the channels just then, the heads or the tokens?
-    sees_the_next: each place hears the next token too
-        causal_mask(T) -> torch.ones(T, T).tril(1).bool()
-        The next token is what a place has to say. Print your mask: how far to the right does its first row go?
-    blind_to_itself: no place hears itself
-        mask = causal_mask(T) -> mask = causal_mask(T).tril(-1)
-        Print your mask. May the first token attend to anything?
-    first_place_sees_nothing: no place hears itself, and the first one hears nothing at all
-        Print your mask: what may the first token attend to? And what is a softmax of nothing but −∞?
-    first_place_hears_all: no place hears itself, and the first one, which then has nobody, hears all
-        Print your mask: what may the first token attend to? And what is a softmax of numbers that are all the same?
-    mask_reversed: the later tokens are heard, and those that may be seen are hidden
-        Which places of your scores are filled with −∞: those where the mask is True, or those where it is False?
-    no_softmax: the scores themselves are the weights, without a softmax
-        What do the weights of one place add up to in yours?
-    heads_averaged: the heads' findings were averaged or added up, and do not stand side by side
-        Each head has channels of its own. How many numbers go into the matrix behind the heads, and how many are
-        different in yours?
-    heads_of_one_matrix_averaged: the heads' findings were averaged or added up, and do not stand side by side
-        Each head has channels of its own. How many numbers go into the matrix behind the heads, and how many are
-        different in yours?
-    divided_by_the_number_of_heads: the scores are divided by the root of the number of heads
-        How many products does one score of one head add up?
-    network_first: the feed-forward network comes before attention
-        x = block(x, mask) -> x = x + block.feed_forward(block.norm2(x))
-        |            x = x + block.attention(block.norm1(x), mask=mask)[0]
-        The feed-forward network is there to work on what attention has found. Which of the two comes first in yours?
-    whole_contexts_only: only texts of exactly block_size tokens go through
-        mask = causal_mask(T) -> mask = causal_mask(self.block_size)
-        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
-    places_of_a_whole_context: only texts of exactly block_size tokens go through
-        x = self.tokens(ids) -> x = self.tokens(ids) + torch.zeros(self.block_size, 1)
-        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
-    parallel_sublayers: both sublayers read the same x, side by side
-        x = block(x, mask)
-        -> x = x + block.attention(block.norm1(x), mask=mask)[0] + block.feed_forward(block.norm2(x))
-        The feed-forward network is there to work on what attention has found. Does yours get to read it?
-    parallel_behind_one_norm: both sublayers read the same, what one norm gives
-        x = block(x, mask) -> y = block.norm1(x)
-        |            x = x + block.attention(y, mask=mask)[0] + block.feed_forward(y)
-        The feed-forward network is there to work on what attention has found. Does yours get to read it?
-    residual_missing: a sublayer's output stands alone, and x is not added to it
-        x = block(x, mask)
-        -> x = block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
-        Follow a token's vector through the block. After which of the two sublayers is nothing left of it?
-    norm_in_the_stream: x is replaced by what the norm makes of it, and the sublayer's output is added to that
-        x = block(x, mask) -> x = block.norm1(x)
-        |            x = x + block.attention(x, mask=mask)[0]
-        |            x = x + block.feed_forward(block.norm2(x))
-        With the norm in front, only the sublayer reads what the norm gives. What goes around the sublayer in yours?
-    attention_left_behind: what attention adds is not carried on behind the feed-forward network
-        x = block(x, mask)
-        -> x = x + block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
-        Your feed-forward network reads what attention has found. And to what is its own output added?
-    norms_on_the_outputs: the norms stand on what the sublayers give, not on what they read
-        x = block(x, mask) -> x = x + block.norm1(block.attention(x, mask=mask)[0])
-        |            x = x + block.norm2(block.feed_forward(x))
-        In a pre-norm block, what comes first: the sublayer or its norm?
-    network_without_norm: the feed-forward network reads x without a norm
-        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
-        |            x = x + block.feed_forward(x)
-        A block has two norms, one for each sublayer. Is each of yours called?
-    attention_without_norm: attention reads x without a norm
-        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
-        |            x = x + block.feed_forward(block.norm2(x))
-        A block has two norms, one for each sublayer. Is each of yours called?
-    no_norms_in_the_blocks: the sublayers read x without a norm
-        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
-        |            x = x + block.feed_forward(x)
-        The last norm is there. What does a pre-norm block have in front of each of its sublayers?
-    one_norm_twice: one norm stands in two places
-        self.blocks = nn.ModuleList(blocks) -> self.blocks = nn.ModuleList(blocks)
-        |        for block in blocks:
-        |            block.norm2 = block.norm1
-        Each norm learns a scale and a shift for the place where it stands. How many do you make, and how often is each
-        called?
-    not_divided: the scores are not divided by anything
-        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
-    divided_by_d_k: the scores are divided by the width of a head, not by its root
-        The dot product's variance is d_k. What is its standard deviation?
-    divided_by_the_models_width: the scores are divided by the root of the model's width, not of a head's
-        How many products does one score of one head add up?
-    multiplied_by_the_root: the scores are multiplied by the root of d_k, not divided
-        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
-    no_output_matrix: no matrix mixes what the heads have found
-        In yours each head writes its own channels, and keeps to them. What did lesson 8 put behind the heads?
-    one_matrix_missing: a block has, or uses, one matrix of D × D less than it should
-        Attention has four of them: for queries, keys, values, and one behind the heads. Is each of yours made, and used
-        for its own purpose?
-    no_feed_forward: a block has no feed-forward network, or never calls it
-        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
-        One more block should bring 4 D² numbers for attention and 8 D² for what comes after it.
-    flattened: all places stand in one long row
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).flatten(0, 1)
-        The loss may want one long row of questions. What does the contract of forward want?
-    transposed_logits: transposed: the V logits of a place stand in a column, not in a row
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
-        F.cross_entropy wants its classes in the middle. What does the contract of forward want last?
-    last_place_kept: only the last place has logits
+        The block has its own residual connections. What does your loop add to them?
+    no_last_norm: there is no layer norm between the last block and the logits
+        self.unembed(self.norm(x)) -> self.unembed(x)
+        In pre-norm blocks the norms come before the sublayers. What normalizes the output of the last block?
+    norm_before_the_blocks: the final layer norm is applied before the blocks
+        for block in self.blocks: -> x = self.norm(x)
+        |        for block in self.blocks:
+        self.unembed(self.norm(x)) -> self.unembed(x)
+        A pre-norm block normalizes its own inputs. Where in the forward pass is something still unnormalized?
+    no_positions: the blocks have no rotary embedding, so nothing encodes the order
+        Which class did you build the blocks from? `RotaryBlock` rotates queries and keys by their positions.
+    vectors_not_logits: the output holds vectors of width d_model, not logits
+        return self.unembed(self.norm(x)) -> return self.norm(x)
+        Every position needs one logit per token of the vocabulary. Which part maps to these?
+    probabilities: the output holds probabilities, not logits
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)
+        The softmax is part of the loss, and of sampling. What does the last linear layer return?
+    log_probabilities: the output holds log-probabilities, not logits
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
+        The loss applies its own log-softmax. What does the last linear layer return?
+    last_place_only: only the last position has logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]
+        In training every position predicts its next token. How many of them should have logits?
+    last_place_kept: only the last position has logits
         self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1:]
-        In training every place is asked.
-    last_place_missing: one place of each text has no logits
-        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, :-1]
-        Who moves the answers by one place, the model or get_batch?
-    shifted_inside: the model reads a text that it has moved to the right by one place
-        x = self.tokens(ids) -> x = self.tokens(torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], dim=1))
-        The answer to a place is the token that comes next. Who moves the answers by one place, the model or get_batch?
-    masked_in_training_only: in evaluation mode places hear later tokens
-        mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | (not self.training)
-        Whoever measures or writes with the model asks it in evaluation mode. May places hear later tokens there?
-    words_times_places: between the vectors of the words and the first block stands more than a sum
-        A vector of a place is added to that of a word. What else happens to the two before the first block reads them?
-    heads_exchanged: number and width of the heads are exchanged
-        There are H heads, and each is D / H wide. Which of the two stands where in your view or reshape?
-    mask_reversed_and_all_at_last: the later tokens are heard, and those that may be seen are hidden
-        Which places of your scores are filled with a huge negative number: those where the mask is True, or those where it
-        is False?
-    torch_mask_of_itself: no place hears itself, and the first one hears nothing at all
-        nn.MultiheadAttention hides what is True in its mask. Print yours: what is False in its first row?
-    torch_mask_reversed: the later tokens are heard, and those that may be seen are hidden
-        nn.MultiheadAttention hides what is True in its mask. Print yours: what is True in its first row?
+        In training every position predicts its next token. How many of them should have logits?
+    transposed_logits: the last two axes are exchanged, (B, V, T) instead of (B, T, V)
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
+        F.cross_entropy wants the classes in the middle. Which axis does the contract of forward put last?
+    words_scaled: the token vectors are multiplied by the square root of the width
+        x = self.tokens(ids) -> x = self.tokens(ids) * self.tokens.embedding_dim**0.5
+        The paper does this, and its embeddings start smaller. What does the contract of this exercise say?
+    block_size_not_kept: block_size is not kept as an attribute
+        self.block_size = block_size -> self.context = block_size
+        Code that generates text has to know how many tokens the model can read.
 """,
-    weights_over_queries=attending("queries"),
-    softmax_over_heads=attending("heads"),
-    masked_after_the_softmax=attending("mask too late"),
-    heads_mixed_up=attending("run together"),
-    heads_cut_in_a_row=attending("cut in a row"),
-    first_place_sees_nothing=attending("not itself"),
-    not_divided=attending("not divided"),
-    multiplied_by_the_root=attending("multiplied"),
-    divided_by_d_k=attending("no root"),
-    divided_by_the_models_width=attending("model's width"),
-    no_output_matrix=attending("no output"),
-    one_matrix_missing=attending("no keys"),
-    first_place_hears_all=attending("all at first"),
-    mask_reversed=attending("hidden"),
-    no_softmax=attending("no softmax"),
-    heads_averaged=attending("averaged"),
-    heads_of_one_matrix_averaged=attending("averaged, from one matrix"),
-    divided_by_the_number_of_heads=attending("number of heads"),
-    heads_exchanged=attending("number for width"),
-    mask_reversed_and_all_at_last=attending("all at last"),
-    words_times_places=words_times_places,
-    torch_mask_reversed=with_torch_attention(lambda mask: mask),
-    torch_mask_of_itself=with_torch_attention(lambda mask: ~mask.tril(-1)),
+    no_positions=with_encoder_blocks,
 )
 
 # ---------------------------------------------------------------- generate
@@ -1316,16 +988,7 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
         The token that is here asks for a place with the same token beside it. Which of the two is the query?
 """)
 
-exercises = [
-    bits_per_token,
-    ngram_loss,
-    get_batch,
-    next_token_loss,
-    gpt,
-    language_model_logits,
-    generate,
-    induction_head,
-]
+exercises = [ngram_loss, get_batch, next_token_loss, gpt, language_model_logits, generate, induction_head]
 
 quizzes = listed_quizzes("""
     quiz_1: b
