@@ -1,8 +1,8 @@
 """The ladder of lesson 12: `python -m bench.ladder [--write]`, about four minutes of one core.
 
 Six models on the lesson's language, from a bigram to the GPT's block. The bigram is counted in the whole text. The
-others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first two),
-rotary position embedding (but the first),
+others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first
+two), rotary position embedding (but the first),
 feed-forward networks four times as wide, 3,000 steps of 16 windows of 64 tokens, the same rates. All are tested on the
 same unseen passages. A rung counts if it is at least 0.05 nats better than the one below in the mean of the seeds; the
 least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/ladder.json, from where

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/12_language_model/12_language_model.py; never edited here.
-"""The finished blocks of lesson 12: A language model: a GPT, and why it beats every table of counts."""
+"""The finished blocks of lesson 12: A language model: a GPT against tables of counts."""
 
 import math
 
@@ -14,11 +14,10 @@ from helpers.blocks import previous_token_weights
 
 
 def ngram_loss(train, test, order, vocab_size, alpha):
-    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on
-    test.
+    """The loss in nats per token of an n-gram model with additive smoothing.
 
     train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
-    vocab_size: int; alpha: number > 0 -> float, the mean over the places order - 1 to the end of
+    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
     test.
     """
     train, test = [int(i) for i in train], [int(i) for i in test]
@@ -79,7 +78,7 @@ class GPT(nn.Module):
 
 
 def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """Let a model write: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
+    """Sample from a model: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
 
     model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None
     or int, 1 to V; generator: None or torch.Generator.
@@ -97,7 +96,7 @@ def induction_head(vocab_size, max_len):
     """Weights of two heads that together continue any segment that has been seen before.
 
     vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C),
-    (d, C), (C, C) with C = 3 V + M channels: token, place, token before, answer.
+    (d, C), (C, C) with C = 3 V + M channels: token, position, previous token, answer.
     """
     V, M = vocab_size, max_len
     C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5
@@ -109,6 +108,6 @@ def induction_head(vocab_size, max_len):
     match, keys, say = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
     match[:, token] = torch.eye(V)
     keys[:, before] = torch.eye(V)
-    keys[:, V] = -1.0  # place 0 has no token before: its head could only look at itself
+    keys[:, V] = -1.0  # position 0 has no previous token: it could only attend to itself
     say[answer, token] = torch.eye(V)
     return [(sharp * W_q, W_k, copy), (sharp * match, keys, say)]

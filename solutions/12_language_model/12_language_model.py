@@ -134,14 +134,8 @@ figures.one_text()
 #
 # Here count(c) is the number of times that the context c was followed by any token.
 #
-# **On paper:** let V = 2 and $\alpha = 1$. After the context `ab`, the text had `a` three times and `b` never. What
-# are the two probabilities there, and what are they after a context that never occurred?
-#
-# <details><summary>Answer</summary>
-#
-# They are (3 + 1) / (3 + 2) = 0.8 and 0.2, and after an unknown context both are 1/2.
-#
-# </details>
+# For example, let V = 2 and $\alpha = 1$. If the context `ab` was followed by `a` three times and by `b` never, the
+# probabilities are 4/5 and 1/5. After an unknown context both are 1/2.
 
 # %% [markdown]
 # ### Exercise 12.1 `ngram_loss`
@@ -186,8 +180,8 @@ check(ngram_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Use two dictionaries, where one counts contexts and the other counts contexts together with their next token. A
-# tuple of ids can be a key, and the context of order 1 is the empty tuple.
+# Use two dictionaries, one for contexts and one for contexts with their next token. A tuple of ids can be a key, and
+# the context of order 1 is the empty tuple.
 #
 # </details>
 #
@@ -206,7 +200,7 @@ check(ngram_loss)
 figures.ngram_losses()
 
 # %% [markdown]
-# No. One token of context helps a lot, a second one a little, and from order 4 on the loss rises. The best n-gram
+# No. One token of context helps a lot, a second one a little, but from order 4 on the loss rises. The best n-gram
 # stays 0.86 nats above the entropy line. The reason is that longer contexts are rarer. Half of the four-token
 # contexts in the test text were counted at most 11 times, and half of the five-token contexts at most once. You can't
 # estimate 31 probabilities from a single count, and a segment of eight random letters has almost surely never
@@ -218,7 +212,7 @@ figures.ngram_losses()
 # %% [markdown]
 # ## Batches of questions
 #
-# Under a causal mask, a window of T tokens contains T training examples, because every position predicts its next
+# Under a causal mask, a window of T tokens gives us T training examples, because every position predicts its next
 # token:
 #
 # | position | 0 | 1 | 2 | 3 | 4 |
@@ -334,7 +328,7 @@ check(next_token_loss)
 # %% [markdown]
 # ## From bigrams to a Transformer block
 #
-# What do we have to add to a bigram model until it is a GPT? To find out, we compare six models on the same text:
+# What do we have to add to a bigram model until it is a GPT? We compare six models on the same text:
 #
 # 1. the **bigram** table;
 # 2. **one head** of causal attention, without positions;
@@ -344,12 +338,8 @@ check(next_token_loss)
 # 6. **+ residual and norm**, which makes it a block of lesson 9.
 #
 # The bigram table is counted in the full text. The other models have one layer of width 32 and were trained three
-# times each, from different seeds, because a single run can be lucky. (These runs take some minutes, so the results
-# are stored.)
-#
-# From here on, the models are tested on short passages that begin with a new sentence. Beginnings are harder to
-# predict, so the entropy line of these passages is a bit higher than 1.41. Each figure draws the line of its own
-# passages.
+# times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
+# that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
 #
 # **Predict before you run:** which step lowers the loss most?
 
@@ -441,17 +431,17 @@ check(GPT)
 # %% [markdown]
 # ## Training
 #
-# The training loop is short, and three of its ingredients deserve a name, because you'll find them in nearly every
+# The training loop is short, but three of its ingredients deserve a name, because you'll find them in nearly every
 # published recipe:
 #
 # - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights which the loss doesn't need
-#   become small.
-# - **Gradient clipping:** if the gradient is longer than 1, it is scaled down to length 1. A single unusual batch
-#   then can't throw the model far off.
+#   stay small.
+# - **Gradient clipping:** a gradient longer than 1 is scaled down to length 1, so that a single unusual batch can't
+#   throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1. Adam moves every weight by
-#   about the learning rate per step, however large the weight is, so large token vectors need hundreds of steps to
-#   change direction. GPT-2 therefore starts with a standard deviation of 0.02, and so do we. In most of our runs this
-#   gave a lower final loss (table at the end of the lesson).
+#   about the learning rate per step, so large token vectors need hundreds of steps to change direction. GPT-2 starts
+#   with a standard deviation of 0.02, and so do we. In most of our runs this gave a lower final loss (table at the
+#   end of the lesson).
 
 # %%
 device = best_device(or_given(GPT))  # the GPU where there is one
@@ -487,9 +477,8 @@ def initialize(model):
 
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
-# `watch` measures the loss on passages that the model does not learn from and lets it write a little. The trained
-# weights are saved in `language_model.safetensors`, so that you can close the notebook. On a laptop this takes one to
-# three minutes.
+# `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
+# `language_model.safetensors`. On a laptop this takes one to three minutes.
 #
 # **Predict before you run:** which kind of sentence (agreement, brackets, repetition) will the model learn first, and
 # which last?
@@ -507,15 +496,15 @@ figures.training(watch)
 
 # %% [markdown]
 # At the first step the model writes random characters. After forty steps it knows which characters are frequent and
-# which follow each other. Then short brackets close, because neighbors are enough for that. Verbs begin to agree with
-# their capitals a few hundred steps later, since that takes one attention layer. Repeated segments come last, because
-# they take two layers in sequence. In the end, however, repeated letters are predicted best of all, while verbs and
-# closing brackets stay about a tenth of a nat above the line.
+# which follow each other. Then short brackets close, because neighbors are enough for that. Verbs begin to agree a
+# few hundred steps later, since that takes one attention layer. Repeated segments come last, because they take two
+# layers in sequence. In the end, however, repeated letters are predicted best of all, while verbs and closing
+# brackets stay about a tenth of a nat above the line.
 #
 # Notice that the loss does not fall evenly. For some hundred steps the model learns almost nothing about repeated
-# letters. Then it discovers how to copy, so the red curve loses most of its height within a small fraction of the
-# training, and the total loss drops with it. At the same time one head begins to attend to the token that followed
-# the previous occurrence of the current one (dotted), and we'll come back to this head.
+# letters. Then it discovers how to copy, so the red curve drops within a small fraction of the training, and the
+# total loss drops with it. At the same time one head begins to attend to the token that followed the previous
+# occurrence of the current one (dotted), and we'll come back to this head.
 
 # %% [markdown]
 # ### Exercise 12.5 `language_model_logits`
@@ -559,10 +548,6 @@ check(language_model_logits)
 # falling. Before you train again, delete `language_model.safetensors`.
 #
 # </details>
-#
-# Why is a loss below the line a leak, and not luck? Suppose a model $q$ gives the text a probability $e^{20}$ times
-# as large as the source $p$ does. The mean of $q/p$ over all texts of the source is at most 1, so this happens for at
-# most one text in $e^{20}$, which is one in 485 million.
 #
 # Let's compare the probabilities of your model with those of the source. Move the slider into the second half of a
 # repetition, and to positions where a bracket may open or close.
@@ -628,16 +613,14 @@ written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
-# Do capitals and verbs agree, do brackets close, are segments repeated? Now change the temperature; the explorer
-# counts the sentences that follow the rules.
+# Does the text follow the rules? Now change the temperature; the explorer counts the sentences that do.
 
 # %%
 explore.writing(model, symbols)
 
 # %% [markdown]
-# At temperature 2 most sentences break the rules. At 0.3 there are almost no errors, but the text is no longer
-# typical for the language, because short sentences of one kind dominate. At 1 the model samples from the
-# probabilities that it has learned.
+# At temperature 2 most sentences break the rules. At 0.3 there are almost no errors, but short sentences of one kind
+# dominate, so the text is no longer typical for the language.
 
 # %% [markdown]
 # ## The head that copies
@@ -664,16 +647,16 @@ explore.writing(model, symbols)
 figures.induction_by_hand()
 
 # %% [markdown]
-# These weights were set by hand (you can do this yourself in the extra exercise 12.7). But what did your model learn?
-# The next figure shows its strongest induction head, and another head of the same layer. The frames mark the cells
-# that the hand-made head would fill.
+# These weights were set by hand, as in the extra exercise 12.7. But what did your model learn? The next figure shows
+# its strongest induction head, and another head of the same layer. The frames mark the cells that the hand-made head
+# would fill.
 
 # %%
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
-# The strongest head attends to the framed cells, though not as sharply as the hand-made one. No one told the model to
-# do this; predicting the next token was enough.
+# The strongest head attends to the framed cells, though less sharply. Predicting the next token was enough to learn
+# this.
 #
 # **Predict before you run:** does the model need this head for copying, or does the pattern only look as if it did?
 # We ablate one head at a time, that is, we set its output to zero, and measure how far the loss on repeated letters
@@ -698,10 +681,10 @@ figures.ablated_heads(model, watch)
 figures.two_losses(or_given(next_token_loss), published_loss)
 
 # %% [markdown]
-# With the correct loss the model reaches 2.31 nats, about as good as a bigram table. With the buggy one it ends at
-# 3.35, almost as bad as guessing. Nevertheless its *own* loss (dotted) falls to 3.0, nothing raises an error, and no
-# shape is wrong. The curve gives the bug away, because it flattens near the loss of a unigram model (3.08), which
-# uses no context at all.
+# With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
+# at 3.35, almost as bad as guessing. Nevertheless its *own* loss (dotted) falls to 3.0, nothing raises an error, and
+# no shape is wrong. What gives the bug away is that this curve flattens near the loss of a unigram model (3.08),
+# which uses no context at all.
 
 # %% [markdown]
 # ### Quiz 12.1
@@ -753,17 +736,15 @@ check(quiz_2=quiz_2)
 # does not have.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** Formally the friend is right. With a context of 64 tokens, the next token depends on these alone, so
-# the states of the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such
-# windows, and a table that keeps a row of counts for each of them never sees a window twice. We measured this: from
-# order 4 on, each longer context makes the n-gram worse, and the best one stays 0.86 nats above the entropy line,
-# whereas a GPT with about a hundred thousand parameters, trained on the same text, comes within a tenth of a nat. What
-# is new is not the function but how it is represented and learned. Attention computes the row of probabilities instead
-# of looking it up: a query finds the relevant position by its content, and the value found there is used. The same
-# weights do this for every token and every position, so what is learned in one context can be used in others. The
-# induction head shows this, because it continues a segment that has never been written before. In the words of lesson
-# 3: a Markov chain of bigrams has one fixed P(next | current), while a query relates the same pair of tokens
-# differently in different sentences.
+# **Model answer.** Formally the friend is right. With a context of 64 tokens, the states of the chain are windows of 64
+# tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts
+# for each of them never sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram
+# worse, and the best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters
+# comes within a tenth of a nat. What is new is not the function but how it is represented and learned. Attention
+# computes the row of probabilities instead of looking it up, because a query finds the relevant position by its content.
+# The same weights do this for every token and every position, so what is learned in one context can be used in others.
+# The induction head shows this, since it continues a segment that has never been written before, for which every table
+# of counts is empty.
 #
 # **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table:
 # its size, and that contexts do not recur (3). Measured numbers: n-grams against GPT against the line (3). What
@@ -789,13 +770,19 @@ progress()
 # %% [markdown]
 # ## Going further
 #
+# ### A loss below the line is a leak, not luck
+#
+# Suppose a model $q$ gives the text a probability $e^{20}$ times as large as the source $p$ does. The mean of $q/p$
+# over all texts of the source is at most 1, so for an honest model this happens with at most one text in $e^{20}$, or
+# one in 485 million.
+#
 # ### One pair, two meanings
 #
 # In lesson 3 you saw the difference between a fixed P(next | current) and queries and keys, and here we can quantify
 # it. The same pair `r`, `z` appears in `Bqrz`, where a verb may follow, and in `|qrz`, where a bar may follow. A
 # bigram table has one row for both and a loss of 2.31 nats, where the entropy line is 1.41. An attention head can
-# attend to the capital or to the bar at the start of the sentence, so it can tell the two apart. In principle any
-# model with a finite context is a Markov chain on windows; what differs is what it can learn from a finite text.
+# attend to the capital or to the bar at the start of the sentence, so it can tell the two apart. In principle,
+# however, any model with a finite context is a Markov chain on windows of that length.
 
 # %% [markdown]
 # ### Dropout
@@ -900,17 +887,15 @@ cached = write_with_cache(model, start, 63, cached_attention)  # (1, 64)
 print("the same tokens:", torch.equal(greedy, cached))
 
 # %% [markdown]
-# The two agree as long as the text fits into the context. When `generate` crops the text, the model no longer sees
-# the first token. The cached keys and values of the second block, however, were computed when that token was still
-# visible, so they would no longer be what the model computes now.
+# The two agree as long as the text fits into the context. When `generate` crops the text, they differ, because the
+# cached keys and values of the second block were computed when the first token was still visible.
 
 # %% [markdown]
 # ### Loss against compute
 #
-# How much compute did the training take? We count operations instead of measuring time, and take three multiply-adds
-# per parameter and token (one in the forward pass, two in the backward pass). The figure shows three GPTs of
-# different widths, trained by the recipe above, one run each. The loss is shown as the distance to the entropy line,
-# and both axes are logarithmic.
+# How much compute did the training take? We count three multiply-adds per parameter and token, one in the forward
+# pass and two in the backward pass. The figure shows three GPTs of different widths, trained by our recipe, one run
+# each.
 
 # %%
 figures.compute(model, watch)
@@ -918,17 +903,16 @@ figures.compute(model, watch)
 # %% [markdown]
 # With 10 billion multiply-adds the narrowest model is best and the widest has barely begun, but at the end of the
 # runs the order is reversed. Kaplan et al. (2020) found on real text that the best loss for each budget follows a
-# straight line over seven orders of magnitude. However, they plot the loss itself, since the entropy of real text is
-# unknown, so their line must eventually flatten. Also, in each of our runs the learning rate falls to zero at the
+# straight line over seven orders of magnitude. However, in each of our runs the learning rate falls to zero at the
 # last step, so a point in the middle of a curve is not the best that its budget allows. Hoffmann et al. (2022)
 # corrected this, and found that smaller models, trained longer, do better than had been thought.
 
 # %% [markdown]
 # ### Real text
 #
-# How does your GPT do on text that was not made for it? The source code of Python's standard library is on every
-# computer with Python. We train a new GPT on its characters for 200 steps, and give n-grams the same number of
-# characters. (`corpus.real_text("input.txt")` reads any other text, such as tiny Shakespeare.)
+# How does your GPT do on real text, such as the source code of Python's standard library? We train a new GPT on its
+# characters for 200 steps, and give n-grams the same number of characters. (`corpus.real_text("input.txt")` reads any
+# other text, such as tiny Shakespeare.)
 
 # %% tags=["ungraded"]
 library = corpus.real_text(length=400_000)
@@ -953,8 +937,8 @@ print(library.decode(sample[0].tolist()))
 # %% [markdown]
 # Here the table of order 3 wins, because a table learns from every count at once and 200 steps are too few for the
 # GPT. With more training the GPT overtakes it. For example, a run with four layers of width 128 and 1,000 steps on a
-# million characters reached 1.50 nats. How far this is from the entropy is unknown. Shannon (1951) let people guess
-# the next letter and estimated about one bit per character for English.
+# million characters reached 1.50 nats. How far this is from the entropy is unknown; Shannon (1951)
+# [estimated](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) about one bit per character for English.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -973,8 +957,7 @@ print(library.decode(sample[0].tolist()))
 # ## Further reading
 #
 # - Shannon (1948), [A mathematical theory of communication](https://doi.org/10.1002/j.1538-7305.1948.tb01338.x):
-#   n-grams, entropy rate; and (1951), [Prediction and entropy of printed
-#   English](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
+#   n-grams, entropy rate.
 # - Radford et al. (2018), Improving language understanding by generative pre-training; Radford et al. (2019),
 #   Language models are unsupervised multitask learners: GPT and GPT-2.
 # - Olsson et al. (2022), [In-context learning and induction heads](https://arxiv.org/abs/2209.11895).

@@ -11,8 +11,8 @@ INSTEAD = "build it from the blocks of lessons 8 and 9."
 
 # ---------------------------------------------------------------- ngram_loss
 
-UNSEEN = "contexts that the training text never had"
-NEVER = "tokens that never came"
+UNSEEN = "unseen contexts"
+NEVER = "tokens that never occurred"
 
 
 def cases_ngram_loss(draw):
@@ -30,7 +30,7 @@ def cases_ngram_loss(draw):
         a, b = (draw.permutation(17)[:2] + 13).tolist()
         text = [1, 12, a, 11, 2, b, 12, 0, a, 2, 1, b, 0, 12, a, 1, 2, b, 1, 1, 12]
         test = text[3:] + [11, 1, 2, 11, 1, 2]
-        note = "order 3, and contexts that look alike when their digits stand in a row, as 1, 12 and 11, 2 do"
+        note = "order 3, and contexts whose digits are the same in a row, as 1, 12 and 11, 2"
         return Case((text * 4, test, 3, 31, 0.3), view="whole_contexts_only", note=note, **options)
 
     train, test, *_ = case(2, 5, 0.5).args
@@ -43,23 +43,23 @@ def cases_ngram_loss(draw):
         case(2, 9, 2.0, part="a large alpha", note="order 2, an alpha of 2"),
         two_digits(part="lists of ids"),
         Case(
-            (train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="a vocabulary of 9, of which 5 came"
+            (train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="a vocabulary of 9, of which 5 occur"
         ),
     ]
 
 
 ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
-    vocabulary_of_the_text: V is the number of different tokens that were seen
+    vocabulary_of_the_text: V is the number of different tokens in the training text
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    vocab_size = len(set(train))
-        A token that never came can still come. Which argument says how many there are?
-    tensors_as_keys: no context was found again
+        A token that never occurred in train can occur in test. Which argument says how many tokens there are?
+    tensors_as_keys: no context of the test was found in train
         train, test = [int(i) for i in train], [int(i) for i in test] -> pass
-        Are your keys tensors? Two tensors with equal numbers are two different keys of a dictionary.
+        Are your keys tensors? Two equal tensors are two different keys of a dictionary, because tensors are hashed by identity.
     tested_on_the_training_text: tested on the training text
         range(order - 1, len(test)): -> range(order - 1, len(test := train)):
-        A model is tested on a text that it has not counted.
+        A model has to be tested on a text in which it did not count.
     order_is_the_context: order was taken for the number of context tokens
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
@@ -73,12 +73,12 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
         -> total += seen / (contexts.get(context, 0) + alpha * vocab_size)
         return total / (len(test) - order + 1) -> return -math.log(total / (len(test) - order + 1))
-        Which comes first, the logarithm of each place or the mean over places?
+        Which comes first, the logarithm at each position or the mean over positions?
     counted_once: each pair of context and token was counted once, however often it came
         pairs.get((context, train[t]), 0) + 1 -> 1
         contexts[context] = contexts.get(context, 0) + 1
         -> contexts[context] = sum(known == context for known, _ in pairs)
-        A tensor that is indexed with the same place several times and added 1 to grows by 1. What does your count do?
+        If an index occurs several times, `counts[index] += 1` adds 1 only once. How does your code count repetitions?
     order_counts_the_context: one token of context too many
         train[t - order + 1 : t]) -> train[max(t - order, 0) : t])
         test[t - order + 1 : t]) -> test[max(t - order, 0) : t])
@@ -86,54 +86,54 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     one_token_too_few: one token of context too few
         train[t - order + 1 : t]) -> train[t - order + 2 : t])
         test[t - order + 1 : t]) -> test[t - order + 2 : t])
-        How many tokens stand before the predicted one in a model of order 3?
-    alpha_not_in_the_total: the probabilities of a row do not add up to 1
+        How many tokens of context does a model of order 3 use?
+    alpha_not_in_the_total: the denominator adds alpha only once, so probabilities do not sum to 1
         + alpha * vocab_size -> + alpha
-        Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
-    alpha_not_multiplied: the row's sum grew by V, not by alpha times V
+        Each of the V counts of a row grows by alpha. By how much does their sum grow?
+    alpha_not_multiplied: the denominator adds V, not alpha times V
         alpha * vocab_size) -> vocab_size)
-        Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
-    nothing_below: alpha was given to the counts, and not to the row's sum
+        Each of the V counts of a row grows by alpha. By how much does their sum grow?
+    nothing_below: alpha is added to the count, but not to the denominator
         (contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), 1)
-        What do the V probabilities of a context add up to in yours?
+        What do the V probabilities of one context sum to in your code?
     whole_past: at order 1 the whole past is the context
         context = tuple(train[t - order + 1 : t]) -> context = tuple(train[:t][-(order - 1) :])
         context = tuple(test[t - order + 1 : t]) -> context = tuple(test[:t][-(order - 1) :])
-        Which tokens does a slice from -0 on hold?
-    unseen_only: alpha was given to the unseen alone
+        Which tokens does a slice that starts at -0 contain?
+    unseen_only: alpha is added only where the count is 0
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), alpha)
-        By the formula every count gets its alpha, also one that is not 0.
-    places_miscounted: divided by one place too few
+        In the formula alpha is added to every count, not only to those that are 0.
+    places_miscounted: divided by one position too few
         (len(test) - order + 1) -> (len(test) - order)
-        A text of three tokens has two with one token before them. How many places did you add up?
+        A text of three tokens has two positions with one token of context. How many terms did you add up?
     perplexity: the perplexity, not the loss
         return total / (len(test) - order + 1) -> return math.exp(total / (len(test) - order + 1))
-        The loss is asked for in nats a token.
-    only_numerator_smoothed: only the count was smoothed, not the row's sum
+        Return the loss in nats per token; the perplexity is its exponential.
+    only_numerator_smoothed: only the numerator was smoothed, not the denominator
         (contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), alpha)
-        What do the V probabilities of a context add up to in yours?
+        What do the V probabilities of one context sum to in your code?
     counted_in_the_test: counted in the test text
         range(order - 1, len(train)): -> range(order - 1, len(train := test)):
-        A model may not count what it is tested on.
-    summed: the sum over the places, not their mean
+        A model must not count the text on which it is tested.
+    summed: the sum over positions, not their mean
         return total / (len(test) - order + 1) -> return total
-        Nats a token: how many places did you add up?
-    divided_by_all_places: divided by all tokens, those without a context too
+        The result is in nats per token. How many positions did you add up?
+    divided_by_all_places: divided by the number of all tokens, also those without a full context
         (len(test) - order + 1) -> len(test)
-        You added up fewer places than the test has tokens.
+        You added up fewer terms than the test has tokens.
     in_bits: in bits, not in nats
         math.log(seen / -> math.log2(seen /
-        Nats come from the natural logarithm.
+        Nats use the natural logarithm.
     context_reversed: test contexts are read from right to left
         context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t][::-1])
-        Is the context of a test token the same tuple as in the training text?
+        Is the context in the test the same tuple, in the same order, as in the training text?
     wrong_sign: the mean of log p, with the wrong sign
         total -= -> total +=
         A loss is not negative.
     digits_in_a_row: contexts with the same digits in a row were taken for one
         context = tuple(train[t - order + 1 : t]) -> context = "".join(map(str, train[t - order + 1 : t]))
         context = tuple(test[t - order + 1 : t]) -> context = "".join(map(str, test[t - order + 1 : t]))
-        The ids 1 and 12, one behind the other, and 11 and 2: what does your key make of them?
+        What key do the ids 1 and 12 give in your code, and what key do 11 and 2 give?
     context_at_the_end: the context at the very end of train was counted, though no token comes after it
         total = 0.0 -> context = tuple(train[len(train) - order + 1 :])
         |    contexts[context] = contexts.get(context, 0) + 1
@@ -142,25 +142,25 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     counted_in_both: counted in train and in test
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train] + [int(i) for i in test], [int(i) for i in test]
-        A model may not count what it is tested on.
+        A model must not count the text on which it is tested.
     always_a_bigram: one token of context, whatever the order
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    order = 2
-        Which argument says how many tokens a context has?
-    unseen_cost_nothing: places with a context that train never had cost nothing
+        Which argument determines the length of the context?
+    unseen_cost_nothing: positions with an unseen context cost nothing
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
         |        if context not in contexts:
         |            continue
-        After an unknown context all V tokens are equally likely. What does such a place cost?
-    unseen_tokens_cost_nothing: tokens that never came after their context cost nothing
+        After an unknown context all V tokens are equally likely. What does such a position cost?
+    unseen_tokens_cost_nothing: tokens that were never seen after their context cost nothing
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
         |        if (context, test[t]) not in pairs:
         |            continue
-        What is a count of 0 worth by the formula, and what does that cost?
-    unseen_tokens_skipped: places were left out whose token never came after its context
+        Which probability does the formula give to a count of 0?
+    unseen_tokens_skipped: positions are skipped if the token was never seen after its context
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
         |        if (context, test[t]) not in pairs:
@@ -168,21 +168,21 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         return total / (len(test) - order + 1)
         -> known = [t for t in range(order - 1, len(test)) if (tuple(test[t - order + 1 : t]), test[t]) in pairs]
         |    return total / max(1, len(known))
-        What is a count of 0 worth by the formula, and what does that cost?
-    not_smoothed: alpha plays no part, and what was never counted is impossible
+        Which probability does the formula give to a count of 0?
+    not_smoothed: alpha is not used, so unseen tokens have probability 0
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
         (contexts.get(context, 0) + alpha * vocab_size)) -> max(contexts.get(context, 0), 1)) if seen else -math.inf
-        In the formula alpha stands twice. Where is it in yours?
-    not_smoothed_at_all: alpha plays no part, and what was never counted has no logarithm
+        In the formula alpha appears twice. Where is it in your code?
+    not_smoothed_at_all: alpha is not used, and the logarithm of 0 does not exist
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
         contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0))
-        In the formula alpha stands twice. Where is it in yours?
-    not_smoothed_but_EPS for EPS in 1e-12, 1e-10, 1e-9: a tiny number of your own stands where alpha should
+        In the formula alpha appears twice. Where is it in your code?
+    not_smoothed_but_EPS for EPS in 1e-12, 1e-10, 1e-9: a tiny constant is used in place of alpha
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
         math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
         -> math.log(seen / max(contexts.get(context, 0), 1) + EPS)
-        In the formula alpha stands twice. Where is it in yours?
-    backs_off: after a context that train never had, shorter ones were asked
+        In the formula alpha appears twice. Where is it in your code?
+    backs_off: an unseen context is replaced by a shorter one
         context = tuple(test[t - order + 1 : t])
         -> n = order
         |        while True:
@@ -193,29 +193,29 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         |            if contexts[context] or n == 1:
         |                break
         |            n -= 1
-        The formula gives an answer for a context of count 0 as well. Which one?
-    falls_back_on_a_unigram: after a context that train never had, tokens were counted without any context
+        The formula also works for a context of count 0. Which probabilities does it give?
+    falls_back_on_a_unigram: after an unseen context the unigram probabilities are used
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
         |        if context not in contexts:
         |            chance = (train.count(test[t]) + alpha) / (len(train) + alpha * vocab_size)
         |            total -= math.log(chance)
         |            continue
-        The formula gives an answer for a context of count 0 as well. Which one?
+        The formula also works for a context of count 0. Which probabilities does it give?
     divided_by_the_whole_text: each count was divided by the length of train
         contexts.get(context, 0) + alpha * vocab_size) -> len(train) + alpha * vocab_size)
-        Yours says how often context and token come together. How often does the token come once the context is there?
-    short_contexts_in_the_test: the first tokens of the test were asked with contexts that nobody counted
+        Your code gives the joint probability of context and token. Which denominator gives the conditional one?
+    short_contexts_in_the_test: the first tokens of the test are predicted from short contexts that were never counted
         range(order - 1, len(test)): -> range(len(test)):
         context = tuple(test[t - order + 1 : t]) -> context = tuple(test[max(0, t - order + 1) : t])
         (len(test) - order + 1) -> len(test)
-        Which is the first place of the test that has a whole context?
+        Which is the first position of the test that has a full context?
     order_less_one: one token of context too few
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    order = max(order - 1, 1)
-        How many tokens stand before the predicted one in a model of order 3?
-    unseen_skipped: places with a context that train never had were left out
+        How many tokens of context does a model of order 3 use?
+    unseen_skipped: positions with an unseen context are skipped
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
         |        if context not in contexts:
@@ -223,51 +223,51 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         return total / (len(test) - order + 1)
         -> known = [t for t in range(order - 1, len(test)) if tuple(test[t - order + 1 : t]) in contexts]
         |    return total / max(1, len(known))
-        After an unknown context all V tokens are equally likely. What does such a place cost?
-    last_token_of_the_test: the last token of the test is not asked
+        After an unknown context all V tokens are equally likely. What does such a position cost?
+    last_token_of_the_test: the last token of the test is not predicted
         range(order - 1, len(test)): -> range(order - 1, len(test) - 1):
         (len(test) - order + 1) -> (len(test) - order)
-        Which is the last place that has a whole context?
-    first_place_not_asked: the first place of the test that has a whole context is left out
+        The end of a range is excluded. Which is the last position that has a full context?
+    first_place_not_asked: the first position of the test that has a full context is left out
         range(order - 1, len(test)): -> range(order, len(test)):
         (len(test) - order + 1) -> (len(test) - order)
-        How many tokens stand before place 1, and how many does a context of order 2 have?
-    first_places_left_out: the first place of the test that has a whole context is left out
+        How many tokens come before position 1, and how many does a context of order 2 need?
+    first_places_left_out: the first position of the test that has a full context is left out
         range(order - 1, len(train)): -> range(order, len(train)):
         range(order - 1, len(test)): -> range(order, len(test)):
         (len(test) - order + 1) -> (len(test) - order)
-        How many tokens stand before place 1, and how many does a context of order 2 have?
+        How many tokens come before position 1, and how many does a context of order 2 need?
     one_for_alpha: 1 was added to each count, whatever alpha is
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    alpha = 1
-        Which argument says what each count gets?
-    alpha_behind_the_division: alpha was added to the probability, not to the counts
+        Which argument says what is added to each count?
+    alpha_behind_the_division: alpha is added to the probability, not to the counts
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
         math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
         -> math.log(seen / max(contexts.get(context, 0), 1) + alpha)
-        What do the V probabilities of a context add up to in yours?
+        What do the V probabilities of one context sum to in your code?
     times_its_probability: each logarithm was multiplied by its probability
         total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
         -> p = seen / (contexts.get(context, 0) + alpha * vocab_size)
         |        total -= p * math.log(p)
-        Likely tokens come often by themselves. How much does each place of the test count in a mean over places?
+        Likely tokens already occur often in the test. Which weight does each position have in a plain mean?
     last_token_of_the_training_text: the last token of train is not counted
         range(order - 1, len(train)): -> range(order - 1, len(train) - 1):
-        The end of a range is not included. Which is the last place that you count?
-    alpha_above_alone: alpha was given to the counts, and nothing to the row's sum
+        The end of a range is excluded. Which is the last position that you count?
+    alpha_above_alone: alpha is added to the numerator, but not to the denominator
         (contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0)
-        What do the V probabilities of a context add up to in yours?
-    alpha_below_alone: alpha was given to the row's sum, and not to the counts
+        What do the V probabilities of one context sum to in your code?
+    alpha_below_alone: alpha is added to the denominator, but not to the numerator
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
-        In the formula alpha stands twice. What is the logarithm of a count of 0?
+        In the formula alpha appears twice. What is the logarithm of a count of 0?
     token_in_its_context: the predicted token is part of its own context
         context = tuple(train[t - order + 1 : t]) -> context = tuple(train[t - order + 1 : t + 1])
         context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t + 1])
-        A slice ends before its second number. Which tokens are known when the next one is asked for?
-    first_place_not_counted: the first place of train that has a whole context is not counted
+        A slice excludes its end. Which tokens are known when the next one is predicted?
+    first_place_not_counted: the first position of train that has a full context is not counted
         range(order - 1, len(train)): -> range(order, len(train)):
-        How many tokens stand before place 1, and how many does a context of order 2 have?
+        How many tokens come before position 1, and how many does a context of order 2 need?
 """)
 
 # ---------------------------------------------------------------- get_batch
@@ -287,107 +287,107 @@ def cases_get_batch(draw):
         case(5, 4, 30, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
         case(40, 3, 1, part="a batch of one"),
-        case(403, 3, 380, part="all places alike, with replacement"),  # fewer windows than places
+        case(403, 3, 380, part="uniform starts, with replacement"),  # fewer windows than places
     ]
 
 
 get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     not_shifted: y is x itself
         data[positions + 1] -> data[positions]
-        What does each place have to say: the token that it has just read?
-    shifted_backward: y is one place behind x
+        Should a position predict the token that it has just read?
+    shifted_backward: y is one position behind x
         return data[positions], data[positions + 1] -> return data[positions + 1], data[positions]
-        The answer to a place is the token that comes next.
+        The target of a position is the token that comes next.
     last_start_missing: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),
-        The upper end of torch.randint is not included.
+        `torch.randint` excludes its upper bound.
     last_start_left_out: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size - 1,
-        The upper end of torch.randint is not included.
-    one_start_too_many: a window may begin too late, where its last answer is missing
+        `torch.randint` excludes its upper bound.
+    one_start_too_many: a window may begin too late, so that its last target is missing
         starts = torch.randint(len(data) - block_size, -> starts = torch.randint(len(data) - block_size + 1,
         return data[positions], data[positions + 1]
         -> return data[positions], torch.stack([data[s + 1 : s + 1 + block_size] for s in starts])
-        Which place is the last one that leaves room for a window and its last answer?
-    one_place_beyond: a window may begin too late, where its last answer is missing
+        Which is the last start that leaves enough tokens for a window and its last target?
+    one_place_beyond: a window may begin too late, so that its last target is missing
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
-        Which place is the last one that leaves room for a window and its last answer?
+        Which is the last start that leaves enough tokens for a window and its last target?
     first_ones_preferred: the first starts are drawn more often than the last ones
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
         -> torch.randint(len(data), (batch_size,), generator=generator) % (len(data) - block_size)
-        All places alike: after a division with remainder, how many numbers lead to the first place, and how many to the
-        last?
+        The starts should be uniform. After taking a remainder, how many random numbers lead to the first start, and how
+        many to the last?
     first_start_missing: the first start is never drawn
         torch.randint(len(data) - block_size,
         -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
-        The text begins at place 0.
+        The text begins at position 0.
     first_start_left_out: the first start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(1, len(data) - block_size,
-        The text begins at place 0.
-    generator_begins_anew: each call begins anew with the generator's seed
+        The text begins at position 0.
+    generator_begins_anew: each call resets the generator to its seed
         starts = torch.randint( -> generator.manual_seed(generator.initial_seed())
         |    starts = torch.randint(
-        The second batch of a training should not be the first one again. Who else may set the seed?
+        The second batch of a training run should differ from the first. Only the caller should set the seed.
     one_window_for_all: every row is the same window
         (batch_size,), generator=generator) -> (1,), generator=generator).expand(batch_size)
         How many starts did you draw?
-    generator_not_used: the generator has no say
+    generator_not_used: the generator is not used
         , generator=generator) -> )
-        With the same generator the batch has to be the same. Which argument tells torch.randint?
+        With the same generator the batch has to be the same. Which argument of torch.randint takes it?
     own_generator: every batch is the same, whatever the generator
         generator=generator) -> generator=torch.Generator().manual_seed(0))
-        A training needs a new batch at each step. Whose dice do you throw, and who sets their seed?
-    rolled_around: a window may begin one place too late, so that its last answer is not in the text
+        Training needs a new batch at each step. Which generator do you use, and when is its seed set?
+    rolled_around: a window may begin one position too late, so that its last target is not in the text
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         data[positions + 1] -> data.roll(-1)[positions]
-        Which token comes after the last one of the text? A window needs room for its last answer.
-    two_places_on: y is two places further on
+        Which token follows the last one of the text? A window needs a token for its last target.
+    two_places_on: y is shifted by two positions
         data[positions + 1] -> data[(positions + 2).clamp(max=len(data) - 1)]
-        Each place has to say the token that comes next. How far away is that?
-    rolled_in_the_window: the last place of y says the first token of its window
+        Each position predicts the token that comes next. How far away is it?
+    rolled_in_the_window: the last target is the first token of its own window
         data[positions + 1] -> data[positions].roll(-1, dims=1)
-        The answer to the last place stands in the text, behind the window. Where does yours come from?
-    filled_up: the last place of y is filled up with an id that the text does not have
+        The target of the last position is in the text, after the window. Where does your last target come from?
+    filled_up: the last target is filled with an id that is not in the text
         data[positions + 1] -> torch.cat([data[positions[:, 1:]], torch.zeros_like(positions[:, :1])], dim=1)
-        The answer to the last place stands in the text, behind the window. Does yours look there?
-    ids_plus_one: 1 was added to the ids, not to their places
+        The target of the last position is in the text, after the window. Does your code read it there?
+    ids_plus_one: 1 was added to the ids, not to their positions
         data[positions + 1] -> data[positions] + 1
-        The token that comes next stands one place further on in the text. What do you add 1 to?
-    one_place_back: y says the token before each place, not the one after it
+        The next token is one position further in the text. To what do you add 1?
+    one_place_back: y holds the previous tokens, not the next ones
         data[positions + 1] -> data[positions - 1]
-        The answer to a place is the token that comes next.
+        The target of a position is the token that comes next.
     without_replacement_if_possible: no start is drawn twice, unless there are too few
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
         -> torch.multinomial(torch.ones(len(data) - block_size), batch_size,
         |        len(data) - block_size < batch_size, generator=generator)
-        With replacement: each row is drawn from all places, whatever the others have drawn. May two of yours be the same?
+        With replacement, each start is drawn from all positions, independent of the others. Can two of yours be equal?
     without_replacement: no start is drawn twice
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
         -> torch.randperm(len(data) - block_size, generator=generator)[:batch_size]
-        With replacement: a batch may hold more windows than there are places. Does yours?
+        With replacement, a batch may contain more windows than there are starts. Does yours?
     next_window: y is right only where a window holds one token
         data[positions + 1] -> data[(positions + block_size).clamp(max=len(data) - 1)]
-        Each place has to say the token that comes next. Which tokens do the first and the last place of yours say?
+        Each position predicts the token that comes next. Which targets do the first and the last position have?
     drawn_apart: x and y were drawn separately
         return data[positions], data[positions + 1]
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
         |    return data[positions], data[others + torch.arange(block_size) + 1]
-        One start for each row: x and y are the same window, one place apart.
+        x and y use the same start in each row, one position apart.
     cut_in_two: x and y are one token short
         data[positions], data[positions + 1] -> data[positions[:, 1:] - 1], data[positions[:, 1:]]
-        From how many tokens of the text do block_size questions and their answers come?
-    last_answers_alone: y has one token for each window
+        How many tokens of the text do block_size positions and their targets need?
+    last_answers_alone: y has only one token per window
         data[positions + 1] -> data[positions[:, -1] + 1]
-        Every place of a window is asked what comes next. How many answers does that take?
+        Every position of a window predicts its next token. How many targets does a window need?
     columns_for_rows: x and y are transposed
         data[positions], data[positions + 1] -> data[positions].T, data[positions + 1].T
-        One row for each window: how many windows are asked for, and how long is each?
+        There is one row per window. How many windows are requested, and how long is each?
     int32_ids: the ids have become int32
         data[positions], data[positions + 1] -> data[positions].int(), data[positions + 1].int()
-        The text's ids are int64. Where does yours make others of them?
+        The ids of the text are int64. Where does your code change their dtype?
     windows_side_by_side: starts are multiples of the window's length
         starts[:, None] + -> (starts - starts % block_size)[:, None] +
-        Windows may overlap: every place is a start.
+        Windows may overlap, because every position can be a start.
 """)
 
 # ---------------------------------------------------------------- next_token_loss
@@ -417,107 +417,107 @@ def cases_next_token_loss(draw):
 
 LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
 next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistakes("""
-    viewed: the published version: view instead of an exchange of dimensions
+    viewed: still the buggy version, `view` instead of exchanging two dimensions
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), targets)
-        view deals the same row of numbers into another shape. Where do the V logits of place 0 end up?
-    summed: the sum over the places, not their mean
+        `view` keeps the memory order and changes only the shape. Where do the V logits of position 0 end up?
+    summed: the sum over positions, not their mean
         targets.flatten()) -> targets.flatten(), reduction='sum')
-        The number should not grow with the text.
-    last_place_only: only the last place was asked
+        The loss should not grow with the length of the text.
+    last_place_only: only the last position was used
         F.cross_entropy(logits.flatten(0, 1), targets.flatten()) -> F.cross_entropy(logits[:, -1], targets[:, -1])
-        Every place has a question and an answer.
+        Every position has a prediction and a target.
     probabilities_first: softmax was applied before the cross-entropy
         logits.flatten(0, 1) -> logits.flatten(0, 1).softmax(-1)
-        Cross-entropy takes logits and makes the softmax itself.
-    softmax_over_the_places: the probabilities of a token add up over the places, not over the tokens
+        `F.cross_entropy` takes logits and applies the softmax itself.
+    softmax_over_the_places: the softmax runs over positions, not over the vocabulary
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.log_softmax(1).gather(-1, targets[..., None]).mean()
-        What has to add up to 1 at each place: the tokens, or the places?
-    summed_over_each_text: summed over the places of a text, and averaged over the texts
+        Along which dimension do the probabilities of one prediction sum to 1?
+    summed_over_each_text: summed over the positions of a text, and averaged over texts
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) * targets.shape[1]
-        A text twice as long should not have twice the loss.
+        A text that is twice as long should not have twice the loss.
     shifted_again: logits and targets were shifted once more
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
-        The targets are already the next tokens: get_batch has moved them.
-    logarithm_of_zero: between large logits exp is rounded to 0 or infinite, and so is what becomes of it
+        The targets are already the next tokens, because get_batch has shifted them.
+    logarithm_of_zero: for large logits a probability is rounded to 0, and its logarithm is infinite
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.softmax(-1).gather(-1, targets[..., None]).log().mean()
-        The logarithm of 0 is infinite. Which function takes softmax and logarithm in one?
-    bare_logits: the logits themselves were taken for logarithms of probabilities
+        The logarithm of 0 is infinite. Which function computes softmax and logarithm in one step?
+    bare_logits: the logits were used as if they were log-probabilities
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.nll_loss(logits.flatten(0, 1), targets.flatten())
-        nll_loss wants logarithms of probabilities that add up to 1. Which function makes these of logits?
-    zero_left_out: places whose answer is token 0 are left out
+        `F.nll_loss` expects log-probabilities. Which function computes them from logits?
+    zero_left_out: positions whose target is token 0 are left out
         targets.flatten()) -> targets.flatten(), ignore_index=0)
-        Nothing is filled up here. Which token has the id 0?
-    small_number_added_EPS for EPS in 1e-12, 1e-10, 1e-9, 1e-8: a small number keeps the probability from 0
+        There is no padding here, so id 0 is a token like any other.
+    small_number_added_EPS for EPS in 1e-12, 1e-10, 1e-9, 1e-8: a small constant is added to the probabilities
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -(logits.softmax(-1).gather(-1, targets[..., None]) + EPS).log().mean()
-        A token may be so unlikely that it costs hundreds of nats. What is the largest loss that yours can have?
-    shifted_backward: each place was asked for the token that stands before its answer
+        A token may be so unlikely that it costs hundreds of nats. What is the largest loss that your code can return?
+    shifted_backward: each position is compared with the token before its target
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits[:, 1:].flatten(0, 1), targets[:, :-1].flatten())
-        The targets are already the next tokens: get_batch has moved them.
-    targets_rolled: the targets were moved once more, and the first one stands last
+        The targets are already the next tokens, because get_batch has shifted them.
+    targets_rolled: the targets were shifted once more, and the first one became the last
         targets.flatten() -> targets.roll(-1, dims=1).flatten()
-        The targets are already the next tokens: get_batch has moved them.
-    mean_over_places_only: averaged over the places of a text, and summed over the texts
+        The targets are already the next tokens, because get_batch has shifted them.
+    mean_over_places_only: averaged over the positions of a text, and summed over texts
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) * targets.shape[0]
-        A batch of twice as many texts should not have twice the loss.
-    plain_number: a plain number, from which nothing can be learned
+        A batch with twice as many texts should not have twice the loss.
+    plain_number: a Python number, which has no gradient
         targets.flatten()) -> targets.flatten()).item()
-        A loss is a 0-dim tensor, so that gradients can start from it.
-    wrong_sign: the sign is the wrong way round
+        Return a 0-dim tensor, so that `backward()` can be called on it.
+    wrong_sign: the sign is wrong
         F.cross_entropy -> -F.cross_entropy
-        A probability is at most 1. Which sign does its logarithm have?
+        A probability is at most 1. Which sign does its logarithm have, and which sign should a loss have?
     in_bits: in bits, not in nats
         targets.flatten()) -> targets.flatten()) / math.log(2)
-        F.cross_entropy itself counts in nats.
+        `F.cross_entropy` already returns nats.
     perplexity: the perplexity, not the loss
         targets.flatten()) -> targets.flatten()).exp()
-        The mean cross-entropy is asked for, the logarithm of a perplexity.
-    exp_over_sum: exp of large logits is infinite, and infinite over infinite is no number
+        Return the mean cross-entropy, which is the logarithm of the perplexity.
+    exp_over_sum: exp of large logits is infinite, and the quotient is NaN
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -(logits.exp() / logits.exp().sum(-1, keepdim=True)).log().gather(-1, targets[..., None]).mean()
-        How large may a number be, so that float32 can still hold its exp? Lesson 3 took something away first.
-    order_of_targets: the targets stand in another order than the logits
+        float32 overflows at exp(89). What did lesson 6 subtract before taking exp?
+    order_of_targets: the targets are flattened in another order than the logits
         targets.flatten() -> targets.T.flatten()
-        The logits run text by text. Do the targets?
-    order_of_logits: the logits stand in another order than the targets
+        The logits are flattened text by text. Are the targets?
+    order_of_logits: the logits are flattened in another order than the targets
         logits.flatten(0, 1) -> logits.transpose(0, 1).flatten(0, 1)
-        The targets run text by text. Do the logits?
+        The targets are flattened text by text. Are the logits?
     probabilities_averaged: the probabilities were averaged, without a logarithm
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.nll_loss(logits.flatten(0, 1).softmax(-1), targets.flatten())
-        nll_loss wants logarithms of probabilities. Which function gives these?
+        `F.nll_loss` expects log-probabilities. Which function computes them?
     logarithm_of_the_mean: the logarithm of the mean probability, not the mean of the logarithms
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.softmax(-1).gather(-1, targets[..., None]).mean().log()
-        Which comes first, the logarithm of each place or the mean over places?
-    softmax_over_the_texts: the probabilities of a token add up over the texts, not over the tokens
+        Which comes first, the logarithm at each position or the mean over positions?
+    softmax_over_the_texts: the softmax runs over the batch, not over the vocabulary
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.log_softmax(0).gather(-1, targets[..., None]).mean()
-        What has to add up to 1 at each place: the tokens, or the texts?
+        Along which dimension do the probabilities of one prediction sum to 1?
     averaged_over_tokens_too: divided by the size of the vocabulary as well
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / logits.shape[-1]
-        Each place has one right token. How many numbers did you take the mean of?
-    largest_of_all: the largest of all logits was taken away, not the largest of each place
+        Each position has one loss. Over how many values did you take the mean?
+    largest_of_all: the maximum over all logits was subtracted, not the maximum of each position
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> (-logits.gather(-1, targets[..., None]) + logits.max()
         |            + (logits - logits.max()).exp().sum(-1, keepdim=True).log()).mean()
-        At a place whose logits are all far below that, what is left of exp?
-    transposed_and_flattened: two dimensions change places, and then the numbers are dealt anew into rows of V
+        What is exp of the logits at a position where all of them are far below that maximum?
+    transposed_and_flattened: two dimensions are exchanged, and then the result is reshaped into rows of V
         logits.flatten(0, 1) -> logits.transpose(1, 2).reshape(-1, logits.shape[-1])
-        Once V stands in the middle, which numbers lie side by side? Do the one or the other.
-    last_place_left_out: the last place of each text is left out
+        After the transpose, V is the middle dimension. Either exchange dimensions or flatten, but not both.
+    last_place_left_out: the last position of each text is left out
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, :-1].flatten())
-        get_batch has an answer for every place. How many questions does a window of T tokens ask?
+        get_batch returns a target for every position. How many predictions does a window of T tokens give?
 """)
 
 # ---------------------------------------------------------------- GPT
@@ -713,147 +713,147 @@ def cases_generate(draw):
 generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("""
     not_cropped: the model is given more than block_size ids
         ids[:, -model.block_size :] -> ids
-        When the text has grown longer than the context, which ids does the model still read?
+        When the text is longer than the context, which ids may the model read?
     cropped_at_the_wrong_end: the model reads the beginning of the text, not its end
         ids[:, -model.block_size :] -> ids[:, : model.block_size]
-        The text goes on at its end. Which ids stand there?
-    text_cropped: the text itself was cropped, and its beginning is gone
+        The text is continued at its end. Which slice returns its last ids?
+    text_cropped: the text itself is cropped, so its beginning is lost
         logits = model(ids[:, -model.block_size :])[:, -1] / temperature
         -> ids = ids[:, -model.block_size :]
         |            logits = model(ids)[:, -1] / temperature
-        The model reads the last ids only. What comes back holds all of them.
-    negative_start: of a text shorter than the context the model reads the end alone
+        Only the model's input is cropped. The result contains all ids.
+    negative_start: the start of the slice is negative for a short text
         ids[:, -model.block_size :] -> ids[:, ids.shape[1] - model.block_size :]
-        With 4 ids and a context of 6, at which place does your slice begin?
-    texts_cropped: the texts were counted, not their tokens
+        With 4 ids and a context of 6, where does your slice begin?
+    texts_cropped: the batch was cropped, not the tokens
         ids[:, -model.block_size :] -> ids[-model.block_size :]
-        Which dimension of ids are the tokens of a text?
-    place_of_the_prompts_end: drawn from the logits of the place where the prompt ended
+        Which dimension of ids runs over the tokens of a text?
+    place_of_the_prompts_end: drawn from the logits at the end of the prompt
         with torch.no_grad(): -> place = ids.shape[1] - 1
         |    with torch.no_grad():
         [:, -1] / -> [:, place] /
-        The text grows. Which place has read all of it?
-    newest_only: the model reads the newest id alone
+        The text grows. Which position has seen all of it?
+    newest_only: the model reads only the newest id
         ids[:, -model.block_size :] -> ids[:, -1:]
-        Without a cache the model knows only what you give it.
-    first_place: drawn from the logits of the first place
+        Without a cache the model knows only the ids of this call.
+    first_place: drawn from the logits of the first position
         [:, -1] / -> [:, 0] /
-        Which place has read the whole text?
-    always_the_likeliest: always the likeliest token, nothing is drawn
+        Which position has seen the full text?
+    always_the_likeliest: greedy, the most likely token instead of a random one
         torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)
-        One token is drawn from the softmax; argmax is another way of writing.
-    likeliest_without_a_generator: without a generator always the likeliest token, nothing is drawn
+        The contract asks for a random draw from the softmax. Which function draws?
+    likeliest_without_a_generator: without a generator it is greedy
         torch.multinomial(p, 1, generator=generator)
         -> torch.multinomial(p, 1, generator=generator) if generator else p.argmax(-1, keepdim=True)
-        Without a generator the dice are torch's own. They are thrown all the same.
-    generator_not_used: the generator has no say, or not at every throw
+        Without a generator, draw with torch's global one.
+    generator_not_used: the generator is not used for every draw
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.
-    call_begins_anew: each call begins anew with the generator's seed
+    call_begins_anew: each call resets the generator to its seed
         with torch.no_grad(): -> if generator is not None:
         |        generator.manual_seed(generator.initial_seed())
         |    with torch.no_grad():
-        Two texts in a row from one generator should not be the same. Who may set the seed?
-    step_begins_anew: each step begins anew with the generator's seed
+        Two calls with the same generator should give different texts. Only the caller should set the seed.
+    step_begins_anew: each step resets the generator to its seed
         drawn = torch -> if generator is not None:
         |                generator.manual_seed(generator.initial_seed())
         |            drawn = torch
-        A token is drawn anew, whatever the dice said before. Who may set the seed?
-    fixed_dice: without a generator each call throws the same
+        Each token needs a new random number. Only the caller should set the seed.
+    fixed_dice: without a generator each call draws the same
         torch.no_grad(): -> torch.no_grad():
         |        generator = generator or torch.Generator().manual_seed(0)
-        Two texts in a row should not be the same. Who may set the seed?
-    one_throw_for_the_text: one throw of the dice stands for a whole text
+        Two calls should give different texts. Only the caller should set the seed.
+    one_throw_for_the_text: one random number is used for all tokens of a text
         with torch.no_grad(): -> throw = torch.rand(len(ids), 1, generator=generator)
         |    with torch.no_grad():
         torch.multinomial(p, 1, generator=generator)
         -> torch.searchsorted(p.cumsum(-1), throw).clamp(max=p.shape[-1] - 1)
-        Each token is drawn anew, whatever the dice said before. How often are they thrown?
-    one_more_stays: with top_k one token too many stays
+        Each token needs a new random number. How many do you draw?
+    one_more_stays: top_k keeps one token too many
         top_k=top_k), dim -> top_k=top_k and top_k + 1), dim
-        With top_k = 1 nothing is left to chance. How many stay in yours?
-    softmax_twice: the softmax was taken twice
+        With top_k = 1 only one token remains. How many remain in your code?
+    softmax_twice: the softmax is applied twice
         torch.softmax(filter -> torch.softmax(torch.softmax(filter
         top_k=top_k), dim=-1) -> top_k=top_k), dim=-1) / temperature, dim=-1)
         [:, -1] / temperature -> [:, -1]
-        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
-    softmax_of_the_softmax: the softmax was taken twice
+        Probabilities are between 0 and 1. What does a softmax of such similar values look like?
+    softmax_of_the_softmax: the softmax is applied twice
         top_k=top_k), dim=-1) -> top_k=top_k), dim=-1).softmax(-1)
-        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
-    cut_to_zero: with top_k the logits that are cut became 0
+        Probabilities are between 0 and 1. What does a softmax of such similar values look like?
+    cut_to_zero: top_k sets the excluded logits to 0
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values[:, -1:], 0.0)
-        A logit of 0 is like any other. Which one leaves a token no probability at all?
-    all_drawn_at_once: all new tokens were drawn from what the model says of the prompt
+        A logit of 0 is an ordinary score. Which logit gives probability 0?
+    all_drawn_at_once: all new tokens are drawn from the prediction for the prompt
         with torch.no_grad(): -> with torch.no_grad():
         |        if max_new_tokens:
         |            p = torch.softmax(filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
         |            return torch.cat([ids, torch.multinomial(p, max_new_tokens, True, generator=generator)], dim=1)
-        Each new token changes what comes after it. Which tokens does the model of yours read before it gives the third one?
-    one_threshold: with top_k all rows are cut at one threshold
+        Each new token changes the next prediction. Which tokens has your model read when the third one is drawn?
+    one_threshold: top_k uses one threshold for all rows
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)
-        Each row is a text of its own, and the k-th largest logit of one says nothing of another.
-    kth_cut_too: with top_k only k − 1 tokens stay
+        Each row is a separate text. Does each row use its own k-th largest logit?
+    kth_cut_too: top_k keeps only k − 1 tokens
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits <= logits.topk(top_k).values[:, -1:], -math.inf)
-        With top_k = 1 the likeliest token stays. How does your comparison treat the k-th itself?
-    softmax_over_texts: the probabilities of a token add up over the texts, not those of a text over the tokens
+        With top_k = 1 the most likely token remains. How does your comparison treat the k-th logit itself?
+    softmax_over_texts: the softmax runs over the batch, not over the vocabulary
         top_k=top_k), dim=-1) -> top_k=top_k), dim=0)
-        Each row is a text of its own. What has to add up to 1 in it?
-    nucleus_left_in: unlikely tokens are cut off, though nobody asked for it
+        Along which dimension do the probabilities of one text sum to 1?
+    nucleus_left_in: unlikely tokens are excluded although top_k is None
         top_k=top_k), dim -> top_k=top_k, top_p=0.9), dim
-        Without top_k every token may come. Which option of lesson 10's function do you use?
-    rank_for_id: with top_k a token's rank comes out, not its id
+        Without top_k every token may be drawn. Which option of filter_logits do you use?
+    rank_for_id: with top_k the result is a rank, not an id
         torch.multinomial(p, 1 -> torch.multinomial(p.sort(descending=True).values if top_k else p, 1
-        What is drawn is a place among the k. Which id stands there?
+        You draw an index among the k tokens. Which id belongs to it?
     one_token_short: one token too few
         range(max_new_tokens) -> range(max_new_tokens - 1)
-        How many tokens come behind the prompt?
-    temperature_ignored: the temperature has no say, or comes behind the softmax, where it makes no difference
+        How many tokens should follow the prompt?
+    temperature_ignored: the temperature has no effect
         [:, -1] / temperature -> [:, -1]
-        What does your code divide by it, logits or probabilities? A draw asks only for the ratios of probabilities.
+        Do you divide logits or probabilities by it? Dividing all probabilities does not change the draw.
     temperature_multiplied: multiplied by the temperature
         [:, -1] / temperature -> [:, -1] * temperature
-        A high temperature makes the choice more even. What does that do to the differences of the logits?
-    top_k_ignored: with top_k far too many tokens stay, or all of them
+        A high temperature makes the distribution more uniform. Should the differences of the logits grow or shrink?
+    top_k_ignored: top_k has no effect, or keeps far too many tokens
         top_k=top_k), dim -> top_k=None), dim
-        Lesson 10 has a function that cuts the unlikely tokens off.
+        `filter_logits` of lesson 10 excludes the unlikely tokens.
     one_draw_for_all: one token was drawn for all rows
         torch.multinomial(p, 1, generator=generator)
         -> torch.multinomial(p[:1], 1, generator=generator).expand(len(ids), 1)
-        Each row is a text of its own. How many tokens are drawn at each step?
-    prompt_left_out: the prompt is not in front
+        Each row is a separate text. How many tokens does each step draw?
+    prompt_left_out: the prompt is missing from the result
         return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
-        What comes back begins with what came in.
-    even_among_the_k: with top_k the chances of the tokens that stay are too even
+        The result begins with the prompt.
+    even_among_the_k: with top_k all remaining tokens are equally likely
         torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype) if top_k else p, 1
-        Among those that stay the likelier one still comes more often. Which numbers go into your filter, and which ones do
-        you draw from?
-    even_among_all: the chances of the tokens that may come are too even
+        Among the remaining tokens, the more likely one should still be drawn more often. Which values do you draw
+        from?
+    even_among_all: all tokens are equally likely
         torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype), 1
-        A likelier token comes more often, as the softmax of the logits says. Which numbers do you draw from?
-    softmax_before_the_filter: the chances are too even, as after a second softmax
+        The probabilities are the softmax of the logits. Which values do you draw from?
+    softmax_before_the_filter: the distribution is too uniform, as after a second softmax
         logits = model(ids[:, -model.block_size :])[:, -1] / temperature
         -> logits = (model(ids[:, -model.block_size :])[:, -1] / temperature).softmax(-1)
-        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
-    own_seed_at_each_step: a seed of your own is set at each step, so that the given one has no say
+        Probabilities are between 0 and 1. What does a softmax of such similar values look like?
+    own_seed_at_each_step: each step sets a fixed seed
         drawn = torch -> if generator is not None:
         |                generator.manual_seed(0)
         |            drawn = torch
-        A token is drawn anew, whatever the dice said before. Who may set the seed?
-    unlikely_ones_stay: with top_k the k least likely tokens stay
+        Each token needs a new random number. Only the caller should set the seed.
+    unlikely_ones_stay: top_k keeps the k least likely tokens
         filter_logits(logits, top_k=top_k) -> -filter_logits(-logits, top_k=top_k).masked_fill(filter_logits(-logits, top_k=top_k) == -math.inf, math.inf)
-        Which end of the order does topk give you, and what do you keep?
-    one_place_early: drawn from the logits of the last place but one
+        Which end of the ranking do you keep?
+    one_place_early: drawn from the logits of the second to last position
         [:, -1] / -> [:, -2] /
-        Which place has read the whole text?
-    temperature_twice: the temperature acts too strongly, as if it divided twice
+        Which position has seen the full text?
+    temperature_twice: the logits are divided by the temperature twice
         [:, -1] / temperature -> [:, -1] / temperature**2
-        At a temperature of 2 a difference of 4 between two logits becomes 2. What does it become in yours?
-    put_in_front: the new token is put in front of the text
+        At a temperature of 2 a difference of 4 between two logits becomes 2. What does it become in your code?
+    put_in_front: the new token is placed before the text
         torch.cat([ids, drawn], dim=1) -> torch.cat([drawn, ids], dim=1)
-        Where does a text go on?
+        At which end does a text continue?
 """)
 
 # ---------------------------------------------------------------- language_model_logits
@@ -906,20 +906,19 @@ language_model_logits = Exercise(
     best=best_logits,
     time_limit=60.0,
 ).with_mistakes("""
-    below_the_line: your loss is below the entropy line, so the answers were known before
-        No honest model can do that, and later ids do not move yours. Which passages has it been trained on, or where
-        does your function look them up?
-    sees_later_ids: logits move when ids change that stand behind them, or in other passages
-        What a place says hangs on its own passage up to there, and on nothing else. Which mask did the model run with,
-        and does anything mix the rows of the batch? (And does the same question get the same answer twice?)
+    below_the_line: your loss is below the entropy line, so the model has seen the answers
+        No honest model can do that. Was it trained on these passages, or does your function look them up?
+    sees_later_ids: logits change when later ids, or other passages, change
+        The logits of a position may depend only on its own passage up to there. Which mask does the model use? Does
+        anything mix the rows of the batch? Is the model in evaluation mode?
     not_trained: worse than counting: no better than the best n-gram
-        Has the training cell run, is it this model that you ask, and all of it? And is each place asked what comes next?
-    probabilities: the answer holds probabilities, and logits are asked for
-        Whoever takes the softmax of a softmax gets a nearly even choice. Who makes the softmax here, you or the loss?
-    a_table: what a place says hangs on its own token alone, as in a bigram table
-        Equal tokens get equal logits wherever they stand. Is it your trained GPT that you ask, and does it look back?
-    infinite_loss: a token that came was called impossible
-        Finite logits call no token impossible. Which of yours are infinite, and who made them so?
+        Has the training cell run, and do you call the trained model? Does every position predict the next token?
+    probabilities: the answer holds probabilities, not logits
+        The loss applies the softmax itself. What does your function return?
+    a_table: the logits depend only on the current token, as in a bigram table
+        Equal tokens get equal logits at every position. Do you call your trained GPT, and does its attention work?
+    infinite_loss: a token that occurred has probability 0
+        Finite logits give every token a positive probability. Where does your code make logits infinite?
 """)
 
 # ---------------------------------------------------------------- induction_head
@@ -941,71 +940,69 @@ def cases_induction_head(draw):
 
 
 induction_head = Exercise("induction_head", cases_induction_head).with_mistakes("""
-    says_itself: mostly the token itself is said, not what came after it
+    says_itself: the current token is predicted, not the one that followed it
         keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)
         keys[:, V] = -1.0 -> pass
-        In the second layer: what is written in the channels that a key reads, and in those that W_v carries on?
-    carries_the_token_before: mostly the token itself is said, though the right place is found
+        In the second layer, which channels does the key read, and which ones does W_v copy?
+    carries_the_token_before: the right position is found, but the current token is predicted
         say[answer, token] -> say[answer, before]
-        In the second layer: which channels of the place that it finds does W_v carry on?
-    place_zero_matches_itself: a segment at the very start of the text is not continued
+        In the second layer, which channels of the position that it finds does W_v copy?
+    place_zero_matches_itself: a segment at the start of the text is not continued
         keys[:, V] = -1.0 -> pass
-        At place 0 there is no token before. What did the first head write there?
-    too_soft: the heads look at a mixture of places
+        Position 0 has no previous token. What does the first head write there?
+    too_soft: the heads attend to a mixture of positions
         100.0 * -> 0.01 *
-        One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.
+        One-hot vectors give scores of 0 and 1, and the softmax of these is nearly uniform. Scale the scores.
     not_sharp_enough: sharp enough for small matrices, and too soft for large ones
         sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 50.0
-        The scores are divided by the root of d, and a place is one among M. How do both grow with V and M?
-    first_layer_looks_everywhere: the first layer looks at a mixture of places, not at one
+        The scores are divided by the square root of d, and there are M positions. How should the scale grow with V and M?
+    first_layer_looks_everywhere: the first layer attends to a mixture of positions
         sharp * W_q -> 0 * W_q
-        In the first layer, how far above the others is the score of the place before? Which query makes it so?
-    second_layer_looks_everywhere: the second layer looks at a mixture of places, not at one
+        In the first layer, how far above the others is the score of the previous position?
+    second_layer_looks_everywhere: the second layer attends to a mixture of positions
         match[:, token] = torch.eye(V) -> pass
-        What the first layer has written stands in its room. In the second one, what does a query ask for, and in which
-        channels?
-    no_first_layer: the second layer does not find, beside each token, the one before it
+        The first layer is right. In the second one, which channels does the query read?
+    no_first_layer: the previous token is not written into its channels
         copy[before, token] = torch.eye(V) -> pass
-        Who has to write it there, into which channels, and in which layer?
-    looks_at_the_next: the first layer looks for the token after each one, not for the one before it
+        Which matrix of which layer has to write it, and into which channels?
+    looks_at_the_next: the first layer searches for the next position, not for the previous one
         W_q[:, position], W_k[:, position] = -> W_k[:, position], W_q[:, position] =
-        A later token is hidden by the mask. Which place does the query of place t have to ask for?
-    looks_at_itself: the first layer looks for the token's own place, not for the one before it
+        The mask hides later positions. Which position should the query of position t match?
+    looks_at_itself: the first layer attends to the current position, not to the previous one
         previous_token_weights(M) -> torch.eye(M), torch.eye(M)
-        The room beside a token is for the one before. Which place does the query of place t have to ask for?
-    answer_elsewhere: the answer does not stand in the last channels
+        Which position should the query of position t match?
+    answer_elsewhere: the answer is not in the last channels
         say[answer, token] -> say[before, token]
-        The logits are read from the last V channels.
-    soft_in_the_first_layer: not quite sharp enough: the heads look at a mixture of places
+        The logits are the last V channels.
+    soft_in_the_first_layer: not sharp enough, the heads attend to a mixture of positions
         sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 10.0
-        The scores are divided by the root of d, and a place is one among M. How do both grow with V and M?
-    values_turned_over: what the layers carry on is read and written the wrong way round
+        The scores are divided by the square root of d, and there are M positions. How should the scale grow with V and M?
+    values_turned_over: W_v is transposed, so it reads where it should write
         copy[before, token] -> copy[token, before]
         say[answer, token] -> say[token, answer]
-        W_v stands on the left of a vector: its rows are the channels that it writes, and its columns those that it reads.
+        The values are `x @ W_v.T`, so the rows of W_v are the channels that it writes, and its columns those that it reads.
     second_query_and_key_exchanged: in the second layer query and key are exchanged
         (sharp * match, keys, say) -> (sharp * keys, match, say)
-        The token that is here asks for a place with the same token beside it. Which of the two is the query?
+        The current token searches for a position whose previous token is the same. Which of the two is the query?
 """)
 
 exercises = [ngram_loss, get_batch, next_token_loss, gpt, language_model_logits, generate, induction_head]
 
 quizzes = listed_quizzes("""
-    quiz_1: b
-        a: The entropy rate is what the best of all models has. A better one than that does not exist.
-        b: A missing mask, targets that are not shifted, a test text among the training text: each lets the answer in.
-        c: On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes
-           at most once in 485 million texts.
+    quiz_1: d
+        a: The entropy rate is the loss of the best possible model, so no honest model can have a lower one.
+        b: On a short text that happens. On a long one the chance falls exponentially, since a win of 20 nats in total
+           occurs for at most one text in 485 million.
+        c: A larger vocabulary makes prediction harder, not easier, and the entropy rate of the source already
+           includes it.
+        d: Right. A missing mask, targets that are not shifted, or test text in the training data gives the answer
+           away.
     quiz_2: a
-        a: There are 6,652,800 segments of eight different letters out of eleven, and our text holds 2,700 of them. A
-           row that was never counted says nothing.
-        b: An n-gram of order 10 looks back nine tokens. That is far enough; the trouble is that its rows are empty.
-        c: Smoothing is a repair for empty rows. With perfect smoothing they would still be empty.
-    quiz_3: b
-        a: Counting helps a unigram model. An induction head copies what it has seen once.
-        b: Then the second layer's keys can say: the token before me is q. A query that holds q finds the place.
-        c: That is the second layer's work, and it finds the place after it. It could not without the first layer's
-           note.
+        a: Right. There are 6,652,800 segments of eight different letters out of eleven, and our text contains 2,700
+           of them. A row without counts predicts nothing.
+        b: An n-gram of order 10 uses nine tokens of context. That would be enough, but its rows are empty.
+        c: Smoothing only spreads probability over rows without counts. With perfect smoothing they would still lack
+           counts.
 """)
 
 __all__ = ["exercises", "quizzes", "corpus"]

@@ -288,7 +288,7 @@ def test_the_source_itself_has_full_points_and_a_leak_has_none():
     moved = logits.clone()
     moved[:, 20] += torch.randn(logits.shape[-1])
     future = loss_above_the_line(both, [logits, moved])
-    assert future.share == 0 and future.mistake == "sees_later_ids" and "at place 20 moved" in future.words
+    assert future.share == 0 and future.mistake == "sees_later_ids" and "at position 20 moved" in future.words
     for output in (logits, moved):  # no size of one logit makes a leak look small
         output[..., 0] = torch.where(both[0]["ids"].roll(-1, 1) == 0, output[..., 0], -1e7)
     assert loss_above_the_line(both, [logits, moved]).mistake == "sees_later_ids"
@@ -528,7 +528,7 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
     notebook = executed_solution("12_language_model")
     text = "\n".join(said for _, said in outputs(notebook))
     loss, line = map(
-        float, re.search(r"(\d\.\d+) nats a token; the entropy line of these passages is (\d\.\d+)", text).groups()
+        float, re.search(r"(\d\.\d+) nats per token; the entropy line of these passages is (\d\.\d+)", text).groups()
     )
     assert line < loss <= line + 0.05
     assert loss < line + NGRAM - 0.3
@@ -820,7 +820,7 @@ def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
         return [first, (match, keys, moved)]
 
     words = as_text(judged("induction_head", carries_the_token_before))
-    assert "mostly the token itself is said" in words and re.search(r"yours: .* at 0 of \d+ places", words)
+    assert "mostly the current token is predicted" in words and re.search(r"yours: .* at 0 of \d+ positions", words)
 
 
 def test_a_segment_is_found_as_late_as_it_fits():
@@ -1024,7 +1024,9 @@ def test_an_induction_head_is_told_which_layer_looks_everywhere():
 
         return as_text(quickly("induction_head", answer))
 
-    assert "the first layer looks at a mixture" in without(0) and "the second layer looks at a mixture" in without(1)
+    assert "the first layer attends to a mixture" in without(0) and "the second layer attends to a mixture" in without(
+        1
+    )
 
 
 def test_contexts_with_the_same_digits_are_not_the_same():

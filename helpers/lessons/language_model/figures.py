@@ -1,4 +1,4 @@
-"""Figures of lesson 12: the cost of each token, n-grams, the ladder, a training run, induction heads, dropout, compute."""
+"""Figures of lesson 12: the cost of each token, n-grams, the ladder, training, induction heads, dropout, compute."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class _TableModel(nn.Module):
     def forward(self, ids):
         fits = isinstance(ids, torch.Tensor) and ids.dim() == 2 and ids.dtype == torch.int64
         if not fits:
-            raise ValueError("the model wants ids as a LongTensor of shape (B, T)")
+            raise ValueError("the model expects ids as a LongTensor of shape (B, T)")
         if not 1 <= ids.shape[1] <= self.block_size:
             raise ValueError(f"the model reads 1 to {self.block_size} ids (its block_size); it got {ids.shape[1]}")
         positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
@@ -91,7 +91,7 @@ def without_gradient(answer, args, kwargs):
     answer(ids[-1:].clone())
     logits = answer(ids)
     if isinstance(logits, torch.Tensor) and logits.requires_grad:
-        raise WrongParts("the logits still hold on to a gradient, and are asked for without: nobody learns from them")
+        raise WrongParts("the logits still carry a gradient; compute them without one")
     return logits, []
 
 
@@ -141,9 +141,9 @@ def batch_behavior(args, kwargs, output):
     found["y is"] = _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data))
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
-        found["the first place is a start"] = 0 in starts
-        found["the last place that leaves room is a start"] = possible - 1 in starts
-        found["a place in the middle is a start"] = 1 in starts
+        found["the first position is a start"] = 0 in starts
+        found["the last possible start is drawn"] = possible - 1 in starts
+        found["a position in the middle is a start"] = 1 in starts
         each = batch_size / possible
         far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
@@ -151,7 +151,7 @@ def batch_behavior(args, kwargs, output):
         odd = "the first more often than the last" if leaning > far and min(counts) else "some more often than others"
         found["how often starts are drawn:"] = "about equally often" if alike else odd
     elif possible >= MANY * batch_size:
-        found["rows begin at different places"] = len(set(starts)) > batch_size / 2
+        found["rows begin at different positions"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
         found["each row is drawn by itself"] = len(steps) > 1 or batch_size < 5
         found["the generator alone decides"] = torch.equal(x, output["same seed"]["x"])
@@ -187,17 +187,17 @@ def _answers(rows, heard, N) -> str:
         if heard == [[min(i + by, N - 1) if by > 0 else (i + by) % N for i in row] for row in rows]:
             return words
     if all(i < 0 for row in heard for i in row):
-        return "numbers that the text does not have"
+        return "ids that the text does not have"
     if all(row[:-1] == [i + 1 for i in own[:-1]] for own, row in zip(rows, heard, strict=True)) and len(rows[0]) > 1:
         last = [(row[-1], own[0]) for own, row in zip(rows, heard, strict=True)]
         if all(said < 0 for said, _ in last):
-            return "x, one place further on, and at its end a number that the text does not have"
+            return "x, one position further on, and at its end an id that the text does not have"
         if all(said == first for said, first in last):
-            return "x, one place further on, and at its end the first token of the window"
+            return "x, one position further on, and at its end the first token of the window"
     return "something else"
 
 
-SHIFTS = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1, "x, two places further on": 2}
+SHIFTS = {"x, one position further on": 1, "x itself": 0, "x, one position back": -1, "x, two positions further on": 2}
 
 
 @view
@@ -259,13 +259,13 @@ def generation_behavior(args, kwargs, output):
     table, block_size, ids, more = args
     text = output["text"]
     shape = (ids.shape[0], ids.shape[1] + more)
-    found = {f"what comes back is a LongTensor of shape {shape}": shape_of(text) == shape and text.dtype == torch.int64}
+    found = {f"the result is a LongTensor of shape {shape}": shape_of(text) == shape and text.dtype == torch.int64}
     if not all(found.values()):
         return found
-    found["the prompt stands in front"] = torch.equal(text[:, : ids.shape[1]], ids)
+    found["the text begins with the prompt"] = torch.equal(text[:, : ids.shape[1]], ids)
     found["the same seed gives the same text"] = torch.equal(text, output["same seed"])
     found["another seed gives another text"] = not torch.equal(text, output["another seed"])
-    found["each call goes on with the dice"] = not any(
+    found["two calls in a row give different texts"] = not any(
         torch.equal(*output[name]) for name in ("in a row", "in a row without") if name in output
     )
     given = kwargs.get("temperature")
@@ -287,23 +287,27 @@ def generation_behavior(args, kwargs, output):
         return not bool(((counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1).any())
 
     counts, alone = drawn(text), output.get("no generator", text)
-    found["tokens are drawn as often as the softmax says"] = fits(counts)
+    found["tokens are drawn with the probabilities of the softmax"] = fits(counts)
     found["the draws are"] = (
-        AS_WANTED if found["tokens are drawn as often as the softmax says"] else _how(counts / n, p)
+        AS_WANTED if found["tokens are drawn with the probabilities of the softmax"] else _how(counts / n, p)
     )
-    found["without a generator they are drawn as well"] = shape_of(alone) == shape and fits(drawn(alone))
+    found["without a generator they are drawn with these probabilities too"] = shape_of(alone) == shape and fits(
+        drawn(alone)
+    )
     _, second = chances(torch.cat([ids[:V], torch.arange(V)[:, None]], dim=1))  # (V, V), behind each first token
     pairs = torch.bincount(text[:, T : T + 2].clamp(0, V - 1) @ torch.tensor([V, 1]), minlength=V * V)
-    found["each token is drawn anew"] = fits(pairs.double(), (p[:, None] * second).flatten()) or not fits(counts)
+    found["each token is drawn independently"] = fits(pairs.double(), (p[:, None] * second).flatten()) or not fits(
+        counts
+    )
     if given and not kwargs.get("top_k"):
         tried = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
         likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in tried.items()}
         found["the temperature that fits the draws best"] = max(likely, key=likely.get)
-    found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
+    found["no excluded token is drawn"] = not bool((counts[p == 0] > 0).any())
     return found
 
 
-AS_WANTED = "as even as the softmax"
+AS_WANTED = "as uniform as the softmax"
 CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
 
 
@@ -311,7 +315,11 @@ def _how(drawn, p) -> str:
     """What shares of draws are beside the probabilities."""
     more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
     return (
-        "more even than the softmax" if more > CLEAR else "less even than the softmax" if more < -CLEAR else AS_WANTED
+        "more uniform than the softmax"
+        if more > CLEAR
+        else "less uniform than the softmax"
+        if more < -CLEAR
+        else AS_WANTED
     )
 
 
@@ -344,11 +352,11 @@ def continues_segments(args, kwargs, output):
             itself += said == int(ids[t])
     everything = all(right == total for right, total in asked.values())
     for i, named in enumerate(("first", "second")):  # of one that does its work nobody asks how
-        found[f"the {named} layer looks at"] = "one place" if everything else _most(looks[i] for looks in seen)
-    found["the token before has come into its room"] = everything or _most(looks[2] for looks in seen)
+        found[f"the {named} layer attends to"] = "one position" if everything else _most(looks[i] for looks in seen)
+    found["the previous token is written into its channels"] = everything or _most(looks[2] for looks in seen)
     for name, (right, total) in asked.items():
-        found[f"{name} is continued rightly at"] = f"{right} of {total} places"
-    found["mostly the token itself is said"] = itself > 0.8 * sum(total for _, total in asked.values())
+        found[f"{name} is continued correctly at"] = f"{right} of {total} positions"
+    found["mostly the current token is predicted"] = itself > 0.8 * sum(total for _, total in asked.values())
     return found
 
 
@@ -398,7 +406,7 @@ def _two_layers(ids, V, M, layers):
         if len(looks) == 1:
             largest, said = x[:, V + M : 2 * V + M].max(-1)
             written = ((said == ids.roll(1)) & (largest > 0.5)).tolist()
-    kinds = ("a mixture of places", "one place", "a later place, which the mask hides")
+    kinds = ("a mixture of positions", "one position", "a later position, which the mask hides")
     return x[:, -V:], [(kinds[a], kinds[b], seen) for a, b, seen in zip(*looks, written, strict=True)]
 
 
@@ -419,27 +427,27 @@ def loss_above_the_line(truths, outputs):
     gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
     varied = gap_between(logits, logits[:, :1].expand_as(logits)) > LITTLE  # a model may know no more than frequencies
     if varied and len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
-        return Score(0.0, False, "all passages have the same logits, though other tokens stand in them")
+        return Score(0.0, False, "all passages have the same logits, though they hold different tokens")
     if bool((gaps > STILL).any()):
         row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
         words = (
-            f"in one passage log-probabilities at place {place} moved by {float(gaps[row, place]):.3g} "
-            f"when of its ids only those from place {int(same[row].sum())} on were changed"
+            f"in one passage, log-probabilities at position {place} moved by {float(gaps[row, place]):.3g} "
+            f"when only its ids from position {int(same[row].sum())} on were changed"
         )
         return Score(0.0, False, words, "sees_later_ids")
     ids, nats = first["ids"], first["nats"]
     own = torch.log_softmax(logits.double(), dim=-1)[:, :-1].gather(-1, ids[:, 1:, None])[..., 0]  # (B, T - 1)
     loss, line = -own.mean().item(), nats[:, 1:].mean().item()
-    said = f"{loss:.3f} nats a token; the entropy line of these passages is {line:.3f}"
+    said = f"{loss:.3f} nats per token; the entropy line of these passages is {line:.3f}"
     if not math.isfinite(loss):
-        return Score(0.0, False, "a token that came has probability 0: the loss is infinite", "infinite_loss")
+        return Score(0.0, False, "a token that occurred has probability 0, so the loss is infinite", "infinite_loss")
     if (line - loss) * own.numel() > LUCK:
-        return Score(0.0, False, f"{said}: nobody can be below it", "below_the_line")
+        return Score(0.0, False, f"{said}, and no honest model can be below it", "below_the_line")
     above = loss - line
     share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
     passed = above <= ENOUGH
     if not passed:
-        said += f", and {line + ENOUGH:.3f} is asked for"
+        said += f", and the check asks for {line + ENOUGH:.3f}"
     return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
 
 
