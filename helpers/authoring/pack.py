@@ -114,8 +114,10 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         inside = path.relative_to(home.root)
         if path.is_file() and not set(NOT_PACKED) & set(inside.parts):
             files[inside.as_posix()] = path.read_bytes()
-    for folder in ("answer_keys", "blocks"):
-        files[f"helpers/{folder}/__init__.py"] = (home.root / "helpers" / folder / "__init__.py").read_bytes()
+    for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/rotary.py"):
+        path = home.root / "helpers" / name
+        if path.is_file():
+            files[f"helpers/{name}"] = path.read_bytes()
     for lesson in lessons:
         files[f"notebooks/{lesson.name}/{lesson.name}.ipynb"] = released_text(home, lesson).encode()
         name = f"helpers/answer_keys/{lesson.name}.npz"
