@@ -953,7 +953,7 @@ figures.blended()
 # | in the text | elsewhere |
 # |---|---|
 # | the smallest of the six best weights in *jane visits africa* is 0.82 | in three other sentences of three words 0.65, 0.86 and 0.90; among six words the worst pair has about 0.3 |
-# | antecedent 9 and first noun 11 of 16 | in seven further pairs antecedent 8 and first noun 9 of 14 |
+# | antecedent 9 and first noun 11 of 16 | in seven further pairs antecedent 8 and first noun 7 of 14 |
 # | without layer 3, head 1 the word *it* has rank 2 | rank 1 in the passive sentence, 9 with the trophy and *small* |
 # | layer 1, head 8 has rank 12 of 72 | over the first eight sentences of the explorer the ranks run from 12 to 43, with a median of 20.5 |
 # | before training a word keeps 0.77 (3 words) and 0.74 (12 words) | nearly the same with two other draws; 0.56 and 0.52 with `nn.Linear`'s default |

@@ -1041,6 +1041,9 @@ def cases_encode_bpe(draw):
         case(at("ABC CAB ABCABC"), rivals, 4, part="the order of the merges"),
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
+        # The white space ends in the byte that a letter of the taught text ends in, so that its merge would fit across.
+        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=SPACES, note="a no-break space, of two bytes, before B"),
+        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=SPACES, note="a wide space, of three bytes, before B"),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
@@ -1139,7 +1142,7 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, 
 
 # ---------------------------------------------------------------- LoRA
 
-START, MERGED = "at the start", "merged"
+START, MERGED, LEARNS = "at the start", "merged", "learning"
 
 
 def cases_LoRA(draw):
@@ -1155,10 +1158,10 @@ def cases_LoRA(draw):
         note = f"a layer from {fan_in} to {fan_out}, rank {rank}, alpha {'not given' if alpha is None else alpha}"
         return Case((weight, b, rank, alpha, A, B), {"x": x}, via=via, **{"note": note} | options)
 
-    def start(dtype, bias, rank=3, **options):
+    def start(dtype, bias, rank=3, via="lora_at_the_start", part=START):
         weight, b, _, _ = numbers(7, 5, rank, dtype, bias)
         note = f"a layer from 7 to 5 of {str(dtype).removeprefix('torch.')}, rank {rank}"
-        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via="lora_at_the_start", part=START, note=note)
+        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via=via, part=part, note=note)
 
     return [
         case((4,)),
@@ -1172,6 +1175,7 @@ def cases_LoRA(draw):
         case((4,), dtype=FLOAT64, bias=True, part=GRADIENT, gradient=True),
         start(FLOAT32, True),
         start(FLOAT64, False, 2),
+        start(FLOAT32, True, 2, "lora_after_a_step", LEARNS),
         case((4,), via="lora_merged", part=MERGED),
         case((2, 3), 6, 9, 2, 16.0, bias=True, via="lora_merged", part=MERGED),
         case((4,), 6, 6, 4, None, bias=True, dtype=FLOAT64, via="lora_merged", part=MERGED),
@@ -1181,7 +1185,9 @@ def cases_LoRA(draw):
 ADDED, SCALE = "self.scale * (x @ self.A.T @ self.B.T)", "self.scale = alpha / rank"
 RANDOM = "torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5"
 ZEROS = "torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device)"
-LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
+# What never learns loses half of the points: LEARNS and START together weigh as much as all other parts.
+LORA_WEIGHTS = {LEARNS: 18, START: 4, MERGED: 8}
+LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel"), weights=LORA_WEIGHTS).with_mistakes(f"""
     rank_forgotten: multiplied by alpha, and not divided by the rank
         {SCALE} -> self.scale = alpha
         With a larger rank more terms are added up. What keeps the difference at its size?
@@ -1306,28 +1312,25 @@ exercises = [
     rms_norm,
     SwiGLU,
     apply_rope_half_split,
-    interleaved_to_half_split,
     LlamaBlock,
-    rename_llama,
     sliding_window_mask,
+    LoRA,
+    interleaved_to_half_split,
+    rename_llama,
     train_bpe,
     encode_bpe,
-    LoRA,
 ]
 quizzes = listed_quizzes("""
     quiz_1: b
-        a: Both files hold matrices of the same shapes, and names are soon translated. Loading succeeds.
+        a: Both files hold matrices of the same shapes, and names are easily translated. Loading succeeds.
         b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
-           others. A trained model would talk nonsense, and that does not tell why.
-        c: They depend on distances alone in both dialects, and they are other numbers: the angles meet other channels.
-    quiz_2: a
-        a: It holds keys and values, and there are four times fewer of them for each token.
-        b: Each of the 32 heads of queries still scores every key of its group.
-        c: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the numbers, and the feed-forward
-           network four fifths.
-    quiz_3: b
-        a: The difference is 0 as soon as one of the two is 0. The outputs would be the same.
-        b: The gradient at B is made of A's outputs, the gradient at A goes through B. With both at zero, both are zero
-           for ever.
-        c: The start is the same, and the first step is not: with a random A, B gets a gradient at once.
+           wrong. A trained model would write nonsense, which does not tell you why.
+        c: They depend only on distances in both layouts, but they are different numbers, because the angles belong to
+           other channels.
+    quiz_2: d
+        a: Each of the 32 query heads still scores every key of its group.
+        b: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the parameters.
+        c: The feed-forward network has nothing to do with heads. In the block of Llama 3 it has four fifths of the
+           parameters.
+        d: It holds keys and values, and there are four times fewer of them for each token.
 """)

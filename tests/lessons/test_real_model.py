@@ -402,9 +402,9 @@ def in_our_layout(state, i):
     names |= {"mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
     ours = {}
     for kind in ("weight", "bias"):
-        ours |= {f"{new}.{kind}": state[f"h.{i}.{old}.{kind}"].T for old, new in names.items()}
+        ours |= {f"{new}.{kind}": state[f"h.{i}.{old}.{kind}"].t() for old, new in names.items()}
         fused = state[f"h.{i}.attn.c_attn.{kind}"].chunk(3, dim=-1)
-        ours |= {f"attention.W_{letter}.{kind}": part.T for letter, part in zip("qkv", fused, strict=True)}
+        ours |= {f"attention.W_{letter}.{kind}": part.t() for letter, part in zip("qkv", fused, strict=True)}
     return ours
 
 

@@ -136,7 +136,7 @@ def lesson_pairs(text):
 def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
     assert "prefers the antecedent in 9 of them, which is about chance, and the first noun in 11" in text
     assert "because the ball and the cat lose to the second noun with both endings" in text
-    assert "in seven further pairs antecedent 8 and first noun 9 of 14" in text
+    assert "in seven further pairs antecedent 8 and first noun 7 of 14" in text
 
     def wins(pairs):
         antecedent_wins, first_wins, second = 0, 0, []
@@ -154,7 +154,7 @@ def test_it_attends_to_the_first_noun_more_often_than_to_its_antecedent(text):
     antecedent_wins, first_wins, second = wins(pairs)
     assert (antecedent_wins, first_wins, 2 * len(pairs)) == (9, 11, 16)
     assert second.count("ball") == second.count("cat") == 2
-    assert wins(FURTHER_PAIRS)[:2] == (8, 9)
+    assert wins(FURTHER_PAIRS)[:2] == (8, 7)
 
 
 def test_in_the_passive_the_first_noun_wins(text):
