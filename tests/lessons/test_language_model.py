@@ -979,7 +979,7 @@ class Tied(blocks.GPT):
         (OpenInTraining, "no position sees a later token in training mode"),
         (Pair, "expected a tensor of shape"),
         (PlainList, "Your blocks is a plain list"),
-        (OtherNames, "your module has no part called tokens; what it has is called norm, unembed, wte, h"),
+        (OtherNames, "your module has no part called tokens; its parts are: norm, unembed, wte, h"),
         (NarrowNetworks, "blocks.0.feed_forward.up.weight has shape"),
         (OneBlock, "of your module are one tensor"),
         (Tied, "tokens.weight and unembed.weight of your module are one tensor"),
