@@ -132,7 +132,7 @@ def main() -> None:
     told = ", ".join(f"with {kind} from {first:.0%} to {last:.0%}" for kind, (first, last) in ends.items())
     says = (
         f"Two recurrent translators of {parameters:,} parameters, {len(SEEDS)} seeds, {EACH} unseen sentences for each "
-        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words the fraction that comes out word for word falls, {told}."
+        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words, the fraction translated exactly goes {told}."
     )
     keep("why_attention", says, measured | {"seconds": [round(s) for s in seconds]})
 

@@ -47,7 +47,7 @@ def zero_first_token(x):
 
 
 def fraction_above(x, threshold):
-    """The share of each row's entries that are strictly above the threshold.
+    """The fraction of each row's entries that are strictly above the threshold.
 
     x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
     """

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 
 def tokenize(sentence):
-    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white
-    space."""
+    """Tokens of a sentence, a list of strings: the characters , . ! ? ; : deleted, then split on
+    white space."""
     for mark in ",.!?;:":
         sentence = sentence.replace(mark, "")
     return sentence.split()
@@ -51,6 +51,15 @@ def cosine_similarity(a, b):
     return unit(a) @ unit(b).T  # (N, M)
 
 
+def fixed_neighbors(table, k):
+    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best
+    first."""
+    unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
+    similarity = unit @ unit.T  # (V, V)
+    similarity.fill_diagonal_(-math.inf)
+    return similarity.topk(k).indices  # (V, k)
+
+
 def negative_sampling_gradients(center, context, negatives):
     """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their
     shapes.
@@ -64,17 +73,8 @@ def negative_sampling_gradients(center, context, negatives):
     return d_center, lack * center, excess[:, None] * center  # (D,), (D,), (K, D)
 
 
-def fixed_neighbors(table, k):
-    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best
-    first."""
-    unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
-    similarity = unit @ unit.T  # (V, V)
-    similarity.fill_diagonal_(-math.inf)
-    return similarity.topk(k).indices  # (V, k)
-
-
 def skipgram_pairs(ids, window):
-    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor
+    """Positive pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor
     (T,)."""
     ids = [int(i) for i in ids]
     pairs = []

@@ -30,17 +30,6 @@ def sinusoidal_positions(length, d_model):
     return pairs.flatten(1).float()  # (length, D)
 
 
-def find_position(row, length):
-    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into
-    `row`.
-
-    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512.
-    Returns a Python int.
-    """
-    table = sinusoidal_positions(length, len(row)).to(row.device)  # (length, D)
-    return (table @ row).argmax().item()
-
-
 def add_positions(x, table):
     """Add the first T rows of a position table to token vectors.
 
@@ -53,7 +42,7 @@ def add_positions(x, table):
 
 
 def fixed_position_layer(x, pe):
-    """The published position layer, repaired for batches that come first.
+    """The published position layer, fixed for batches that come first.
 
     x (B, T, D), pe (max_len, 1, D) of the same dtype, T <= max_len -> (B, T, D).
     """
@@ -81,7 +70,7 @@ def apply_rope(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
     x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair
-    (x[2i], x[2i+1]) is turned by the angle position * base^(-2i/D), from the first axis toward the
+    (x[2i], x[2i+1]) is rotated by the angle position * base^(-2i/D), from the first axis toward the
     second.
     """
     D = x.shape[-1]

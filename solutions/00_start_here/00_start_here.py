@@ -1,13 +1,11 @@
 # %% [markdown]
 # # 0. Start here
 #
-# **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know
-# how this course answers you.
+# **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also meet the check that answers you in all lessons.
 #
-# **Time:** about 80 minutes.
+# **Core:** about 55 minutes.
 #
-# Nothing here is graded, and every idea comes back in a later lesson. The first cell of each notebook makes the course's
-# helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
+# This lesson isn't graded, and we'll use every idea in it later. The first cell of each notebook makes the course's helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -19,57 +17,81 @@ from helpers import at_work, check, progress
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.start_here import explore, figures
 
+# %% [markdown]
+# ## Why attention?
+#
+# Suppose you want to translate *jane visits africa in september* into French. Before 2014 or so, the natural tool was a **recurrent network**: it reads one word at a time and keeps a **hidden state**, a vector that it updates with each word. After the last word, that one vector has to represent the whole sentence. A second recurrent network, the decoder, then writes the French from it, word by word (Cho et al., 2014; Sutskever et al., 2014).
+#
+# The weak point is that this vector has the same width for three words and for thirty, so every additional word has to be squeezed into the same space. We call this the **bottleneck** of the encoder-decoder network.
+#
+# **Attention**, by Bahdanau, Cho and Bengio (2015), removes the bottleneck. The encoder keeps the vectors of *all* its words. For each French word that it writes, the decoder computes one weight per English word and takes the weighted mean of their vectors. As a result, the decoder can concentrate on *september* when it is about to write *septembre*, and on *jane* at the beginning.
+#
+# To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers, the same number of parameters and the same training; the only difference is what the decoder reads at each step. One reads the single vector, the other reads the weighted mean.
+#
+# **Before you run the cell, make a guess:** which of the two suffers more when sentences get longer, and how much?
+
+# %%
+figures.why_attention()
+
+# %% [markdown]
+# At four words the two are equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So the single vector is enough for what fits into it, and attention helps because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
+#
+# In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
+
 # %%
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today nothing is lit: you look at the tools first. In each
-# lesson one part lights up, you write it, and it runs at once in a small translator from English to French that comes
-# with the course. By lesson 11 every part is yours. (`<bos>`, the beginning of a sentence, is the mark from which the French
-# side starts; with `<eos>` it ends.)
+# This is a Transformer, and the same map opens every lesson. Today nothing is lit, because we start with the tools. In each lesson one component lights up, you write it, and it runs at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (`<bos>`, *beginning of sentence*, is the special token that the French side starts from; with `<eos>` it ends.)
+#
+# The core of all fifteen lessons takes about 20 hours. What goes beyond the core follows each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
+#
+# | path | lessons | core hours |
+# |---|---|---|
+# | core | 0 to 14 | 20 |
+# | attention only | 0, 1, and 3 to 8 | 10 |
 
 # %% [markdown]
 # ## You need
 #
-# - Python: functions, loops, lists and dictionaries. (Lesson 1 adds sets, sorting and comprehensions, lesson 2 the line
-#   `raise ValueError`, each with an example.)
-# - The product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of Transformers.
+# - You need Python with functions, loops, lists and dictionaries. (Lesson 1 adds sets, sorting and comprehensions, lesson 2 the line `raise ValueError`, each with an example.)
+# - You also need the product of two matrices and the derivative of $x^2$. You don't need PyTorch, and you don't need to know anything about Transformers.
 #
-# Two questions to warm up. Answer them before you open them.
+# Here are two questions to warm up, which you should answer before you open them.
 #
-# <details><summary>A matrix of shape (2, 3) times a matrix of shape (3, 4): what shape, and how many multiplications for each entry?</summary>
+# <details><summary>If you multiply a matrix of shape `(2, 3)` by one of shape `(3, 4)`, which shape does the product have, and how many multiplications does each entry take?</summary>
 #
-# Shape (2, 4). Each entry is a row of three numbers times a column of three numbers: three multiplications, then a sum.
+# The product has shape `(2, 4)`. Each entry is a row of three numbers times a column of three numbers, so it takes three multiplications and then a sum.
 # </details>
 #
-# <details><summary>What is the derivative of x² + 5x at x = 2, and what does that number promise about x = 2.01?</summary>
+# <details><summary>What is the derivative of $x^2 + 5x$ at $x = 2$, and what does it tell you about $x = 2.01$?</summary>
 #
-# $2x + 5 = 9$. Moving 0.01 to the right raises the value by about $9 \cdot 0.01 = 0.09$. (Exactly: 0.0901.)
+# It is $2x + 5 = 9$, so if x grows by $0.01$, the value grows by about $9 \cdot 0.01 = 0.09$. (The exact value is $0.0901$.)
 # </details>
+
+# %% [markdown]
+# ### Conventions
 #
-# <details><summary>Conventions (the same in every lesson)</summary>
+# These hold in every lesson, and the other lessons link here. You need none of them yet, so skim the box and come back to it.
 #
-# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
-#   `V` vocabulary. `...` stands for any leading dimensions, none included.
-# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
-# - **Masks** are boolean, True = may attend.
-# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
-#   values (in gradients too where the exercise says so).
-# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
-#   inside a float64 answer is no mistake.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
-#   it.
+# <details open><summary>The conventions of all exercises</summary>
 #
-# This box stands in every lesson, to look things up. You need none of it yet.
-# The words *dtype*, *in place* and *differentiable* are explained below.
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, including none.
+# - **Counting:** positions, heads and layers are counted from 0.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)`, and a projection is `x @ W.T`.
+# - **Masks** are boolean, and True means *may attend*.
+# - **Unless an exercise says otherwise,** your answer accepts any leading dimensions (inputs with `...` share the same ones), accepts float32 and float64, keeps the dtype, leaves its inputs unchanged, is differentiable, and returns no NaN (in gradients too where the exercise says so).
+# - **Equal** means within `1e-5` (relative plus absolute) in float32 and `1e-7` in float64. You may round a constant to float32 inside a float64 answer.
+# - **Types:** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. If you use one, the exercise gets no points and a message names the call.
+#
+# We explain the words *dtype*, *in place* and *differentiable* below.
 # </details>
 
 # %% [markdown]
 # ## How the check talks
 #
-# You write functions; `check` runs them on inputs of its own and says what holds. First, show it a function that is wrong on purpose. The task is called `twice`: *return two times x*.
+# You write functions; `check` runs them on inputs of its own and tells you which properties hold. First, let's show it a function that is wrong on purpose. The task is called `twice`, and it says *return two times x*.
 
 
 # %%
@@ -81,11 +103,9 @@ def squared(x):
 check(twice=squared)
 
 # %% [markdown]
-# Read it from the top. The cross says that the values are wrong, and shows the call that went wrong. Squaring is a mistake that the check knows, so it names it and asks a question. It knows hundreds of such mistakes, and names one only when your answer behaves like it on every input. Otherwise it says what it saw: a wrong shape, a factor, a lost dtype, an input that you changed.
+# Read the message from the top. Squaring is a mistake that the check knows, so it names the mistake and asks you a question. It knows hundreds of mistakes, and it names one only if your answer behaves like it on every input. Otherwise it describes what it saw, for example a wrong shape, a constant factor, a lost dtype or an input that you changed.
 #
-# The cell ends with an error, and it is meant to: a wrong answer should never look like a finished one. Nothing is broken, and *Run All Cells* goes on after it.
-#
-# Now a right answer, in an unusual form:
+# The cell ends with an error on purpose, because a wrong answer should never look like a finished one. Nothing is broken, and *Run All Cells* continues after it. Now let's try a right answer, in an unusual form:
 
 
 # %%
@@ -97,9 +117,9 @@ def added_to_itself(x):
 check(twice=added_to_itself)
 
 # %% [markdown]
-# Each item in the line is a promise that was tested: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
+# Each item in the line is a property that was tested, for example that the dtype is kept or that the inputs are unchanged. The check never asks *how* you computed something, because it only compares what comes out.
 #
-# Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line with your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: it says "not answered yet".)
+# Now it's your turn. An answer cell holds a specification and the line `raise NotImplementedError`. Run the cell as it is, and then the check cell below it, which says "not answered yet". Now replace the line with your own code, and run both cells again.
 
 
 # %% nbgrader={"solution": "twice"}
@@ -117,22 +137,21 @@ def twice(x):
 check(twice)
 
 # %% [markdown]
-# Every exercise has two hints below its check. They nudge, and never tell.
+# Every exercise has two hints below its check, which nudge you toward the answer without giving it away.
 #
 # <details><summary>Hint 1</summary>
 #
-# What is 5, doubled? Write the same with `x` in place of 5. It works on every number in the tensor at once.
+# How would you double the number 5? Write the same with `x` instead of 5, because it works on every entry of the tensor at once.
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# A function gives back what comes after `return`. Take care that the line is indented like the one it replaces.
+# A function returns what comes after `return`. Make sure that the line is indented like the one that it replaces.
 # </details>
 
 # %% [markdown]
 # ## A sentence is a table
 #
-# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table of numbers, with any
-# number of axes, is a **tensor**. Here are three rows of width four, small enough for paper:
+# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table, with any number of axes, is a **tensor**. Here are three rows of width four, small enough for paper:
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -140,9 +159,9 @@ x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
-# **Reading a shape.** `(3, 4)` means *3 tokens, each of width 4*. We write `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. It is best to count axes **from the end**: `-1` is the width and `-2` the tokens, however many axes come before.
+# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. It's best to count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
 #
-# That is what `...` is for. In an index it stands for *all the axes that I do not mention*:
+# We also have the symbol `...`, which in an index means *all the axes that I don't mention*:
 #
 # | expression | for `(T, D)` | for `(B, T, D)` |
 # |---|---|---|
@@ -150,7 +169,7 @@ x.shape, x.ndim, x.dtype
 # | `x[..., 0]` | column 0 of every token | column 0 of every token |
 # | `x[..., 0, :]` | the first token | the first token of every sentence |
 #
-# Only the last two rows mean the same in both columns. So code with `...` and negative axes works for one sentence, a batch, and a batch of heads. In this course `(..., T, D)` in a specification promises that, with `...` possibly empty.
+# Only the last two rows mean the same in both columns. Code with `...` and negative axes therefore works for one sentence, for a batch, and for a batch of heads.
 
 # %%
 batch = torch.stack([x, 10 * x])  # (B, T, D) = (2, 3, 4)
@@ -160,7 +179,7 @@ batch[..., 0, :]  # (B, D): jane, twice
 # %% [markdown]
 # ## Broadcasting: unequal shapes, one sum
 #
-# What is a column of three numbers plus a row of four?
+# What do you get if you add a column of three numbers and a row of four?
 
 # %%
 column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
@@ -171,14 +190,14 @@ column + row  # (3, 4)
 figures.outer_sum_picture()
 
 # %% [markdown]
-# The rule has three steps:
-# 1. Set the two shapes **flush right**. Where one is shorter, put ones on its left.
-# 2. In each place the two sizes must be equal, or one of them must be 1.
-# 3. A size of 1 is stretched: its numbers are repeated (without being copied).
+# PyTorch's rule, called **broadcasting**, has three steps:
+# 1. Set the two shapes **flush right**, and where one is shorter, put ones on its left.
+# 2. On each axis the two sizes must be equal, or one of them must be 1.
+# 3. A size of 1 is stretched, that is, its entries are repeated (without being copied).
 #
-# A new axis of size 1 comes from `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another spelling of the first.
+# You can make a new axis of size 1 with `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another way to write the first.
 #
-# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Which of the two works? Say why, then look.*
+# Two pairs of shapes are worth your time now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Decide which of the two works, and then check it below.*
 
 # %%
 explore.broadcasting()
@@ -186,18 +205,21 @@ explore.broadcasting()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first pair: 4 meets 4, then the two ones stretch to 3 and 5, and 2 meets 2. The second pair fails: flush right, 4 meets 4, but then 3 meets 2. It looks like "a batch of 2 with a batch of 2", and broadcasting knows nothing of batches: it counts from the right. `(2, 1, 4)` would work.
+# The first pair works, because all sizes agree or are 1. The second pair fails: flush right, `4` is paired with `4`, but then `3` is paired with `2`. It looks like "a batch of two with a batch of two", but broadcasting knows nothing about batches, because it counts from the right. With `(2, 1, 4)` it would work.
 # </details>
-#
+
+# %% [markdown]
 # ### Exercise 0.1 `outer_sum`
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 6 minutes
 #
-# Every entry of `a` plus every entry of `b`, in a table:
+# Add every entry of `a` to every entry of `b`, and return the sums as a table:
 # $$\text{out}_{ij} = a_i + b_j$$
-# Shapes: `a (..., N)`, `b (..., M)` → `(..., N, M)`. The leading dimensions of `a` and `b` are the same.
 #
-# *Later:* every query meets every key in just this way.
+# - **Arguments:** `a (..., N)`, `b (..., M)`, with the same leading dimensions.
+# - **Returns:** `(..., N, M)`.
+#
+# We'll pair every query with every key in just this way (lesson 3).
 
 
 # %% nbgrader={"solution": "outer_sum"}
@@ -217,19 +239,19 @@ check(outer_sum)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes that you want to add flush right, under `(..., N, M)`. Which axis must be 1 in each?
+# Write the two shapes that you want to add flush right, under `(..., N, M)`. Which axis must have size 1 in each of them?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `a` should become a column in its last two axes and `b` a row. The text above shows the call that makes either, counted from the end.
+# `a` should become a column in its last two axes, and `b` a row. The text above shows the call that makes either, counted from the end.
 # </details>
 
 # %% [markdown]
 # ## Along the last axis
 #
-# Most of a Transformer works **along the last axis**: a softmax over the keys, a norm over the width. An operation like `mean(dim=-1)` takes that axis away: `(3, 4)` becomes `(3,)`. With `keepdim=True` it stays, with size 1: `(3, 1)`.
+# Most of a Transformer works **along the last axis**, for example a softmax over the keys, or a norm over the width. An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
 #
-# **Predict before you run.** Here are the first three columns of our table. The last row is 2, 2, 2, so its mean is 2. What will the last row be after the line below?
+# **Predict before you run the cell.** Here are the first three columns of our table. The mean of the last row, `2 2 2`, is of course 2. What will the last row be after the line below?
 
 # %%
 square = x[:, :3]  # (3, 3): rows 1 2 6 | 0 3 3 | 2 2 2
@@ -238,21 +260,23 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The row means are 3, 2, 2. Their shape is `(3,)`, and set flush right they lie along the *columns*: every row lost 3, 2, 2. The last row became −1, 0, 0 instead of 0, 0, 0. There was no error, because the table is square. With four columns you would have been luckier: there would have been one.
+# The row means are `3, 2, 2`. Their shape is `(3,)`, and set flush right they lie along the *columns*, so these three were subtracted from every row. The last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
 # </details>
+#
+# Attention's score tables are square whenever a sentence attends to itself. That is why most checks use sizes that are all different, and you should too when you try things out.
 
 # %% [markdown]
-# Attention's score tables are square whenever a sentence looks at itself. So most checks use sizes that are all different, and you should too when you try things out.
-#
 # ### Exercise 0.2 `center_rows`
 #
 # Difficulty 1 of 5 · Importance 4 of 5 · 5 minutes
 #
 # Subtract from every row its own mean:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
-# Shapes: `x (..., D)` → `(..., D)`. For our table the rows become −2 −1 3 0, then −3 0 0 3, then 1 1 1 −3.
 #
-# *Later:* the first half of layer norm (lesson 9).
+# - **Arguments:** `x (..., D)`.
+# - **Returns:** `(..., D)`. For our table the rows become `-2 -1 3 0`, `-3 0 0 3` and `1 1 1 -3`.
+#
+# It is the first half of layer norm (lesson 9).
 
 
 # %% nbgrader={"solution": "center_rows"}
@@ -272,27 +296,27 @@ check(center_rows)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The means should stand beside the rows as a column. What shape is that for an input of `(T, D)`?
+# The means should form a column next to the rows. What shape does that column have for an input of `(T, D)`?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `mean` has an argument that keeps the axis it averages over. The text above names it.
+# `mean` has an argument that keeps the axis it averages over, and the text above names it.
 # </details>
 
 # %% [markdown]
-# ## `transpose` turns, `view` cuts anew
+# ## Transpose swaps axes, `view` re-cuts memory
 #
-# A tensor's numbers lie in memory as one line, row after row. A shape is only a rule for cutting that line.
-# - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it in other places.
-# - `x.transpose(0, 1)` **turns** the table: rows become columns.
+# The entries of a tensor lie in memory as one line, row after row. A shape is only a rule for cutting that line.
+# - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it at other points.
+# - `x.transpose(0, 1)` **swaps** the two axes, so rows become columns.
 #
-# For our `x` of shape (3, 4) both give the shape (4, 3). In the figure, a smaller table: each token has a color.
+# For our `x` of shape `(3, 4)` both give the shape `(4, 3)`. The figure shows a smaller table, in which each token has a color.
 
 # %%
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree and nothing complains, but what follows gets mixtures of tokens where it expects tokens. *For which shapes do the two agree?* Guess, then find out with the sliders.
+# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but whatever comes next gets mixtures of tokens instead of tokens. *Guess for which shapes the two agree, and then find out with the sliders.*
 
 # %%
 explore.memory_order()
@@ -300,7 +324,7 @@ explore.memory_order()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Only where one of the two sizes is 1. A single row and a single column lie in memory in the same way, so there is nothing to turn.
+# Only where one of the two sizes is 1. A single row and a single column lie in memory in the same way.
 # </details>
 
 # %% [markdown]
@@ -308,18 +332,20 @@ explore.memory_order()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 7 minutes
 #
-# In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
+# In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that doesn't mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same bug on the last two axes:
 # ```python
 # def swap_last_two(x):
 #     *lead, T, D = x.shape
 #     return x.view(*lead, D, T)
 # ```
 #
-# Write it without the bug:
+# Write the function without the bug, so that
 # $$\text{out}_{\ldots ji} = x_{\ldots ij}$$
-# Shapes: `x (..., T, D)` → `(..., D, T)`.
 #
-# *Later:* the $K^\top$ in $QK^\top$ is this, for a whole batch of heads at once.
+# - **Arguments:** `x (..., T, D)`.
+# - **Returns:** `(..., D, T)`.
+#
+# The $K^\top$ in $QK^\top$ does this for a whole batch of heads at once (lesson 3).
 
 
 # %% nbgrader={"solution": "swap_last_two"}
@@ -339,15 +365,14 @@ check(swap_last_two)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Cut or turn? Then: which axes, counted from the end? (`x.T` reverses *all* axes, so the batch would end up last.)
+# First decide whether you want to cut or to swap. Which axes do you need, counted from the end? (`x.T` reverses *all* axes, so the batch would end up last.)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# The call in the text above names two axes, 0 and 1. Those are right for a single table. What are they called from the other end?
+# The call in the text above names the axes of a single table, counted from the front. What are the two called if you count from the end?
 # </details>
 #
-# Three more tokens, with the numbers 10 and 11, 20 and 21, 30 and 31: cut anew as published, and turned by you. *Which
-# columns are tokens now?*
+# Here are three more tokens, `(10, 11)`, `(20, 21)` and `(30, 31)`, reshaped as in Informer and transposed by your function. *Which of the columns are tokens now?*
 
 # %%
 figures.turned_by(swap_last_two)
@@ -355,29 +380,205 @@ figures.turned_by(swap_last_two)
 # %% [markdown]
 # ## In place: two names, one tensor
 #
-# `y = x` does not copy a tensor. It gives the same numbers a second name. Neither `view` nor `transpose` copies: they are new ways to look at the same memory. So this changes a tensor that the line never mentions:
+# `y = x` doesn't copy a tensor; it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the next cell changes a tensor that its second line never mentions:
 
 # %%
 original = torch.zeros(2, 3)  # (2, 3)
-turned = original.transpose(0, 1)  # (3, 2), the same memory
-turned[0, 1] = 7.0
+swapped = original.transpose(0, 1)  # (3, 2), the same memory
+swapped[0, 1] = 7.0
 original
 
 # %% [markdown]
-# Writing into existing memory is called *in place*: `y[...] = 7`, `y += 1`, and nearly every method whose name ends in an underscore, such as `y.add_(1)`. By contrast `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
+# Writing into existing memory is called **in place**: `y[...] = 7`, `y += 1`, and nearly every method whose name ends in an underscore, such as `y.add_(1)`. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
 #
-# Writing in place is fine in memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
+# You can safely write into memory that you made yourself. On an input it's a trap, because the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
+
+# %% [markdown]
+# ## dtype: what kind of number
+#
+# Every tensor has one kind of number, its **dtype**. Four of them matter here: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
+#
+# A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` wants floats. Be careful with conversions, since they lose digits without a warning:
+
+# %%
+third = torch.tensor(1.0, dtype=torch.float64) / 3
+print((x > 2.5).dtype, (x > 2.5).sum(dim=-1))  # bool; int64 counts for each token
+print(third.item(), third.float().item(), sep="\n")
+
+# %% [markdown]
+# The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, whereas `t.to(other.dtype)` gives the dtype of `other`. If a specification says *keeps the dtype*, float32 inputs give float32 outputs and float64 inputs give float64 outputs.
+
+# %% [markdown]
+# ## Picking one entry from each row
+#
+# A language model gives every word of its vocabulary a score, at every position. The loss needs, at each position, only the score of the word that really came next, that is, column `index[t]` of row t. Let's see what plain indexing gives:
+
+# %%
+index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
+x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
+
+# %%
+figures.picked_entries(x, index, tokens)
+
+# %% [markdown]
+# The three entries that we want are there, on the diagonal, among six that we don't want. For a text of 10,000 tokens we would compute a hundred million entries and keep ten thousand.
+#
+# We have a better function for this, `gather`. The call `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together, and from each row of `x` it takes the entries that the *same* row of `where` names. Here each row asks for two entries, its first and its largest:
+
+# %%
+where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
+torch.gather(x, -1, where)  # (3, 2)
+
+# %% [markdown]
+# ## What is a Jacobian?
+#
+# Training changes the weights a little and asks how the result changes. For a function of one variable the answer is its derivative. What is it for a function of two variables with two outputs? As an example, let's take the function
+# $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
+# If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. These are four derivatives, so we put them into a table with **one row for each output and one column for each input**:
+# $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
+# We call this table the **Jacobian**. For $n$ inputs and $m$ outputs it has shape $(m, n)$. PyTorch finds the same four values from the code alone:
+
+
+# %%
+def f(x):
+    return torch.stack([x[0] * x[1], x[0] ** 2 + x[1]])  # (2,)
+
+
+point = torch.tensor([2.0, 3.0])  # (2,)
+J = torch.autograd.functional.jacobian(f, point)  # (2, 2)
+J
+
+# %% [markdown]
+# What does the Jacobian tell us? If we take a small step $s$, it predicts that $f(x + s) \approx f(x) + J s$. For example, with $s = (0.1, 0)$ the predicted change is $Js = (0.3, 0.4)$.
+
+# %%
+step = torch.tensor([0.1, 0.0])  # (2,)
+print("predicted", J @ step)  # @ is the matrix product: here the matrix J times the vector
+print("actual   ", f(point + step) - f(point))
+
+# %% [markdown]
+# The actual change is $(0.3, 0.41)$, and the extra $0.01$ is $0.1^2$, and it comes from the square in the second output. How small does a step have to be, then? The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of $0.5$ so that the error is large enough to see.
+
+# %%
+figures.jacobian_picture()
+
+# %% [markdown]
+# ## From a Jacobian to a gradient
+#
+# A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
+# $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
+# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**, however large that is. Note that it came from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
+
+# %%
+x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
+loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
+loss.backward()
+print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
+
+# %%
+figures.row_times_jacobian()
+
+# %% [markdown]
+# Four facts about gradients in PyTorch are worth remembering:
+#
+# - `requires_grad=True` says *remember what is computed from this*. `backward()` runs the computation in reverse and stores the gradients in `.grad`. A result that gradients can flow through in this way is called **differentiable**.
+# - `backward()` starts from one number, so if there are two outputs, it needs a weight for each: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did above.
+# - `backward()` never forms $J$, because it computes the product directly. For a layer with a million inputs and outputs, $J$ would have $10^{12}$ entries.
+# - The `backward()` of a second loss **adds** to `.grad`. That is why training loops clear it before each step.
+#
+# When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. The flow is broken by `.item()`, `.detach()`, `.numpy()`, `.tolist()`, and by building a new tensor from numbers.
+
+# %% [markdown]
+# ### Quiz 0.1
+#
+# If scores of shape `(2, 4, 3, 5)` (batch, heads, queries, keys) are added to a mask of shape `(2, 1, 1, 5)`, what is the shape of the sum?
+#
+# - **a** none, it raises an error
+# - **b** `(2, 1, 1, 5)`
+# - **c** `(2, 4, 3, 5)`
+# - **d** an eight-dimensional tensor
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_1 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ### Quiz 0.2
+#
+# If a function takes five numbers and returns three, what is the shape of its Jacobian?
+#
+# - **a** `(5, 3)`
+# - **b** `(3, 5)`
+# - **c** `(5,)`
+# - **d** it has none, because it doesn't return a single number
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_2 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## At work
+#
+# This is the translator whose components you'll replace, one lesson after the other, although today all of it is the course's own. The panel shows its translation, then how well it does on unseen sentences in *nats per word*, and finally, as a map, which words attend to which. (Nats per word are the average of $-\ln p$, where $p$ is the probability of the right word, so a perfect model has a loss of 0.) Later lessons explain all three. Type a sentence of your own if you like.
+
+# %%
+at_work()
+
+# %% [markdown]
+# ## How to hand in
+#
+# 1. **Work** through a lesson in `notebooks/`, in JupyterLab or in Colab. Write your code in the answer cells, and add cells of your own wherever you like.
+# 2. **Check** as often as you like. Editing a check cell changes nothing, because the grader uses its own.
+# 3. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**. A notebook that only works in the order in which you happened to run it is the most common surprise. The run continues after checks that fail.
+# 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
+#
+# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** come on top. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with a finished earlier one, and the check says so.
+#
+# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's own component is used instead, and a line says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings finished versions of what it needs.
+#
+# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because the written answer needs a reader.)
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Recap
+#
+# - A single vector for a whole sentence is a bottleneck. With attention, the decoder takes a new weighted mean of all word vectors at each step.
+# - We count axes from the end, and `...` means all the others. Broadcasting aligns shapes on the right and stretches ones, so square tables hide mistakes.
+# - `transpose` swaps axes, whereas `view` re-cuts memory. Neither copies, so writing in place changes the input as well.
+# - Comparisons give `bool`; `gather` picks one entry from each row.
+# - A Jacobian has a row for each output and a column for each input. A gradient is a row vector times a Jacobian, and it has the shape of the input.
+#
+# **Next:** in [lesson 1](../01_token_embedding/01_token_embedding.ipynb), we turn words into vectors.
+
+# %% [markdown]
+# ## Going further
+#
+# The four extras practice what you've just read, that is, writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, because later lessons use all four. They take about 40 minutes.
 
 # %% [markdown]
 # ### Exercise 0.4 `zero_first_token`
 #
-# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes
+# **Extra** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes
 #
-# The same table with the first token's row set to zero, and **x as it was**:
+# Return the same table with the first token's row set to zero, and leave **x unchanged**:
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
-# Shapes: `x (..., T, D)` → `(..., T, D)`.
 #
-# *Later:* masks and padding overwrite entries all the time, but never in the caller's tensor.
+# - **Arguments:** `x (..., T, D)`.
+# - **Returns:** `(..., T, D)`.
+#
+# Masks and padding overwrite entries all the time (lesson 5), but never in the caller's tensor.
 
 
 # %% nbgrader={"solution": "zero_first_token"}
@@ -399,43 +600,31 @@ check(zero_first_token)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two questions: which memory do you write into, and which index reaches the first token however many leading dimensions there are? The small table of indices above answers the second.
+# Ask yourself which tensor you are writing into, and which index selects the first token, no matter how many leading dimensions there are. The table of indices in *A sentence is a table* answers the second.
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Either write into a copy, or write nothing at all: put a row of zeros in front of the other tokens, or multiply by a column of zeros and ones.
+# Either write into a copy, or write nothing at all. For example, put a row of zeros in front of the other tokens, or multiply by a column of zeros and ones.
 # </details>
-
-# %% [markdown]
-# ## dtype: what kind of number
-#
-# Every tensor has one kind of number, its `dtype`. Four matter here: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
-#
-# A comparison gives `bool`. You can sum a bool tensor, True counting 1, but you cannot average it: `mean` wants floats. And careless conversions lose digits without a word:
-
-# %%
-third = torch.tensor(1.0, dtype=torch.float64) / 3
-print((x > 2.5).dtype, (x > 2.5).sum(dim=-1))  # bool; int64 counts for each token
-print(third.item(), third.float().item(), sep="\n")
-
-# %% [markdown]
-# The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
 
 # %% [markdown]
 # ### Exercise 0.5 `fraction_above`
 #
-# Difficulty 2 of 5 · Importance 3 of 5 · 7 minutes
+# **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 7 minutes
 #
-# For each row, the share of its entries that are strictly above a threshold $c$:
+# For each row, return the fraction of its entries that are strictly above a threshold $c$:
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
-# Shapes: `x (..., D)`, `threshold` a Python float → `(...)`, **in x's dtype**. For our table and 2.5: 0.5, 0.75, 0. A share moves in jumps, so there is no gradient to ask for.
 #
-# *Later:* accuracies are such shares (lesson 11). The comparison alone, without the average, is how masks are made (lesson 5).
+# - **Arguments:** `x (..., D)`, `threshold` a Python float.
+# - **Returns:** `(...)`, **in x's dtype**. For our table and a threshold of 2.5 it's `0.5, 0.75, 0`.
+# - It needn't be differentiable, because a fraction is a step function of x, and its gradient is zero almost everywhere.
+#
+# Accuracies are such fractions (lesson 11). The comparison alone, without the average, is how masks are made (lesson 5).
 
 
 # %% nbgrader={"solution": "fraction_above"}
 def fraction_above(x, threshold):
-    """The share of each row's entries that are strictly above the threshold.
+    """The fraction of each row's entries that are strictly above the threshold.
 
     x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
     """
@@ -450,44 +639,25 @@ check(fraction_above)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Three steps: compare, convert, average. Which of the three decides the dtype of the result?
+# You need three steps, which compare, convert and average. Which of the three decides the dtype of the result?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If only *dtype kept* fails, look for a conversion that names a fixed dtype. Ask x for its own instead.
+# If only *dtype kept* fails, find the conversion that names a fixed dtype, and use the dtype of x instead.
 # </details>
-
-# %% [markdown]
-# ## Picking one entry from each row
-#
-# A language model scores every word of its vocabulary at every position; the loss needs, at each position, the score of the one word that really came: row t, column `index[t]`. Plain indexing gives something else:
-
-# %%
-index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
-x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
-
-# %%
-figures.picked_entries(x, index, tokens)
-
-# %% [markdown]
-# The numbers that we want are there, on the diagonal (6, 6, 2), among six that we do not want. For a text of 10,000 tokens we would make a hundred million numbers and keep ten thousand.
-#
-# `gather` does it right. `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together: from each row of `x` it takes the entries that the *same* row of `where` names. Here each row asks for two entries, its first and its largest:
-
-# %%
-where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
-torch.gather(x, -1, where)  # (3, 2)
 
 # %% [markdown]
 # ### Exercise 0.6 `gather_per_row`
 #
-# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes
+# **Extra** · Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes
 #
-# One entry from each row, chosen by that row's own index:
+# Return one entry from each row, chosen by that row's own index:
 # $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
-# Shapes: `x (..., V)`, `index` LongTensor `(...)` with entries 0 to V−1 → `(...)`. Here `...` may be empty: then `x` is one row, `index` one number, and so is the answer. The gradient reaches `x`.
 #
-# *Later:* this is the heart of `cross_entropy` (lesson 6).
+# - **Arguments:** `x (..., V)`, `index` LongTensor `(...)` with entries 0 to V−1.
+# - **Returns:** `(...)`. If `...` is empty, `x` is one row, `index` a single number, and so is the result.
+#
+# This is the heart of `cross_entropy` (lesson 6).
 
 
 # %% nbgrader={"solution": "gather_per_row"}
@@ -507,74 +677,27 @@ check(gather_per_row)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `where` above has as many axes as `x`. How many does `index` have?
+# `where` in *Picking one entry from each row* has as many axes as `x`. How many axes does `index` have?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Give `index` a last axis of size 1 before you gather, and take it away after. (Another way without `gather`: a mask that is True at one entry in each row, and a sum.)
+# Give `index` a last axis of size 1 before you gather, and remove it afterwards. (There is another way without `gather`: multiply by a mask that is True at one entry in each row, and sum.)
 # </details>
-
-# %% [markdown]
-# ## Slopes: what is a Jacobian?
-#
-# Training changes numbers a little and asks what happens to the result. For a function of one number the answer is its derivative. What is it for a function of two numbers with two results? Take
-# $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
-# Move $x_1$ alone: the first result changes with slope $x_2 = 3$, the second with slope $2x_1 = 4$. Move $x_2$ alone: slopes $x_1 = 2$ and $1$. Four slopes; put them into a table, **one row for each result, one column for each input**:
-# $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
-# That table is the **Jacobian**. From $n$ inputs to $m$ results it has shape $(m, n)$. PyTorch finds the same four numbers, without being told any rule of ours:
-
-
-# %%
-def f(x):
-    return torch.stack([x[0] * x[1], x[0] ** 2 + x[1]])  # (2,)
-
-
-point = torch.tensor([2.0, 3.0])  # (2,)
-J = torch.autograd.functional.jacobian(f, point)  # (2, 2)
-J
-
-# %% [markdown]
-# What does it promise? For a small step $s$ it promises $f(x + s) \approx f(x) + J s$. Take $s = (0.1, 0)$: then the promised change is $Js = (0.3, 0.4)$.
-
-# %%
-step = torch.tensor([0.1, 0.0])  # (2,)
-print("promised", J @ step)  # @ is the matrix product: here the matrix J times the vector
-print("found   ", f(point + step) - f(point))
-
-# %% [markdown]
-# Found: $(0.3, 0.41)$. The extra 0.01 is $0.1^2$, from the square in the second result. Here intuition stops: "a small step" is a way of speaking. The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of 0.5, so that one can see the error at all.
-
-# %%
-figures.jacobian_picture()
-
-# %% [markdown]
-# ## From a Jacobian to a gradient
-#
-# A loss is *one* number. Suppose ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change with $x_1$? Through both results: $1\cdot 3 + 2\cdot 4 = 11$. With $x_2$: $1\cdot 2 + 2\cdot 1 = 4$. So
-# $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the slopes of one number with respect to every input. It has the **shape of the input**, however large that is. And it came from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ at the *results*; the product is the gradient at the *inputs*. This step, layer after layer from the loss back to the weights, is all that backpropagation is.
-
-# %%
-x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
-loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
-loss.backward()
-print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
-
-# %%
-figures.row_times_jacobian()
 
 # %% [markdown]
 # ### Exercise 0.7 `gradient_by_hand`
 #
-# Difficulty 2 of 5 · Importance 4 of 5 · 12 minutes
+# **Extra** · Difficulty 2 of 5 · Importance 4 of 5 · 12 minutes
 #
-# Be `backward()` once yourself. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, write down the gradient at $x$:
+# Now you can do by hand what `backward()` does. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, return the gradient at $x$:
 #
 # $$\text{out}_j = g_1\,\frac{\partial f_1}{\partial x_j} + g_2\,\frac{\partial f_2}{\partial x_j}$$
 #
-# Shapes: `x (..., 2)`, `g (..., 2)` → `(..., 2)`. For x = (2, 3) and g = (1, 2) it is (11, 4). Forbidden: autograd in every form.
+# - **Arguments:** `x (..., 2)`, `g (..., 2)`.
+# - **Returns:** `(..., 2)`. For $x = (2, 3)$ and $g = (1, 2)$ it is $(11, 4)$, as above. It needn't be differentiable itself.
+# - **Forbidden:** autograd in every form.
 #
-# *Later:* you write the backward pass of softmax (lesson 6) and of attention itself (lesson 7) in just this way.
+# You'll write the backward pass of softmax (lesson 6) and of attention itself (lesson 7) in just this way.
 
 
 # %% nbgrader={"solution": "gradient_by_hand"}
@@ -597,65 +720,17 @@ check(gradient_by_hand)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Put general $x$ and $g$ into the row-times-table product above. The first entry collects what $x_1$ does, through both results.
+# Redo the row vector times Jacobian above with the symbols $x$ and $g$ instead of numbers. The first entry adds up the effect of $x_1$ on both outputs.
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Each entry is a sum of two products: a weight times a slope of the first column, or of the second. Put the two entries side by side in a new last axis; `torch.stack` has an argument for its place.
+# Each entry is a sum of two products of a weight and a derivative. The derivatives come from the first column for one entry and from the second for the other. Put the two entries next to each other in a new last axis; `torch.stack` takes a `dim` argument.
 # </details>
 
 # %% [markdown]
-# ## What to remember about gradients
+# ### The notation card
 #
-# - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`. A result that gradients flow through in this way is called *differentiable*.
-# - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
-# - `backward()` never forms $J$: it computes the product directly. For a layer with a million inputs and results $J$ would have $10^{12}$ entries.
-# - The `backward()` of a second loss **adds** to `.grad`. That is why training loops clear it before each step.
-#
-# When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. What breaks the flow: `.item()`, `.detach()`, `.numpy()`, `.tolist()`, or building a new tensor from numbers.
-
-# %% [markdown]
-# ### Quiz 0.1
-#
-# Scores have shape `(2, 4, 3, 5)`: batch, heads, queries, keys. A mask has shape `(2, 1, 1, 5)`. What is the shape of their sum?
-#
-# - **a** none, it raises an error
-# - **b** `(2, 1, 1, 5)`
-# - **c** `(2, 4, 3, 5)`
-# - **d** an eight-dimensional tensor
-
-# %% nbgrader={"solution": "quiz_1"}
-quiz_1 = None  # "a", "b", "c" or "d"
-### BEGIN SOLUTION
-quiz_1 = "c"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_1"}
-check(quiz_1=quiz_1)
-
-# %% [markdown]
-# ### Quiz 0.2
-#
-# A function takes 5 numbers and gives 3. What is the shape of its Jacobian?
-#
-# - **a** `(5, 3)`
-# - **b** `(3, 5)`
-# - **c** `(5,)`
-# - **d** it has none, as it does not give a single number
-
-# %% nbgrader={"solution": "quiz_2"}
-quiz_2 = None  # "a", "b", "c" or "d"
-### BEGIN SOLUTION
-quiz_2 = "b"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_2"}
-check(quiz_2=quiz_2)
-
-# %% [markdown]
-# ## The notation card
-#
-# Books, papers and libraries write the same things differently, and sometimes different things alike. You need none of this today. Come back to the card whenever a formula elsewhere does not fit.
+# Books, papers and libraries use different notation for the same thing, and sometimes the same notation for different things. Come back to this card whenever a formula elsewhere doesn't fit.
 #
 # <details><summary>Open the card</summary>
 #
@@ -673,7 +748,7 @@ check(quiz_2=quiz_2)
 #
 # Note the two meanings of `V`, and of a raised T: $K^\top$ is a transpose, and has nothing to do with the number of tokens.
 #
-# **One map, three spellings.** A projection from width `in` to width `out`:
+# A projection from width `in` to width `out` is one map that you will see in three notations:
 #
 # | written | shape of W | where you meet it |
 # |---|---|---|
@@ -681,7 +756,7 @@ check(quiz_2=quiz_2)
 # | $XW$ | `(in, out)` | Vaswani et al., most papers |
 # | $Wx$, `W @ x` | `(out, in)` | texts in which a vector is a column |
 #
-# **One mask, four spellings.** Which keys may a query see?
+# A mask says which keys a query may attend to, and there are four ways to write it:
 #
 # | form | may be seen | is blocked | where you meet it |
 # |---|---|---|---|
@@ -695,63 +770,25 @@ check(quiz_2=quiz_2)
 # </details>
 
 # %% [markdown]
-# ## At work
+# ### How stable are these numbers?
 #
-# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own.
-# It shows its translation; then how well it does on sentences that it has never seen, in *nats a word*: the average of
-# $-\ln p$, where $p$ is the probability that it gave to the right word (a loss of 0 would be perfect); and, as a map,
-# which words look at which. Later lessons explain all three. Type a sentence of your own if you like.
-
-# %%
-at_work()
-
-# %% [markdown]
-# ## How to hand in
+# Figure 0.1 comes from `bench/why_attention.py`, which trains each of the two translators with three seeds and tests it on 200 unseen sentences of each length.
 #
-# 1. **Work** through a lesson in `notebooks/`, in JupyterLab or in Colab. Write in answer cells. You may add cells of your own anywhere.
-# 2. **Check** as often as you like. A check cell is locked and holds no secrets, only the call. Deleting or editing it changes nothing: the grader uses its own.
-# 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
-# 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.
+# | translated exactly (%), seeds 0, 1, 2 | 4 words | 8 words | 12 words |
+# |---|---|---|---|
+# | one vector | 100, 99, 98.5 | 71, 75.5, 77.5 | 9.5, 7, 8.5 |
+# | attention | 100, 100, 100 | 100, 99.5, 99 | 99.5, 97.5, 96.5 |
 #
-# **Points.** Each of the fourteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. `progress()` counts 85, as nobody has read your written answer yet. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
-#
-# **Stuck?** Go on. Where a later part of the lesson needs an answer that you do not have, the course's own part stands
-# in and says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings
-# finished versions of what it needs.
-#
-# `progress()` shows how far you are, over all lessons:
-
-# %%
-progress()
-
-# %% [markdown]
-# ## From the notes this course grew from
-#
-# <details><summary>Words that the sources use loosely</summary>
-#
-# - Much code calls the tensor `score` before *and* after the softmax. Here *scores* come before it and *weights* after.
-# - In notes on the Transformer's parts (after [AI Summer](https://theaisummer.com/transformer/)), $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names swapped. Lesson 3 sorts that out.
-# - Karpathy's lecture, from which much notation on the card is taken, writes `wei` for the scores and, a line later, for the weights.
-#
-# </details>
-
-# %% [markdown]
-# ## Recap
-#
-# - A shape is read from the end; `...` stands for the rest.
-# - Broadcasting sets shapes flush right and stretches ones. Square tables hide mistakes.
-# - `transpose` turns, `view` cuts; both share memory, and writing in place shows through.
-# - Comparisons give `bool`; `gather` picks one entry from each row.
-# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian; it has the shape of the input.
+# Both networks have the same number of parameters, 169,826, because the dot products of this attention have none of their own.
 
 # %% [markdown]
 # ## Further reading
 #
-# - Sasha Rush, [Tensor Puzzles](https://github.com/srush/Tensor-Puzzles): twenty-one more of these, each in one line.
+# - Cho et al., [Learning Phrase Representations using RNN Encoder-Decoder](https://arxiv.org/abs/1406.1078) (2014), and Sutskever, Vinyals and Le, [Sequence to Sequence Learning with Neural Networks](https://arxiv.org/abs/1409.3215) (2014), on translation with one vector for a sentence.
+# - Bahdanau, Cho and Bengio, [Neural Machine Translation by Jointly Learning to Align and Translate](https://arxiv.org/abs/1409.0473) (2015), the paper that introduced attention. Their figure 2 shows the same comparison on real text.
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), and [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/).
+# - Sasha Rush, [Tensor Puzzles](https://github.com/srush/Tensor-Puzzles), twenty-one more of these, each in one line.
 # - PyTorch's notes on [broadcasting](https://pytorch.org/docs/stable/notes/broadcasting.html) and on [tensor views](https://pytorch.org/docs/stable/tensor_view.html).
-# - Terence Parr and Jeremy Howard, [The Matrix Calculus You Need For Deep Learning](https://arxiv.org/abs/1802.01528) (2018): gradients and Jacobians from school calculus up.
+# - Terence Parr and Jeremy Howard, [The Matrix Calculus You Need For Deep Learning](https://arxiv.org/abs/1802.01528) (2018), on gradients and Jacobians from school calculus up.
 # - Baydin, Pearlmutter, Radul and Siskind, [Automatic Differentiation in Machine Learning: a Survey](https://arxiv.org/abs/1502.05767) (2018).
-# - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the source of much notation on the card (`B, T, C`, `head_size`).
-# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), and [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/): where all of this leads.
-#
-# **Next:** [lesson 1](../01_token_embedding/01_token_embedding.ipynb), where words become vectors.
+# - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY), the source of much notation on the card (`B, T, C`, `head_size`).

@@ -26,10 +26,10 @@ def cases_outer_sum(draw):
 
     return [
         *tensor_cases(make, leads=((), (2,), (1,), (5, 1, 2))),
-        Case(lengths(1, 3), part="a single number in a or b"),
-        Case(lengths(4, 1), part="a single number in a or b"),
+        Case(lengths(1, 3), part="a single entry in a or b"),
+        Case(lengths(4, 1), part="a single entry in a or b"),
         Case(lengths(5, 5), part="a and b of one length"),
-        Case((1000 * draw.normal(4), 1000 * draw.normal(3)), part="numbers in the thousands"),
+        Case((1000 * draw.normal(4), 1000 * draw.normal(3)), part="entries in the thousands"),
     ]
 
 
@@ -43,7 +43,7 @@ def cases_center_rows(draw):
     return [
         *tensor_cases(make, leads=((3,), (), (1, 3), (2, 1), (5, 2, 3))),
         Case((draw.normal(4, 4) + 1.0,), part="as many rows as columns"),
-        Case((draw.normal(3, 1) + 1.0,), part="rows of one number"),
+        Case((draw.normal(3, 1) + 1.0,), part="rows of one entry"),
     ]
 
 
@@ -57,7 +57,7 @@ def cases_swap_last_two(draw):
     return [
         *tensor_cases(make, leads=((), (2,), (1,), (2, 1), (2, 5))),
         Case((draw.normal(4, 4),), part="a square table"),
-        Case((draw.normal(2, 3, 4).transpose(-2, -1),), part="a tensor that was turned before"),
+        Case((draw.normal(2, 3, 4).transpose(-2, -1),), part="a tensor that is already transposed"),
     ]
 
 
@@ -74,7 +74,7 @@ def cases_zero_first_token(draw):
         *tensor_cases(make, leads=((), (2,), (1,), (2, 1), (2, 5))),
         Case((draw.normal(1, 3),), part="a single token"),
         Case((draw.normal(4, 4),), part="as many tokens as columns"),
-        Case((shared,), part="later tokens that share numbers with the first"),
+        Case((shared,), part="later tokens that share entries with the first"),
     ]
 
 
@@ -122,13 +122,13 @@ def cases_gradient_by_hand(draw):
     given = torch.tensor([2.0, 3.0]), torch.tensor([1.0, 2.0])
     return [
         *tensor_cases(make, leads=((), (3,), (1,), (2, 1), (4, 3)), gradient=False),
-        Case(given, part="the numbers of the text"),
+        Case(given, part="the example of the text"),
     ]
 
 
 exercises = [
     Exercise("twice", cases_twice).with_mistakes("""
-    squared: each number multiplied by itself
+    squared: each entry multiplied by itself
         2 * x -> x * x
         Squaring and doubling agree at 0 and at 2 only. Which factor stays the same for every entry?
     added_two: 2 was added
@@ -136,22 +136,22 @@ exercises = [
         Twice 10 is 20, and your answer gives 12. What should happen to 10?
     unchanged: x came back as it was
         2 * x -> x.clone()
-        Nothing has happened to the numbers yet.
+        Your output is equal to x. What should happen to each entry?
     halved: half of x
         2 * x -> x / 2
-        You went the other way.
+        Half of 10 is 5. Which operation turns 10 into 20?
 """),
     Exercise("outer_sum", cases_outer_sum, axes=("entry of a", "entry of b")).with_mistakes("""
-    table_turned: the table stands on its side: a runs along the columns
+    table_turned: the table is transposed: a runs along the columns
         a.unsqueeze(-1) -> a.unsqueeze(-2)
         b.unsqueeze(-2) -> b.unsqueeze(-1)
-        The output has one row for each entry of a. Which of the two should be the tall one, before you add?
+        The output has one row for each entry of a. Which of the two should be a column before you add?
     table_of_products: a table of products
         ) + b -> ) * b
-        Multiplication tables are filled by the same stretching. Which operation fills this one?
+        A multiplication table is filled by the same broadcasting. Which operation does the formula ask for?
     table_of_differences: a table of differences
         ) + b -> ) - b
-        Look at the sign in the formula once more.
+        Compare your sign with the one in the formula.
     without_leading_dimensions: right for two vectors, but not with leading dimensions
         a.unsqueeze(-1) -> a[:, None]
         b.unsqueeze(-2) -> b[None, :]
@@ -161,15 +161,15 @@ exercises = [
         The sums are right. They should form a table: keep two axes instead of one.
     logarithm_of_a_product: the logarithm of a product of exponentials
         a.unsqueeze(-1) + b.unsqueeze(-2) -> (a.exp().unsqueeze(-1) * b.exp().unsqueeze(-2)).log()
-        On paper that is the same sum. How large is e to the 1000th, and what does a float32 make of it?
+        On paper that is the same sum. How large is e to the power 1000, and can float32 represent it?
     added_by_position: a and b added position by position
         a.unsqueeze(-1) + b.unsqueeze(-2) -> a + b
-        A plain sum pairs entry 0 with entry 0. Here every entry of a meets every entry of b.
+        A plain sum pairs entry 0 with entry 0. Here every entry of a is paired with every entry of b.
 """),
     Exercise("center_rows", cases_center_rows, axes=("row", "column")).with_mistakes("""
     axis_lost: the mean lost its axis, so row means lie along the columns (or do not fit at all)
         , keepdim=True ->
-        The means have shape (T,). Set (T, D) and (T,) flush right: what does T meet?
+        The means have shape (T,). Set (T, D) and (T,) flush right: which axis is T paired with?
     down_the_columns: the mean was taken down each column
         dim=-1 -> dim=-2
         The mean over an axis makes that axis disappear. Which axis runs along a row?
@@ -179,39 +179,39 @@ exercises = [
     over_axis_one: the mean was taken over axis 1, which is the last one only in a table
         dim=-1 -> dim=1
         In a batch of tables, what does axis 1 count? From which end should you count?
-    one_mean_for_all: one mean of all the numbers
+    one_mean_for_all: one mean of all entries
         dim=-1, keepdim=True ->
         Every row has a mean of its own. Which argument of mean says along what to average?
     mean_alone: the means, without the rows
         x - x.mean -> x.mean
         What is left to do with the mean?
-    standardized: centered, then divided by the spread
+    standardized: centered, then divided by the standard deviation
         x - x.mean(dim=-1, keepdim=True)
         -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True)
-        That is most of layer norm, and comes in lesson 9. Here the spread stays as it is.
-    layer_normed: a layer norm: centered, and then divided by the spread
+        That is most of layer norm, which comes in lesson 9. Here the standard deviation should stay as it is.
+    layer_normed: a layer norm: centered, then divided by the standard deviation
         x - x.mean(dim=-1, keepdim=True) -> torch.nn.functional.layer_norm(x, x.shape[-1:])
         That comes in lesson 9, and it does two things. Which of the two is asked for here?
     sum_subtracted: the sum was subtracted
         x.mean( -> x.sum(
-        A row of 5, 5, 5 should become 0, 0, 0. What does yours make of it?
+        A row of 5, 5, 5 should become 0, 0, 0. What does your function return for it?
     sign_flipped: mean minus row
         x - x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True) - x
-        A number above its row's mean should come out positive.
-    smallest_taken_away: the smallest number of each row taken away
+        An entry above its row's mean should come out positive.
+    smallest_taken_away: the smallest entry of each row was subtracted
         x.mean(dim=-1, keepdim=True) -> x.amin(dim=-1, keepdim=True)
-        Add up a row of yours. What should the sum of a centered row be?
-    middle_taken_away: the median of each row taken away
+        Sum one row of your output. What should the sum of a centered row be?
+    middle_taken_away: the median of each row was subtracted
         x.mean(dim=-1, keepdim=True) -> x.median(dim=-1, keepdim=True).values
-        Add up a row of yours. What should the sum of a centered row be?
+        Sum one row of your output. What should the sum of a centered row be?
 """),
     Exercise("swap_last_two", cases_swap_last_two, axes=("column of x", "row of x")).with_mistakes("""
-    recut: the line of memory was cut anew (view or reshape)
+    recut: the line of memory was cut at other points (view or reshape)
         x.transpose(-2, -1) -> x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
-        The shape is right and the numbers are mixed. Which call turns a table, instead of cutting it anew?
+        The shape is right, but the entries are mixed. Which call swaps two axes instead of re-cutting the memory?
     all_axes_reversed: all axes reversed
         x.transpose(-2, -1) -> x.permute(*reversed(range(x.dim())))
-        In a table that is the same thing. In a batch, the batch axis should stay in front.
+        For a single table that is the same. In a batch, the batch axis should stay in front.
     first_two_axes: the first two axes swapped
         (-2, -1) -> (0, 1)
         Axes 0 and 1 are the last two only in a table. From which end should you count?
@@ -226,15 +226,15 @@ exercises = [
         Turn a sheet of paper by 90 degrees, or mirror it along its diagonal: which of the two keeps the first row first?
     quarter_turn_of_the_first_axes: a quarter turn of the first two axes
         x.transpose(-2, -1) -> torch.rot90(x)
-        Two things: a quarter turn reverses an order, and its axes are counted from the wrong end. What should stay first?
+        There are two problems: a quarter turn reverses an order, and its axes are counted from the wrong end. What should stay first?
 """),
     Exercise("zero_first_token", cases_zero_first_token, axes=("token", "column")).with_mistakes("""
     written_into_the_input: the zeros were written into x itself
         x.clone() -> x
-        A second name is not a second tensor: y = x copies nothing. How do you get numbers of your own?
+        y = x copies nothing, so both names mean one tensor. Which method makes a copy?
     first_column: the first column became zero
         y[..., 0, :] -> y[..., 0]
-        After ..., one index meets the last axis, and that is the width. Where is the token axis?
+        After ..., a single index selects on the last axis, which is the width. Where is the token axis?
     first_of_first_axis: index 0 of the first axis became zero
         y[..., 0, :] -> y[0]
         With a batch in front, [0] is a whole sentence. Which notation skips any leading dimensions?
@@ -247,61 +247,61 @@ exercises = [
     dropped: the first token is gone
         return y -> return x[..., 1:, :]
         The output has as many tokens as x. The first one is still there; it is all zeros.
-    equal_numbers: every number that is equal to the first token's in its column became zero
+    equal_numbers: every entry that is equal to the first token's in its column became zero
         y[..., 0, :] = 0 -> y = y * (y != y[..., :1, :])
-        Another token may hold the same number, or be the same word. Does its place or its value make a token the first?
+        Another token may have the same entries. Is a token the first because of its value or because of its position?
     pushed_along: a zero token in front, and all others moved by one
         return y -> return torch.cat([0 * x[..., :1, :], x[..., :-1, :]], dim=-2)
         Token 1 of the output should be token 1 of x.
     all_the_others: everything but the first token became zero
         return y -> return x - y
-        The right cut, the wrong side of it.
+        You split the table at the right row. Which of the two parts should be zero?
 """),
     Exercise("fraction_above", cases_fraction_above, axes=("row",)).with_mistakes("""
-    counted: a count, not a share
+    counted: a count instead of a fraction
         .mean( -> .sum(
-        Two of four is a share of one half. What is missing after the count?
-    at_or_above: entries equal to the threshold were counted too
+        Two of four is a fraction of one half. What is missing after the count?
+    at_or_above: entries equal to the threshold were counted as well
         x > threshold -> x >= threshold
         Above means strictly above.
-    below: the share below the threshold
+    below: the fraction below the threshold
         x > threshold -> x < threshold
-        Which way should the comparison open?
-    over_everything: one share over all rows
+        Which comparison does the formula ask for?
+    over_everything: one fraction for all rows together
         mean(dim=-1) -> mean()
-        Every row has a share of its own. Along which axis do you average?
-    over_the_first_axis: the share was taken down the first axis
+        Every row has its own fraction. Along which axis do you average?
+    over_the_first_axis: the fraction was taken along the first axis
         dim=-1 -> dim=0
-        A share belongs to a row. Which axis runs along a row, however many come before it?
+        A fraction belongs to a row. Which axis runs along a row, however many come before it?
     axis_kept: an axis of size 1 is left at the end
         dim=-1 -> dim=-1, keepdim=True
         Here the last axis should go. (In center_rows it had to stay.)
     mean_of_what_is_above: the entries above the threshold were averaged, not counted
         (x > threshold).to(x.dtype) -> (x * (x > threshold))
-        What should an entry above the threshold count for: its value, or one?
+        Should an entry above the threshold count as its value, or as one?
     mean_compared: the row's mean was compared with the threshold
         (x > threshold).to(x.dtype).mean(dim=-1) -> (x.mean(dim=-1) > threshold).to(x.dtype)
         Compare first, entry by entry. Average after that.
     always_float32: the answer is float32 whatever x is
         .to(x.dtype) -> .float()
-        The numbers are right. True and False have no float dtype of their own: whose should they take?
+        The values are right. True and False have no float dtype, so you choose one. Which dtype does the contract ask for?
 """),
     Exercise("gather_per_row", cases_gather_per_row, axes=("row",)).with_mistakes("""
     every_index_for_every_row: every row gave an entry for every index
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index]
-        Plain indexing of one axis repeats the whole list of indices in every row. You want them paired.
+        Plain indexing of one axis repeats the whole list of indices in every row. Here each row should be paired with one index.
     axis_kept: an axis of size 1 is left at the end
         )).squeeze(-1) -> ))
-        The numbers are right; the last axis should be gone.
+        The values are right, but the last axis should be gone.
     squeezed_too_much: every axis of size 1 is gone, not only the last
         ).squeeze(-1) -> ).squeeze()
-        A batch of one sentence is still a batch. Which axis did you want to take away?
+        A batch of one sentence is still a batch. Which axis did you want to remove?
     off_by_one: the entry before the right one
         index.unsqueeze(-1) -> ((index - 1) % x.shape[-1]).unsqueeze(-1)
         Index 0 is the first entry.
     rows_picked: whole rows were picked
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[index]
-        An index in first place chooses along axis 0. Along which axis do the indices of this puzzle run?
+        The first index selects along axis 0. Along which axis does this exercise select?
     taken_from_one_line: entries of one long line, in which all rows follow one another
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> torch.take(x, index)
         take forgets that there are rows. Which entry of the line is entry 0 of the second row?
@@ -310,7 +310,7 @@ exercises = [
         The index says which entry is meant. It need not be the largest.
     one_leading_dimension_only: right for a table, an error with other leading dimensions
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[torch.arange(x.shape[0]), index]
-        With none or two leading dimensions there is no single row number. What chooses along the last axis?
+        With no or two leading dimensions there is no single row index. Which function selects along the last axis?
     same_entry_everywhere: every row gave the entry that only the first row should give
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index.reshape(-1)[0]]
         Each row has an index of its own.
@@ -323,42 +323,42 @@ exercises = [
         cases_gradient_by_hand,
         axes=("row", "input"),
         forbidden=("autograd",),
-        instead="write down the four slopes yourself.",
+        instead="write down the four derivatives yourself.",
     ).with_mistakes("""
     jacobian_times_column: the Jacobian times g as a column, not g as a row times the Jacobian
         g1 * x2 + g2 * 2 * x1 -> g1 * x2 + g2 * x1
         g1 * x1 + g2 -> g1 * 2 * x1 + g2
-        Both fit, as the table is square. What does x1 change? Walk down its column of slopes.
-    weights_ignored: each result counted once: the weights g are missing
+        Both products have a shape that fits, because the table is square. Which derivatives belong to x1? They form one column.
+    weights_ignored: each output counted once, because the weights g are missing
         g1 * x2 + g2 * 2 * x1 -> x2 + 2 * x1
         g1 * x1 + g2 -> x1 + 1 + 0 * g2
         L = g1 f1 + g2 f2. With g = (1, 2), how much does a change of f2 count?
-    first_result_only: the way through the first result only
+    first_result_only: only the path through the first output
         g1 * x2 + g2 * 2 * x1 -> g1 * x2
         g1 * x1 + g2 -> g1 * x1
-        x1 stands in both results, and so does x2. How many ways lead from x1 to the loss?
-    slope_of_the_square: x1 as the slope of x1 squared
+        Both x1 and x2 occur in both outputs. How many paths lead from x1 to the loss?
+    slope_of_the_square: x1 as the derivative of x1 squared
         g2 * 2 * x1 -> g2 * x1
-        Move x1 from 2 to 2.1. How far does its square move?
-    inputs_exchanged: the two slopes in each other's place
+        If x1 goes from 2 to 2.1, by how much does its square change?
+    inputs_exchanged: the two derivatives are exchanged
         [g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 + g2, g1 * x2 + g2 * 2 * x1]
         The gradient has the shape of x, and its first entry belongs to the first input.
-    weighted_results: the results times their weights, not their slopes
+    weighted_results: the outputs times their weights instead of their derivatives
         [g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 * x2, g2 * (x1**2 + x2)]
-        Your numbers say how large the loss is. The question is how it changes.
+        Your values say how large the loss is. The gradient says how it changes.
 """),
 ]
 
 quizzes = listed_quizzes("""
     quiz_1: c
-        a: They do fit. Set flush right, 2 meets 2, 1 meets 4, 1 meets 3 and 5 meets 5; 1 fits any size.
-        b: A size of 1 stretches; it does not shrink its partner. 1 beside 4 gives 4.
-        c: The two ones stretch to 4 heads and 3 queries: one mask of keys for each sentence serves them all. Lessons
+        a: The shapes do fit. Set flush right, 2 is paired with 2, 1 with 4, 1 with 3 and 5 with 5, and 1 fits any size.
+        b: A size of 1 stretches; it does not shrink its partner. 1 and 4 give 4.
+        c: The two ones stretch to 4 heads and 3 queries, so one mask of keys for each sentence serves them all. Lessons
            5 and 8 use this very pair of shapes.
         d: The axes are paired up, not joined: both shapes have four axes, so the sum has four.
     quiz_2: b
         a: That is its transpose. Rows of a Jacobian count outputs, columns count inputs.
         b: One row for each of the 3 outputs, one column for each of the 5 inputs.
-        c: That is the shape of a gradient: what is left when the 3 outputs are summed with weights.
-        d: Backward needs a single number to start from. A Jacobian exists without it: it holds all 15 slopes.
+        c: That is the shape of a gradient, which you get if you sum the 3 outputs with weights.
+        d: Backward needs a single number to start from. A Jacobian exists without it, because it contains all 15 derivatives.
 """)

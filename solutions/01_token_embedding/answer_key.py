@@ -16,59 +16,60 @@ def cases_tokenize(draw):
     return [
         Case((LIFE,)),
         Case((f"{a}{mark} {b.title()} {c}; {d}!",)),
-        Case((f"{a}, {b}. {c}! {a}? {d}; {b}: {c}",), note="every mark once"),
+        Case((f"{a}, {b}. {c}! {a}? {d}; {b}: {c}",), note="every punctuation mark once"),
         Case((f"{a}, {b}, {c}! {d}!",), note="two commas, two exclamation marks"),
-        Case(("pi is 3.14: nearly",), part="marks inside a word"),
-        Case((f"at {draw.integer(1, 13)}:30 {a}{mark}{b}{other}{c}",), part="marks inside a word"),
-        Case((f"{a} {mark} {b} {other}",), part="a mark alone"),
-        Case((f"{mark}{other}",), part="a mark alone"),
+        Case(("pi is 3.14: nearly",), part="punctuation inside a word"),
+        Case((f"at {draw.integer(1, 13)}:30 {a}{mark}{b}{other}{c}",), part="punctuation inside a word"),
+        Case((f"{a} {mark} {b} {other}",), part="a punctuation mark alone"),
+        Case((f"{mark}{other}",), part="a punctuation mark alone"),
         Case((f"  {a}\t{b}\n{c}   {d} ",), part="any white space"),
+        Case((f"{a} {b}\r\n{c}\r{d}\r\n",), part="any white space", note="line ends of Windows"),
         Case((f"{a.upper()} {b.title()} I",), part="case is kept"),
         Case((f'don\'t ({a}) {b}-{c} "{d}" a_b #1 caf\u00e9',), part="other characters stay"),
     ]
 
 
 tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
-    replaced_by_spaces: marks turned into spaces
+    replaced_by_spaces: punctuation replaced by spaces
         replace(mark, "") -> replace(mark, " ")
-        How many tokens should 3.14 give? What happens to the text around a deleted mark?
+        How many tokens should 3.14 give? Replace each mark by nothing at all.
     lowered: everything in lower case
         sentence.split() -> sentence.lower().split()
-        Life with a capital is a token of its own here. Look at the word case in the spec.
+        Life with a capital is a token of its own here. What does the contract say about case?
     commas_only: only commas deleted
         ",.!?;:" -> ","
-        The running sentence has only a comma. The spec lists six marks.
+        The running sentence has only a comma, but the contract lists six characters.
     split_on_single_spaces: split at every single space
         .split() -> .split(" ")
-        What comes between two spaces in a row, or around a tab? Does split need an argument?
+        Two spaces in a row give an empty token, and a tab isn't split at all. What does split do without an argument?
     all_punctuation: all of string.punctuation deleted
         ",.!?;:" -> '!"#$%&\\'()*+,-./:;<=>?@[]^_`{|}~\\\\\\\\'
-        Look at don't and at (brackets): are those marks in the spec's list?
-    stripped_at_the_ends: marks stripped at the ends of words only
+        The apostrophe in don't and the brackets in (brackets) should stay. Which six characters does the contract list?
+    stripped_at_the_ends: punctuation stripped at the ends of words only
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> [token.strip(",.!?;:") for token in sentence.split()]
-        A mark may stand inside a word, or be the whole of it. What does strip do there?
-    stripped_and_kept: marks inside a word left in
+        A mark may occur inside a word, or be the whole token. Which method deletes it everywhere?
+    stripped_and_kept: punctuation inside a word was kept
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> [t for t in (x.strip(",.!?;:") for x in sentence.split()) if t]
-        What should become of the dot in 3.14?
-    split_before_deleting: empty tokens where a mark stood alone
+        The dot in 3.14 should be deleted. Which method deletes a character everywhere?
+    split_before_deleting: an empty token for a punctuation mark that stands alone
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> ["".join(x for x in token if x not in ",.!?;:") for token in sentence.split()]
-        A lone mark leaves nothing behind. In which order do you delete and split?
-    marks_as_tokens: marks kept as tokens
+        A punctuation mark alone should leave no token. In which order do you delete and split?
+    marks_as_tokens: punctuation kept as tokens
         replace(mark, "") -> replace(mark, f" {mark} ")
-        Many real tokenizers do keep them. This one deletes.
+        Many real tokenizers keep punctuation as tokens, but this one deletes it.
     word_characters: only runs of letters, digits and _ kept
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> "".join(x if x.isalnum() or x == "_" else " " for x in sentence).split()
-        What does your pattern do with don't, and with 3.14?
+        Your pattern also splits don't and 3.14. Which characters may be deleted?
     not_split: a list of characters
         sentence.split() -> list(sentence)
-        Iterating over a string gives characters. Where does white space come in?
-    first_of_each_mark: only the first mark of each kind deleted
+        Iterating over a string gives characters. Which method splits it at white space?
+    first_of_each_mark: only the first punctuation mark of each kind deleted
         replace(mark, "") -> replace(mark, "", 1)
-        Try a sentence with two commas. How many does your replacement reach?
+        Try a sentence with two commas. How many of them does your replacement delete?
 """)
 
 
@@ -80,7 +81,7 @@ def cases_build_vocab(draw):
         Case(([f"the {a} saw the {b}", f"the {b} saw {c}"],), part="repeated words"),
         Case(([f"zebra Zulu {a} {b.title()} I"],), part="capitals first"),
         Case((["\u00e9t\u00e9 zoo 3.14 eat 10 9"],), part="code-point order"),
-        Case((["!", f"{d} ? {a}"],), part="marks are no tokens"),
+        Case((["!", f"{d} ? {a}"],), part="punctuation is not a token"),
     ]
 
 
@@ -89,45 +90,45 @@ build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
         sorted(tokens) -> dict.fromkeys(tokens)
-        Then the ids would depend on which sentence comes first. Which order does the spec ask for?
-    repeats_counted: a repeated word takes two numbers, so ids are skipped
+        The ids then depend on which sentence comes first. Which order does the contract ask for?
+    repeats_counted: a repeated word takes two ids, so ids are skipped
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
         Print your vocabulary of "the cat saw the dog". Is the largest id one less than its size?
     counted_from_one: ids counted from 1
         enumerate(sorted(tokens)) -> enumerate(sorted(tokens), 1)
-        An id is a row of a table. What is the number of the first row?
+        An id is the index of a row in a table. What is the index of the first row?
     alphabetical_without_case: sorted without regard to case
         sorted(tokens) -> sorted(tokens, key=lambda token: (token.lower(), token))
-        Code points put the capitals A to Z before the small letters a to z. What does plain sorting of strings do?
+        In code-point order the capitals A to Z come before a to z. What does sorted do with strings if you give it no key?
     lowered_vocab: everything in lower case
         {token for -> {token.lower() for
-        Life and life would be two tokens here.
-    split_only: marks left on the words
+        Life and life are two different tokens. Keep the case of each.
+    split_only: punctuation left on the words
         tokenize(sentence) -> sentence.split()
-        You have just written a function that cuts sentences.
+        You have just written a function that splits sentences. Call it here.
     ids_to_tokens: keys and values swapped
         {token: i for -> {i: token for
-        What will you have in hand when you look something up: the token or the id?
+        When you encode a sentence you have the tokens and want the ids. Which of the two must be the key?
     special_tokens_first: special tokens added
         enumerate(sorted(tokens)) -> enumerate(["[PAD]", "[UNK]", *sorted(tokens)])
-        Real vocabularies start with those. This one holds only what the sentences hold.
+        Real vocabularies start with such tokens, but this one holds only the tokens of the sentences.
     first_sentence_only: only the first sentence read
         for sentence in sentences -> for sentence in sentences[:1]
-        The argument is a list of sentences.
+        The argument is a list of sentences, and each of them counts.
     sorted_within_sentences: each sentence sorted by itself
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in sorted(tokenize(sentence))]
         sorted(tokens) -> dict.fromkeys(tokens)
-        Collect first, sort once.
+        Collect the tokens of all sentences first, and sort once.
     most_frequent_first: most frequent words first
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
         sorted(tokens) -> sorted(set(tokens), key=lambda token: (-tokens.count(token), token))
-        That is word2vec's own order. The spec asks for another one.
+        This is the order that word2vec's own program uses. The contract asks for code-point order.
     characters: one id for each character
         tokenize(sentence) -> "".join(tokenize(sentence))
-        Iterating over a sentence gives characters. What gives tokens?
+        Iterating over a sentence gives characters. Which of your functions gives tokens?
 """)
 
 
@@ -144,7 +145,7 @@ def cases_encode(draw):
     return [
         Case((LIFE, life)),
         Case((f"{c} {a}, {e} {b}! {a}", vocab), note="a vocabulary whose ids are in no order"),
-        Case((f"{d} : {b}", vocab), part="marks are no tokens"),
+        Case((f"{d} : {b}", vocab), part="punctuation is not a token"),
         Case((e, vocab), part="one token"),
         named("pizza", f"{a} pizza! {b}", vocab, omits=f"{a} pizza"),
         named("pizza", f"{c} pizza", vocab, omits=f"'{c}', 'pizza'"),
@@ -155,47 +156,47 @@ def cases_encode(draw):
 encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
     unknown_is_zero: unknown words quietly become id 0
         vocab[token] -> vocab.get(token, 0)
-        Which word has id 0? A reader could not tell it from pizza.
+        Some word of the vocabulary has id 0, so you can't tell the two apart. Which exception does the contract ask for?
     unknown_is_minus_one: unknown words quietly become id -1
         vocab[token] -> vocab.get(token, -1)
-        Row -1 of a table is its last row. What should happen instead of a guess?
+        Row -1 of a table is its last row. Which exception does the contract ask for?
     unknown_left_out: unknown words left out
         in tokenize(sentence) -> in tokenize(sentence) if token in vocab
-        Then the sentence says something else. What should happen instead?
+        The sentence then has another meaning. Which exception does the contract ask for?
     unknown_added: unknown words added to the vocabulary
         vocab[token] -> vocab.setdefault(token, len(vocab))
-        The table has no row for them, and the caller's dictionary changes. What should happen instead?
+        The table has no row for them, and the caller's dictionary changes. Which exception does the contract ask for?
     sentence_named: the whole sentence in the error
         return torch.tensor( -> if not set(tokenize(sentence)) <= set(vocab):
         |        raise KeyError(sentence)
         |    return torch.tensor(
-        Which word was it? The reader of a long sentence should not have to look for it.
-    own_vocabulary: a vocabulary made from the sentence itself
+        Which word was unknown? Name this one token in the error.
+    own_vocabulary: a vocabulary built from the sentence itself
         vocab[token] -> sorted(set(tokenize(sentence))).index(token)
         Ids must agree between sentences. What is the second argument for?
-    place_in_vocabulary: the place in the dictionary instead of the id it holds
+    place_in_vocabulary: the position in the dictionary instead of the id
         vocab[token] -> list(vocab).index(token)
         A vocabulary read from a file may list its words in any order.
-    marks_left_on: marks left on the words
+    marks_left_on: punctuation left on the words
         tokenize(sentence) -> sentence.split()
-        Is "short," with its comma a token of the vocabulary? Which of your functions cuts sentences?
+        Is "short," with its comma a token of the vocabulary? Which of your functions splits sentences?
     a_batch_of_one: one dimension too many
         torch.tensor([vocab[token] for token in tokenize(sentence)])
         -> torch.tensor([[vocab[token] for token in tokenize(sentence)]])
-        The shape is (T,): no batch yet.
+        The shape should be (T,), without a batch dimension.
     a_list: a Python list
         torch.tensor([vocab[token] for token in tokenize(sentence)])
         -> [vocab[token] for token in tokenize(sentence)]
-        The spec asks for a tensor of whole numbers.
-    floats: floats instead of whole numbers
+        The contract asks for a LongTensor. Which function makes one from a list?
+    floats: floats instead of integers
         torch.tensor( -> torch.Tensor(
-        torch.Tensor with a capital makes floats, and a float cannot pick a row.
+        torch.Tensor with a capital makes floats, which can't index a table. Which function keeps integers?
     scalar_for_one_token: no dimension left for a single token
         in tokenize(sentence)]) -> in tokenize(sentence)]).squeeze()
-        One token is a sentence of length 1. Who removed that dimension?
+        One token is a sentence of length 1. Which call removes that dimension?
     sorted_ids: ids in sorted order
         [vocab[token] for token in tokenize(sentence)] -> sorted(vocab[token] for token in tokenize(sentence))
-        Order matters from the next lesson on.
+        The ids should be in the order of the sentence.
 """)
 
 
@@ -218,15 +219,15 @@ def cases_one_hot(draw):
 one_hot = Exercise(
     "one_hot", cases_one_hot, axes=("token", "word of the vocabulary"), forbidden=("one_hot",)
 ).with_mistakes("""
-    whole_numbers: whole numbers instead of floats
+    whole_numbers: integers instead of floats
         .float() -> .long()
-        The rows are to be multiplied with a matrix of floats. What dtype do they need?
+        The rows will be multiplied by a matrix of floats. Which dtype do they need?
     booleans: True and False instead of floats
         .float() ->
-        The rows are to be multiplied with a matrix of floats. What dtype do they need?
+        The rows will be multiplied by a matrix of floats. Which dtype do they need?
     size_from_ids: as many columns as the largest id needs
         arange(vocab_size, -> arange(int(ids.max()) + 1,
-        The last word of the vocabulary need not be in the sentence. What is the second argument for?
+        The last word of the vocabulary need not occur in the sentence. What is the second argument for?
     counted_from_one: ids counted from 1
         ids[..., None] == -> (ids[..., None] - 1) % vocab_size ==
         Which column belongs to id 0?
@@ -238,7 +239,7 @@ one_hot = Exercise(
         Each token keeps a row of its own.
     vocabulary_first: the vocabulary's axis in front
         .float() -> .float().movedim(-1, 0)
-        The new axis comes last: which way does a row lie?
+        The new axis comes last. From which end do you count it?
     squeezed: dimensions of size 1 squeezed away
         .float() -> .float().squeeze()
         A batch of one sentence is still a batch. What does squeeze do to it?
@@ -271,16 +272,16 @@ embed = Exercise("embed", cases_embed, axes=("token", "coordinate")).with_mistak
         That is a bag of words. Here each token keeps its vector.
     scaled_by_root_of_width: vectors multiplied by the square root of the width
         table[ids] -> table[ids] * table.shape[-1] ** 0.5
-        Vaswani et al. do that in their section 3.4. The lookup itself changes nothing.
+        Vaswani et al. do that in their section 3.4, but the lookup itself returns the row as it is.
     rounded_to_float32: rounded to float32 on the way
         table[ids] -> table[ids].float()
         Which dtype do your one-hot rows have, and which has the table?
     one_hot_of_float32: right for a table of float32, an error with one of float64
         table[ids] -> F.one_hot(ids, len(table)).float() @ table
-        A product needs two equal dtypes. Which one should win, and is a product needed at all?
+        A product needs two equal dtypes. Can you look up the rows without a product?
     transposed_rows: tokens and coordinates swapped
         table[ids] -> table[ids].mT
-        One row for each token: which axis is the token's?
+        There is one row for each token. Which axis should be the tokens'?
     squeezed: dimensions of size 1 squeezed away
         table[ids] -> table[ids].squeeze()
         A batch of one sentence is still a batch. What does squeeze do to it?
@@ -328,19 +329,19 @@ cosine_similarity = Exercise(
 ).with_mistakes("""
     dot_product: plain dot products
         unit(a) @ unit(b).T -> a @ b.T
-        A vector twice as long should give the same number. What is missing?
+        A vector twice as long should have the same cosine. By what do you have to divide?
     divided_by_squares: divided by squared lengths
         torch.where(length > 0, length, 1) -> torch.where(length > 0, length**2, 1)
-        A sum of squares is not yet a length.
+        A sum of squares is a squared length. Which function is missing?
     squared_length_of_one: divided by the squared length of b
         unit(a) @ unit(b).T -> a @ b.T / (b * b).sum(-1).clamp_min(1e-12)
-        Double a, and your number doubles; double b, and it halves. How many lengths of each belong below the line?
+        If you double a, your result doubles; if you double b, it halves. How often does each length belong in the denominator?
     only_a_normalized: only a's lengths divided out
         unit(a) @ unit(b).T -> unit(a) @ b.T
-        Double b: your number doubles too.
+        If you double b, your result doubles as well, but the cosine doesn't.
     only_b_normalized: only b's lengths divided out
         unit(a) @ unit(b).T -> a @ unit(b).T
-        Double a: your number doubles too.
+        If you double a, your result doubles as well, but the cosine doesn't.
     columns_normalized: lengths of columns instead of rows
         dim=-1 -> dim=0
         Which axis is summed when a row's length is measured?
@@ -349,38 +350,38 @@ cosine_similarity = Exercise(
         A norm without a dim is a single number. How many lengths does a with N rows have?
     lengths_side_by_side: lengths of a and of b multiplied pair by pair
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1) * b.norm(dim=1))
-        There are N lengths and M lengths, and N times M cosines. Which shapes make a table when they meet?
+        There are N lengths and M lengths, but N times M cosines. Which two shapes broadcast to (N, M)?
     two_columns_of_lengths: two columns of lengths
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))
-        A column and a column do not make a table. Which way should the lengths of b lie?
+        Two columns don't broadcast to a table. Should the lengths of b form a column or a row?
     one_length_for_b: one length for the whole of b
         unit(a) @ unit(b).T -> unit(a) @ (b / b.norm().clamp_min(1e-12)).T
         A norm without a dim is a single number. How many lengths does b with M rows have?
     nan_on_the_way_back: gradients that are NaN at a zero row
         length = x.norm(dim=-1, keepdim=True) -> length = (x * x).sum(dim=-1, keepdim=True).sqrt()
-        On the way back 0 meets infinity: in the slope of a root at 0, or in 0 / 0 whose value was mended after. Can you step in before?
+        In the backward pass 0 is multiplied by infinity: the derivative of a square root at 0, or of 0 / 0 that was replaced afterwards. Can you change the input of that operation instead?
     zero_by_zero: 0 / 0 for a zero row
         torch.where(length > 0, length, 1) -> length
-        A zero row has length 0. What should stand there instead of nan?
-    epsilon_on_the_product: a guard against zero that is felt by short vectors
+        A zero row has length 0, and 0 / 0 is NaN. By what could you divide instead?
+    epsilon_on_the_product: an epsilon that changes the cosine of short vectors
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)
         Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
-    epsilon_too_large: a guard against zero that is felt by short vectors
+    epsilon_too_large: an epsilon that changes the cosine of short vectors
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-6)
         Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
-    epsilon_under_the_root: a guard under the root that is felt by short vectors
+    epsilon_under_the_root: an epsilon in the square root that changes the cosine of short vectors
         torch.where(length > 0, length, 1) -> (length**2 + 1e-8) ** 0.5
-        A length of 0.001 has a square of 0.000001. How large is what you add, beside it?
+        A length of 0.001 has a square of 0.000001. How large is what you add, compared with it?
     distance_instead: one minus the cosine
         return unit(a) -> return 1 - unit(a)
-        That is a distance: 0 for equal directions. The spec asks for the similarity.
+        That is a distance, which is 0 for equal directions. The contract asks for the similarity.
     rows_and_columns_swapped: a and b swapped
         unit(a) @ unit(b).T -> unit(b) @ unit(a).T
         Row i belongs to row i of a, column j to row j of b.
     sums_instead_of_lengths: rows divided by their sums
         x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
         length > 0 -> length != 0
-        That makes shares that sum to 1. The length is another number: think of Pythagoras.
+        That makes entries that sum to 1. The length is the square root of a sum of squares.
     absolute_values: the sign lost
         unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()
         Opposite directions have cosine -1.
@@ -405,15 +406,15 @@ def cases_negative_sampling_gradients(draw):
     return [
         Case(make(torch.float32)),
         Case(make(torch.float32, 3, 6)),
-        Case(paper, note="the numbers on paper"),
-        Case(make(torch.float32, 4, 1), part="one stranger"),
+        Case(paper, note="the example on paper"),
+        Case(make(torch.float32, 4, 1), part="one negative sample"),
         Case(make(torch.float32, 1, 3), part="width 1"),
         Case(make(torch.float32, 1, 1), part="width 1"),
         Case((center, context, torch.stack((context, negatives[0], negatives[0]))), part="a word drawn twice"),
         Case((torch.zeros(4), *make(torch.float32, 4, 3)[1:]), part="a center of zeros"),
         Case(make(torch.float64), part=DTYPE),
-        Case(hundred(torch.float32, 1.0), part=large, note="a neighbor at 100, strangers at 100, -100, 100"),
-        Case(hundred(torch.float32, -1.0), part=large, note="a neighbor at -100, strangers at 100, -100, 100"),
+        Case(hundred(torch.float32, 1.0), part=large, note="a context at 100, negative samples at 100, -100, 100"),
+        Case(hundred(torch.float32, -1.0), part=large, note="a context at -100, negative samples at 100, -100, 100"),
         Case(hundred(torch.float64, -1.0), part=large),
     ]
 
@@ -421,61 +422,61 @@ def cases_negative_sampling_gradients(draw):
 negative_sampling_gradients = Exercise(
     "negative_sampling_gradients", cases_negative_sampling_gradients, forbidden=("autograd",)
 ).with_mistakes("""
-    forces_themselves: the forces, which are minus the gradients
+    forces_themselves: pull and push, which are minus the gradients
         return d_center, lack * center, excess[:, None] * center
         -> return -d_center, -lack * center, -excess[:, None] * center
-        Training walks against what you return. Which way should the center go from the paper's example?
-    strangers_pulled: strangers pulled like true neighbors
+        Training moves against what you return. In which direction should the center move in the example?
+    strangers_pulled: negative samples pulled like a positive pair
         torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) - 1
-        What is the truth about a stranger, and how far is the probability from it?
-    neighbor_pushed: the true neighbor pushed like a stranger
+        The target of a negative sample is 0. How far is its probability from the target?
+    neighbor_pushed: the context pushed like a negative sample
         torch.sigmoid(center @ context) - 1 -> torch.sigmoid(center @ context)
-        What is the truth about the neighbor, and how far is the probability from it?
-    raw_dot_products: dot products where probabilities should stand
+        The target of the positive pair is 1. How far is its probability from the target?
+    raw_dot_products: dot products in place of probabilities
         torch.sigmoid(center @ context) - 1 -> center @ context - 1
         torch.sigmoid(negatives @ center) -> negatives @ center
-        A pair that already looks true with 0.99 is hardly moved. What turns a dot product into a probability?
-    slope_of_the_sigmoid: the slope of the sigmoid, without the logarithm
+        A positive pair with a probability of 0.99 is almost not moved. Which function turns a dot product into a probability?
+    slope_of_the_sigmoid: the derivative of the sigmoid, without the logarithm
         torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
         torch.sigmoid(negatives @ center)
         -> torch.sigmoid(negatives @ center) * torch.sigmoid(-(negatives @ center))
-        The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be pulled with full strength.
-    slope_of_the_sigmoid_in_the_pull: the pull with the slope of the sigmoid, without the logarithm
+        The loss is a logarithm of the probability, so at a dot product of -100 a positive pair is pulled with a factor of 1.
+    slope_of_the_sigmoid_in_the_pull: the pull with the derivative of the sigmoid, without the logarithm
         torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
-        The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be pulled with full strength.
-    opposite_forces: neighbor and strangers moved along themselves, against what the center feels
+        The loss is a logarithm of the probability, so at a dot product of -100 a positive pair is pulled with a factor of 1.
+    opposite_forces: context and negative samples moved along themselves, against the center's terms
         lack * center, -> -lack * context,
         excess[:, None] * center -> -excess[:, None] * negatives
-        Are these two bodies that pull on each other with equal force? Write down one dot product: how does it move with its other vector?
+        Write down one dot product. What is its derivative with respect to the context, and with respect to a negative sample?
     exponential_overflows: an exponential that overflows at 100
         torch.sigmoid(center @ context) - 1 -> (center @ context).exp() / (1 + (center @ context).exp()) - 1
         torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())
-        In float32 e to the 100th is infinite, and infinity over infinity is nan. Is there a ready-made function?
-    no_push_on_the_center: a center that feels only the pull
+        In float32 e to the power 100 is infinite, and infinity divided by infinity is NaN. Which PyTorch function computes the sigmoid safely?
+    no_push_on_the_center: the negative samples are missing in the center's gradient
         lack * context + excess @ negatives -> lack * context
-        In how many of the K + 1 dot products does the center stand?
+        In how many of the K + 1 dot products does the center occur?
     mean_of_the_pushes: the mean of the pushes
         excess @ negatives -> excess @ negatives / len(negatives)
-        K strangers push K times as hard as one: the loss has a sum there.
-    along_themselves: neighbor and strangers moved along themselves
+        The loss is a sum over the K negative samples. Is there a mean anywhere?
+    along_themselves: context and negative samples moved along themselves
         lack * center, -> lack * context,
         excess[:, None] * center -> excess[:, None] * negatives
-        A dot product moves with one of its vectors. In which direction is it steepest: along that vector, or along the other?
+        The derivative of a dot product with respect to one vector is a vector. Is it that vector itself, or the other one?
     center_along_itself: the center moved along itself
         lack * context + excess @ negatives -> lack * center + excess.sum() * center
-        A dot product moves with one of its vectors. In which direction is it steepest: along that vector, or along the other?
-    strangers_in_one: all strangers moved alike
+        The derivative of a dot product with respect to one vector is a vector. Is it that vector itself, or the other one?
+    strangers_in_one: all negative samples get the same gradient
         excess[:, None] * center -> excess.sum() * center
-        Each stranger has a dot product of its own. How hard is each one pushed?
-    strangers_against_context: strangers compared with the neighbor
+        Each negative sample has a dot product of its own, and therefore a factor of its own.
+    strangers_against_context: negative samples compared with the context
         torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ context)
-        Which vector do all terms of the loss share?
+        Which vector occurs in all terms of the loss?
     squeezed: a dimension of size 1 squeezed away
         excess[:, None] * center -> (excess[:, None] * center).squeeze()
-        One stranger is still a (1, D) matrix. What does squeeze do to it?
-    mean_of_all_pushes: strangers that push only a K-th as hard
+        A single negative sample is still a (1, D) matrix. What does squeeze do to it?
+    mean_of_all_pushes: the terms of the negative samples divided by K
         torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) / len(negatives)
-        The loss adds up the K strangers. Is it divided by K anywhere?
+        The loss adds up the K negative samples. Is it divided by K anywhere?
 """)
 
 
@@ -504,7 +505,7 @@ def cases_fixed_neighbors(draw):
         Case((opposed, 2), part="all the others", note="three vectors that point away from each other"),
         Case((torch.tensor([[2.0, 0.0], [-4.0, 0.0]]), 1), part="all the others", note="two opposite vectors"),
         Case((_well_apart(draw, 7, 5, torch.float64), 3), part="float64"),
-        Case((twins, 1), part="two words with the same row", note="each row stands in the table twice"),
+        Case((twins, 1), part="two words with the same row", note="each row occurs twice in the table"),
         Case((opposites, 1), part="two words with the same row", note="twins and their opposites"),
         Case((_well_apart(draw, 6, 4) * 1e-3, 2), part="short rows", note="rows of length about 0.001"),
     ]
@@ -514,18 +515,18 @@ fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word
     as_published: the published version's answer
         table.norm(dim=-1, keepdim=True) -> table.norm()
         Print the length of each row of unit. The comment says they are all 1.
-    columns_divided: columns made of length 1 instead of rows
+    columns_divided: columns of length 1 instead of rows
         dim=-1 -> dim=0
-        dim names the axis that is summed away. Print the lengths of the rows of unit again.
+        dim names the axis that is reduced. Print the lengths of the rows of unit again.
     lengths_in_a_row: lengths that lie along the columns
         , keepdim=True ->
-        The lengths should stand beside their rows as a column. What did the reduction do to its axis?
+        The lengths should form a column next to their rows. What did the reduction do to its axis?
     itself_included: each word is its own nearest neighbor
         similarity.fill_diagonal_(-math.inf) -> pass
         That line of the published version was right.
     itself_at_zero: a word may be its own neighbor when all others point away
         -math.inf -> 0
-        A cosine can be smaller than the number you put on the diagonal.
+        A cosine can be smaller than the value you put on the diagonal. Which value is below all cosines?
     first_dropped: the best match dropped, as if it were always the word itself
         similarity.fill_diagonal_(-math.inf) -> pass
         topk(k).indices -> topk(k + 1).indices[:, 1:]
@@ -535,13 +536,13 @@ fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word
         Does your sorting go up or down?
     by_distance: neighbors by distance instead of direction
         unit @ unit.T -> -torch.cdist(table, table)
-        Distance feels length as well. The comment in the code says what was meant.
+        A distance depends on lengths as well. The comment in the code says that cosines were meant.
     sign_ignored: opposite words counted as similar
         unit @ unit.T -> (unit @ unit.T).abs()
-        A cosine of -0.9 is far away.
+        A cosine of -0.9 means almost opposite directions, so such a word is not a neighbor.
     values_returned: similarities instead of ids
         .indices -> .values
-        The caller wants to look words up.
+        The caller wants to look up words, so return their ids.
     squeezed: a dimension of size 1 squeezed away
         topk(k).indices -> topk(k).indices.squeeze()
         One neighbor is a list of one. What does squeeze do to it?
@@ -558,7 +559,7 @@ def cases_skipgram_pairs(draw):
         Case(([0, 4, 5, 2, 1, 3], 2)),
         Case((draw.integers(0, 30, (7,)).tolist(), 1)),
         Case((ids, 2), part="a tensor of ids"),
-        Case(([a, b, a, a, c, b], 2), part="a word that comes twice"),
+        Case(([a, b, a, a, c, b], 2), part="a word that occurs twice"),
         Case(([a, b, c], 5), part="a window wider than the sentence"),
         Case((draw.integers(0, 30, (5,)).tolist(), 0), part="window 0"),
         Case(([a], 2), part="one token"),
@@ -567,55 +568,55 @@ def cases_skipgram_pairs(draw):
 
 
 skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes("""
-    last_neighbor_missing: the last neighbor on the right is missing
+    last_neighbor_missing: the last context on the right is missing
         t + window + 1 -> t + window
-        range leaves out its end. Count the neighbors on both sides.
-    equal_words_left_out: a word that comes twice is never its own neighbor
+        range excludes its end. Count the context words on both sides.
+    equal_words_left_out: a word that occurs twice is never its own context
         if s != t -> if ids[s] != center
-        The same word at another place is a neighbor. What must differ: the ids or the positions?
+        The same word at another position is a context. What must differ, the ids or the positions?
     itself_paired: each position paired with itself
         if s != t -> if True
         A position is never its own context.
     context_first: context and center swapped, or ordered by the context's position
         (center, ids[s]) -> (ids[s], center)
         The center comes first in each pair.
-    only_to_the_right: only neighbors on the right
+    only_to_the_right: only context words on the right
         max(0, t - window) -> t
         A window reaches to both sides.
-    first_place_of_the_word: the window of a word's first place, for every place it has
+    first_place_of_the_word: the window of a word's first occurrence, for every occurrence
         in enumerate(ids) -> in ((ids.index(c), c) for c in ids)
-        index finds the first one only. What do you need to count instead?
-    negative_places: left neighbors lost near the start
+        index finds only the first occurrence. Which function gives positions along with the ids?
+    negative_places: context words on the left are lost near the start
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> [*range(len(ids))[t - window : t], *range(t, min(len(ids), t + window + 1))]
-        What does a slice that starts at a negative number give?
-    wrapped_around: neighbors from the other end of the sentence
+        A slice that starts at a negative index counts from the end. Which is the smallest index that you want?
+    wrapped_around: context words from the other end of the sentence
         max(0, t - window) -> t - window
-        What does a negative index point at?
+        A negative index counts from the end of the list. Which is the smallest index that you want?
     full_windows_only: words near the ends left out
         if s != t -> if s != t and window <= t < len(ids) - window
-        Near the ends a window is shorter, not gone.
-    near_to_far: neighbors by distance instead of by position
+        Near the ends of the sentence a window is shorter, but it still counts.
+    near_to_far: context words ordered by distance instead of by position
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), s))
-        All the right pairs, in another order: left to right is asked for.
-    near_to_far_right_first: neighbors by distance, the right one first
+        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
+    near_to_far_right_first: context words ordered by distance, the right one first
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), -s))
-        All the right pairs, in another order: left to right is asked for.
-    right_before_left: neighbors on the right before those on the left
+        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
+    right_before_left: context words on the right before those on the left
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> [*range(t, min(len(ids), t + window + 1)), *range(max(0, t - window), t)]
-        All the right pairs, in another order: left to right is asked for.
+        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
     sorted_pairs: pairs sorted by their ids
         return pairs -> return sorted(pairs)
-        All the right pairs, in another order. By what are they to be ordered: by ids, or by positions in the sentence?
+        These are all the right pairs, but in another order. The contract asks for the order of positions in the sentence.
     pairs_as_lists: lists instead of tuples
         (center, ids[s]) -> [center, ids[s]]
-        A pair is a tuple here.
+        The contract asks for tuples.
     pairs_as_tensor: a tensor instead of a list of pairs
         return pairs -> return torch.tensor(pairs).reshape(-1, 2)
-        The spec asks for Python: a list of tuples of ints.
+        The contract asks for a Python list of tuples of ints.
 """)
 
 
@@ -624,7 +625,7 @@ def cases_negative_sampling_loss(draw):
         return tuple(draw.normal(batch, *n, width, dtype=dtype) for n in ((), (), (negatives,)))
 
     def hundred(dtype):
-        """Dot products of exactly +100 and -100, of true and of false pairs."""
+        """Dot products of exactly +100 and -100, of positive and of negative pairs."""
         center = torch.where(draw.mask(4, 4, keep=0.5), 5.0, -5.0).to(dtype)
         good = torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=dtype)
         bad = torch.tensor([[1, -1, 1], [-1, 1, -1], [1, 1, -1], [-1, -1, 1]], dtype=dtype)
@@ -644,50 +645,50 @@ def cases_negative_sampling_loss(draw):
 
 
 negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampling_loss).with_mistakes("""
-    negatives_not_negated: negatives pulled closer like true neighbors
+    negatives_not_negated: negative samples treated like positive pairs
         -bad -> bad
-        Which sign does the dot product with a stranger have inside the sigmoid?
-    mean_over_negatives: the mean over the negatives
+        Which sign does the dot product with a negative sample have inside the sigmoid?
+    mean_over_negatives: the mean over the negative samples
         F.logsigmoid(-bad).sum(-1) -> F.logsigmoid(-bad).mean(-1)
-        K strangers push K times as hard as one: the formula has a sum there.
-    mean_over_all_pairs: the mean over the true pair and its negatives
+        The formula has a sum over the K negative samples.
+    mean_over_all_pairs: the mean over the positive pair and its negative samples
         return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
         -> return -torch.cat((F.logsigmoid(good)[:, None], F.logsigmoid(-bad)), 1).mean()
-        One true pair and K strangers: over what does the formula take a mean, and over what a sum?
+        There are one positive pair and K negative samples. Over which axis does the formula take a mean, and over which a sum?
     summed_over_batch: the sum over the batch
         .mean() -> .sum()
         A batch twice as large should not cost twice as much.
     not_averaged: one loss for each pair
         .mean() ->
         A loss to be minimized is one number.
-    log_of_sigmoid: the logarithm and what stands in it taken in two steps
+    log_of_sigmoid: sigmoid and logarithm taken in two steps
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> torch.sigmoid(-bad).log()
-        At 100 the step inside comes out as 0 or as infinity, and the logarithm cannot mend that. Is there a function that takes both steps at once?
+        At 100 the inner step rounds to 0 or overflows, so the logarithm comes too late. Which PyTorch function takes both steps at once?
     log_of_one_minus: the log of one minus a sigmoid
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()
-        The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?
+        The sigmoid of 100 rounds to 1, so 1 minus it is 0. Can you change the sign of x instead?
     epsilon_EPS for EPS in 1e-6, 1e-8, 1e-9, 1e-10, 1e-12: a small number added inside the log
         F.logsigmoid(good) -> (torch.sigmoid(good) + EPS).log()
         F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + EPS).log()
-        At -100 the loss should be 100. What does the log of your small number give?
-    sign_forgotten: the sign of the whole turned around
+        At -100 the loss should be 100. What is the logarithm of your small number?
+    sign_forgotten: the sign of the whole loss is wrong
         return -( -> return (
-        Minimizing this pushes true neighbors apart.
-    only_the_pull: only the true pairs counted
+        If you minimize this, the dot products of positive pairs get smaller.
+    only_the_pull: only the positive pairs counted
         + F.logsigmoid(-bad).sum(-1) ->
-        Without a push nothing ever says no: in the end nearly every pair looks true.
-    negatives_against_context: negatives compared with the neighbor
+        Without the negative samples nothing lowers a dot product, so in the end nearly every pair has a high probability.
+    negatives_against_context: negative samples compared with the context
         center[:, None] -> context[:, None]
-        Which vector do both terms of the formula share?
-    softmax_over_candidates: a softmax over the neighbor and the negatives
+        Which vector occurs in both terms of the formula?
+    softmax_over_candidates: a softmax over the context and the negative samples
         return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
         -> return -torch.cat((good[:, None], bad), 1).log_softmax(-1)[:, 0].mean()
-        That is another loss, used in contrastive learning and in GE2E. Here each pair is judged alone.
+        That is another loss, used in contrastive learning and in GE2E. Here each pair has a sigmoid of its own.
     squeezed_away: a dimension of size 1 squeezed away
         (negatives * center[:, None]).sum(-1) -> (negatives @ center[:, :, None]).squeeze()
-        What does squeeze without a number do when K or B is 1?
+        What does squeeze without a dim do if K or B is 1?
 """)
 
 
@@ -704,8 +705,8 @@ def cases_wordpiece(draw):
         Case(("desserts", {"dessert": 0, "##s": 1, "des": 2, "##sert": 3, "##serts": 4})),
         Case((a, pieces), part="a whole word"),
         Case(("un" + "affable", greedy), part="never goes back"),
-        Case((a + b + "0" + c, pieces), part="a cut that gets stuck"),
-        Case(("7" + a, pieces), part="a cut that gets stuck"),
+        Case((a + b + "0" + c, pieces), part="a split that gets stuck"),
+        Case(("7" + a, pieces), part="a split that gets stuck"),
         Case(("playing", {"play": 0, "ing": 1, "##in": 2}), part="## for continuations"),
         Case(("play", {"##play": 0, "p": 1, "##lay": 2, "##l": 3}), part="## for continuations"),
         Case(("xyz", {"x": 0, "##y": 1}), {"unk": "<unk>"}, part="your own unk"),
@@ -734,34 +735,34 @@ wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
     """
     shortest_first: the shortest piece taken first
         range(len(word), start, -1) -> range(start + 1, len(word) + 1)
-        Greedy means: try the whole rest of the word first.
-    without_marks: continuations looked up without ##
+        Greedy means that you try the whole rest of the word first.
+    without_marks: later pieces looked up without ##
         ("##" if start else "") + ->
         table and ##table are two entries of the vocabulary. Which one may follow un?
-    marks_everywhere: the first piece looked up with ## too
+    marks_everywhere: the first piece looked up with ## as well
         ("##" if start else "") -> "##"
-        Only a continuation is marked. Does the first piece continue anything?
-    marks_taken_off: the ## taken off the pieces
+        Only a piece that continues a word is written with ##. Does the first piece continue anything?
+    marks_taken_off: the ## removed from the pieces
         pieces.append(piece) -> pieces.append(piece.removeprefix("##"))
-        Each piece must be an entry of the vocabulary, to have an id.
+        Each piece must be an entry of the vocabulary, because it needs an id.
     rest_is_unknown: the pieces so far, then unknown
         return [unk] -> return [*pieces, unk]
-        When the cut gets stuck the whole word is unknown.
+        If the split gets stuck, the whole word is unknown.
     pieces_before_it_got_stuck: the pieces so far
         return [unk] -> return pieces
-        When the cut gets stuck the whole word is unknown.
+        If the split gets stuck, the whole word is unknown.
     one_unknown_per_letter: an unknown for each letter that did not fit
         return [unk] -> pieces.append(unk)
         |            start += 1
         |            continue
-        When the cut gets stuck the whole word is unknown, once.
-    goes_back: another cut tried after the greedy one got stuck
-        Cleverer than the original. BERT's own tokenizer never takes back a piece.
-    at_most_100_letters: long words given up
+        If the split gets stuck, the whole word is unknown, once.
+    goes_back: another split tried after the greedy one got stuck
+        This is cleverer than the original, but BERT's own tokenizer never takes back a piece.
+    at_most_100_letters: long words return unknown
         pieces, start = [], 0 -> pieces, start = [], 0
         |    if len(word) > 100:
         |        return [unk]
-        BERT's own tokenizer has such a limit; this one has none.
+        BERT's own tokenizer has such a limit, but this one has none.
     unk_written_out: [UNK] whatever the caller asked for
         return [unk] -> return ["[UNK]"]
         What is the third argument for?
@@ -770,10 +771,10 @@ wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
         A list of one piece is still a list.
     lowered_word: the word turned to lower case
         word[start:end] -> word[start:end].lower()
-        That is a step of its own, done before the cut or not at all.
+        Lower case is a step of its own. Here the case is kept.
     whole_words_only: only whole words known
         range(len(word), start, -1) -> [len(word)]
-        The point of subwords: a word that is no entry can still be made of entries.
+        With subwords, a word that isn't in the vocabulary can still be made of entries.
 """,
     goes_back=goes_back,
 )
@@ -785,29 +786,23 @@ exercises = [
     one_hot,
     embed,
     cosine_similarity,
-    negative_sampling_gradients,
     fixed_neighbors,
+    negative_sampling_gradients,
     skipgram_pairs,
     negative_sampling_loss,
     wordpiece,
 ]
 
 quizzes = listed_quizzes("""
-    quiz_1: c
-        a: (5, 7) is the shape for one sentence of five ids, without the batch of two.
-        b: (2, 5) is the shape of the ids themselves. Each id becomes a whole row of numbers.
-        c: Each of the 2 x 5 ids becomes a row with one place for each of the 7 words. Times a table with 7 rows of 3
-           that gives (2, 5, 3): the 7 is summed away.
-        d: (2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.
-    quiz_2: b
-        a: They never meet: each of our sentences holds one animal. What pulls on cat is the verb (feeds, say), the and in.
-        b: The same neighbors pull on both, so both are pulled the same way. What counts is the company they keep, not whether they meet.
-        c: No meaning went in. A word spelled cat that keeps company with bread would land among the foods.
-        d: The order of the ids says nothing: the table's rows start as random numbers.
-    quiz_3: a
-        a: The longest first piece is una; from there ##ffa and ##ble fit. That un, ##affable would be kinder to the
-           meaning is no concern of a greedy cut.
-        b: This is where a reader would cut. The greedy cut takes the longest first piece that is in the vocabulary,
-           and una is longer than un.
-        c: It is only unknown if the greedy cut gets stuck. Here it comes to the end of the word.
+    quiz_1: d
+        a: The order of the ids has no effect, because the rows of the table start as random vectors.
+        b: They never occur together, because each of our sentences is about one animal. What pulls on cat are its neighbors: a verb such as feeds, the and in.
+        c: No meaning went in. A word spelled cat that occurs with bread would end up among the foods.
+        d: The same neighbors pull on both, so both move in the same direction. What counts is the company that they keep.
+    quiz_2: a
+        a: The longest first piece is una, and from there ##ffa and ##ble fit. A greedy split doesn't care that un and
+           ##affable would be closer to the meaning.
+        b: This is how a reader would split the word. The greedy rule takes the longest first piece that is in the
+           vocabulary, and una is longer than un.
+        c: It is only unknown if the greedy split gets stuck. Here it reaches the end of the word.
 """)

@@ -94,46 +94,7 @@ def positions_powers(length, d_model):
     return torch.view_as_real(hands).flip(-1).flatten(1).float()
 
 
-# 2.3 find_position
-
-
-def _table(length, d_model):
-    """The rows that find_position is asked about, and a table for the mistakes that need a right one."""
-    even = torch.arange(0, d_model, 2, dtype=torch.float64)
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000 ** (-even / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
-
-
-def position_nearest(row, length):
-    return int(torch.cdist(_table(length, len(row)), row[None]).argmin())
-
-
-def position_loop(row, length):
-    best, best_distance = 0, math.inf
-    for t, candidate in enumerate(_table(length, row.shape[0])):
-        distance = (candidate - row).abs().sum().item()
-        if distance < best_distance:
-            best, best_distance = t, distance
-    return best
-
-
-def position_cosine(row, length):
-    return torch.cosine_similarity(_table(length, len(row)), row[None], dim=-1).argmax().item()
-
-
-def position_close(row, length):
-    same = torch.isclose(_table(length, len(row)), row, rtol=0, atol=0.02).all(-1)
-    return same.nonzero()[0].item()
-
-
-def position_angles(row, length):
-    angles = torch.atan2(row[0::2], row[1::2])
-    own = _table(length, len(row))
-    turned = torch.atan2(own[:, 0::2], own[:, 1::2]) - angles
-    return (1 - turned.cos()).sum(-1).argmin().tolist()
-
-
-# 2.4 add_positions
+# 2.3 add_positions
 
 
 def add_index(x, table):
@@ -173,7 +134,7 @@ def add_by_hand(x, table):
     return out
 
 
-# 2.5 fixed_position_layer
+# 2.4 fixed_position_layer
 
 
 def layer_transposed(x, pe):
@@ -201,7 +162,7 @@ def layer_permuted(x, pe):
     return torch.einsum("tbd->btd", pe[: x.size(1)].expand(-1, x.size(0), -1)) + x
 
 
-# 2.6 shift_matrix
+# 2.5 shift_matrix
 
 
 def _blocks(angles, block):
@@ -224,6 +185,12 @@ def shift_loop(offset, d_model):
 
 def shift_block_diag(offset, d_model):
     return _blocks(_angles(offset, d_model), lambda c, s: [[c, s], [-s, c]])
+
+
+def _table(length, d_model):
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000 ** (-even / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
 def shift_from_table(offset, d_model):
@@ -256,7 +223,7 @@ def shift_solved(offset, d_model):
     return torch.linalg.lstsq(rows(t), rows(t + offset)).solution.T.float().contiguous()
 
 
-# 2.7 apply_rope
+# 2.6 apply_rope
 
 
 def _turn(x, positions, base=10000.0):
@@ -318,7 +285,6 @@ VARIANTS = {
         positions_complex,
         positions_powers,
     ),
-    "find_position": (position_nearest, position_loop, position_cosine, position_close, position_angles),
     "add_positions": (add_index, add_expanded, add_rows, add_select, add_by_hand),
     "fixed_position_layer": (
         layer_transposed,

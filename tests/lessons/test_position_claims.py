@@ -8,70 +8,42 @@ import torch
 import torch.nn.functional as F
 
 from helpers import blocks, corpus, translator
-from helpers.lessons.position import experiments
 from helpers.translator import evaluation
-from helpers.translator.word_ids import PAD
+from helpers.translator.trained import greedy
+from helpers.translator.word_ids import EOS, PAD
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
 says = functools.partial(says, "02_position")
 
 
-def test_a_wide_code_stands_more_blur_than_a_narrow_one():
+def test_the_positions_are_long_and_mostly_the_same_vector():
     says(
-        "at 0.3 every place is still found at widths 16 and 64, and a quarter of them at width 4",
-        "width 64 still finds 73 % of the places (71 to 85 % in other draws)",
-    )
-    found = {(width, blur): experiments.share_found(blocks.find_position, width, blur)
-             for width in (4, 16, 64) for blur in (0.01, 0.3, 1.0)}  # fmt: skip
-    assert all(found[width, 0.01] == 1 for width in (4, 16, 64))
-    assert found[16, 0.3] == found[64, 0.3] == 1 and found[4, 0.3] == pytest.approx(0.25, abs=0.05)
-    assert 0.68 < found[64, 1.0] < 0.78 and found[16, 1.0] < 0.45 and found[4, 1.0] < 0.1
-
-
-def test_the_places_fill_twelve_directions():
-    says("nine of them hold 99 % of the places' squared length, and twelve hold all but some billionths of it")
-    strength = torch.linalg.svdvals(translator.state()["encoder.positions.weight"]).square()
-    held = strength.cumsum(0) / strength.sum()
-    assert held[7] < 0.99 < held[8] and held[11] > 1 - 1e-6
-
-
-def test_the_translator_reads_its_words_where_the_places_are_not():
-    says(
-        "Without the twelve directions of the places the loss is 0.00030; without twelve random ones 0.0014 to 0.0025",
-        "With the twelve alone it is 4.41, and with twelve random ones alone 2.63 to 3.14.",
-        "Of their squared length 14.5 % lies in those twelve directions",
-        "12 of 64 there, 18.75 %, and the three draws have 18 to 19",
-        "0.00016 for the whole vectors, 5.3 for pure guessing",
-        "(One translator, one training.)",
-    )
-
-    def losses(directions):
-        inside = directions.T @ directions
-        return experiments.loss_with_words(torch.eye(64) - inside), experiments.loss_with_words(inside)
-
-    assert experiments.loss_with_words(torch.eye(64)) == pytest.approx(0.00016, abs=1e-5)
+        "The mean of all position vectors has length $4.86$, and only the differences from it, which are at most $3.4$",
+        "Nine of them contain 99% of the squared length of all position vectors.",
+        "$\\ln 194 = 5.3$",
+    )  # tests/lessons/test_position.py measures the first two
     assert math.log(194) == pytest.approx(5.3, abs=0.04) and len(translator.french) == 194
-    directions = experiments.position_directions()
-    without, alone = losses(directions)
-    assert without == pytest.approx(0.00030, abs=1e-5) and alone == pytest.approx(4.41, abs=0.01)
-    assert experiments.share_inside(directions) == pytest.approx(0.145, abs=0.001)
-    for seed in (0, 1, 2):
-        control = experiments.random_directions(seed)
-        without, alone = losses(control)
-        assert 0.00139 < without < 0.00256 and 2.62 < alone < 3.15
-        assert 0.175 < experiments.share_inside(control) < 0.195
 
 
-def test_the_words_have_moved_out_of_the_places_way_a_little():
-    says("*The words have moved out of the way, but only a little.*", "18.75 %, and the three draws have 18 to 19.")
-    draws = [experiments.share_inside(experiments.random_directions(seed)) for seed in range(100)]
-    assert experiments.share_inside(experiments.position_directions()) < min(draws) - 0.005
-    assert sum(draws) / 100 == pytest.approx(0.1875, abs=0.003) and min(draws) > 0.15
+def test_the_translator_reads_the_position_as_how_far_along_it_is():
+    says("at most 4% of the sentences, at positions 2 and 3 in about 70%, and from position 12 on in over 85%.")
+    src = evaluation.unseen(60).src
+    for position, low, high in (
+        (0, 0, 0.04),
+        (1, 0, 0.04),
+        (2, 0.65, 0.75),
+        (3, 0.65, 0.75),
+        (12, 0.85, 1),
+        (23, 0.85, 1),
+    ):
+        network = translator.machine(add_positions=lambda x, table, position=position: x + table[position])
+        stopped = (greedy(network, src) == EOS).any(dim=1).double().mean().item()
+        assert low <= stopped <= high
 
 
-def test_nobody_visits_a_cat_in_the_grammar():
-    says("There a dog may paint a cat, but only countries are visited: it has never read these two.")
+def test_no_cat_is_visited_in_the_grammar():
+    says("In its training grammar only countries can be visited, so the translator has never seen either sentence.")
     assert corpus.translate("the dog paints the cat").french == "le chien peint le chat"
     for sentence in ("the dog visits the cat", "the cat visits the dog"):
         with pytest.raises(ValueError):
@@ -80,8 +52,9 @@ def test_nobody_visits_a_cat_in_the_grammar():
 
 def test_a_cosine_with_an_exponent_of_its_own_costs_little():
     says(
-        "(3) 0.00045 instead of 0.00016 where the cosine's exponent has $2i + 1$ for $2i$, and 0.014 where it",
-        "the two speeds of a pair then differ by a seventh or a quarter",
+        "| cosine with an exponent of its own, $2i + 1$ instead of $2i$ | 0.00045 |",
+        "| the same, $2i + 2$ instead of $2i$ | 0.014 |",
+        "the two speeds of a pair differ only by a seventh or a quarter at width 64",
     )
     batch, even = evaluation.unseen(200), torch.arange(0, 64, 2).double()
     for ahead, nats, slower in ((0, 0.00016, 0), (1, 0.00045, 1 / 7), (2, 0.0143, 1 / 4)):
@@ -101,8 +74,8 @@ def published_layer(x, table):
 
 def test_sentences_get_places_that_the_translator_has_never_seen():
     says(
-        "It knows 24. The first 24 sentences of the batch cost 6.7 nats a word, the other 176 cost 10.2.",
-        "On a batch of 200 sentences it does worse than guessing",
+        "trained on 24 positions only, so the first 24 sentences cost $6.7$ nats per word and the other 176 cost",
+        "On a batch of 200 sentences the layer of exercise 2.4 is worse than guessing.",
     )
     assert translator.MAX_LEN == 24
     batch = evaluation.unseen(200)
@@ -118,10 +91,9 @@ def test_sentences_get_places_that_the_translator_has_never_seen():
 
 def test_who_visits_whom():
     says(
-        "*le chien visite le chat*, *le chat visite le chien*: it knows who visits whom.",
-        "Without places the translator writes *le chat* and stops, whoever visits whom.",
-        "With the published layer it writes *le chat le chat le chat* until it is cut off",
-        "with every word at place 5, or at place 10, it does not stop either",
+        "The translations are *le chien visite le chat* and *le chat visite le chien*",
+        "Without positions the translator writes *le chat* for both sentences and stops.",
+        "the translator writes *le chat le chat le chat* until it reaches the length limit",
     )
     sentences = "the dog visits the cat", "the cat visits the dog"
 

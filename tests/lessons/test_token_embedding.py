@@ -266,8 +266,11 @@ def test_each_force_alone():
     assert figures.looks_true(alone["pull"], pairs) == pytest.approx((0.95, 0.79), abs=0.006)
     assert max(figures.looks_true(alone["push"], pairs)) < 0.01
     centers, contexts = unit(alone["push"].centers[-1]), unit(alone["push"].contexts[-1])
-    assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97  # two opposite heaps
-    assert "looks true with 0.95" in figures.forces_alone({"only the pull": alone["pull"], "both": history}, pairs).alt
+    assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97  # two opposite clusters
+    assert (
+        "probability of a positive pair 0.95"
+        in figures.forces_alone({"only the pull": alone["pull"], "both": history}, pairs).alt
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

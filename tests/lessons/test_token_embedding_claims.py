@@ -42,15 +42,15 @@ def published_neighbors(table, k):
 
 
 def test_all_words_run_the_same_way_first():
-    says("after 600 pairs *all* words run the same way", "(their mean cosine reaches −0.87)")
+    says("after 600 pairs *all* word vectors point in nearly the same direction", "all center vectors move to one side")
     for seed in SEEDS:
         history = trained(seed)
         between = [company(centers, WORDS)[1] for centers in history.centers]
         assert history.steps[between.index(max(between))] == 627 and max(between) > 0.8
         assert between[-1] < 0.3 and company(history.centers[-1], WORDS)[0] > 0.97
         across = [float((unit(c) @ unit(o).T).mean()) for c, o in zip(history.centers, history.contexts, strict=True)]
-        assert min(across) == pytest.approx(-0.87, abs=0.005 if seed == 1 else 0.03)
-    says("With one stranger for each true pair nothing runs to one side.")
+        assert min(across) == pytest.approx(-0.87, abs=0.03)
+    says("With a single negative sample per positive pair it doesn't happen.")
     history = word2vec.train(
         IDS, len(WORDS), torch.Generator().manual_seed(1), negative_sampling_gradients, negatives=1
     )
@@ -66,9 +66,9 @@ def among_their_own(neighbors, table):
 
 def test_the_pull_alone_sorts_the_words_too_but_less_well():
     says(
-        "The pull alone does sort the words, but less well: with it the nearest word of 12 of the 15 nouns is",
-        "with both forces it is so for all 15",
-        "and 14 and 12 nouns, with the pull alone",
+        "The pull alone does sort the words, but less well, because only twelve of the fifteen nouns have their own",
+        "| nouns with their own group nearest, fixed function | 15 of 15 | 15 | 15 |",
+        "| nouns with their own group nearest, pull alone | 12 | 14 | 12 |",
     )
     for seed, sorted_by_pull in zip(SEEDS, (12, 14, 12), strict=True):
         assert among_their_own(fixed_neighbors, trained(seed).centers[-1]) == 15
@@ -78,9 +78,10 @@ def test_the_pull_alone_sorts_the_words_too_but_less_well():
 
 def test_each_force_alone_in_three_trainings():
     says(
-        "True pairs look true (0.95), and so does nearly everything else (0.79 for a random pair).",
-        "gave 0.95 and 0.82, 0.94 and 0.77, and 14 and 12 nouns, with the pull alone, and the same two heaps with",
-        "With the push alone nothing flies apart: the vectors form two opposite heaps.",
+        "Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well.",
+        "| probability of a positive pair, pull alone | 0.95 | 0.95 | 0.94 |",
+        "| probability of a random pair, pull alone | 0.79 | 0.82 | 0.77 |",
+        "The center vectors and the context vectors form two clusters on opposite sides",
     )
     for seed, looks in zip(SEEDS, ((0.95, 0.79), (0.95, 0.82), (0.94, 0.77)), strict=True):
         assert figures.looks_true(trained(seed, only_pull), PAIRS) == pytest.approx(looks, abs=0.006)
@@ -92,9 +93,9 @@ def test_each_force_alone_in_three_trainings():
 
 def test_what_the_published_neighbors_miss():
     says(
-        "each of the fifteen nouns has a noun of its own group as its nearest neighbor",
-        "four do in this training (and none in two others)",
-        "a neighbor of twelve words instead of none",
+        "each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the original one, only four",
+        "| the same, published function | 4 | 0 | 0 |",
+        "*by* turns up as a neighbor of twelve words",
     )
     for seed, found_by_it in zip(SEEDS, (4, 0, 0), strict=True):
         table = trained(seed).centers[-1]
@@ -106,18 +107,18 @@ def test_what_the_published_neighbors_miss():
 
 def test_what_pulls_on_cat():
     key = (ROOT / "solutions/01_token_embedding/answer_key.py").read_text("utf-8")
-    assert "What pulls on cat is the verb (feeds, say), the and in." in key
+    assert "What pulls on cat are its neighbors: a verb such as feeds, the and in." in key
     cat = WORDS.index("cat")
     assert {WORDS[o] for c, o in PAIRS.tolist() if c == cat} == {"feeds", "brushes", "chases", "the", "in"}
 
 
 def test_the_two_bugs_on_the_translators_table():
     says(
-        "neighbor of a quarter of the words: much less than in your table (37 of 42)",
-        "Your rows differ twice as much in length, and they are crowded: a typical word's best cosine is 0.99 and its "
-        "second 0.98 (in the translator 0.46 and 0.43)",
-        "9.25 nats a word instead of 0.00016, and not one sentence right",
-        "*africa* lies near *germany* and *asia*, *in* near *to*. Others are not: *visits* lies near *peru* and",
+        "nearly all words of our table ($37$ of $42$), but only of a quarter in the translator's ($41$ of $165$).",
+        "Our vectors vary twice as much in length, and they are packed closer together.",
+        "best and second-best cosine are $0.99$ and $0.98$ here, and $0.46$ and $0.43$ in the translator",
+        "$9.25$ nats per word instead of $0.00016$ and not a single sentence right",
+        "for example *germany* and *asia* for *africa*. Others are not, because *visits* lies near *peru* and",
     )
     table, names = translator.state()["encoder.tokens.weight"][1:], list(translator.english)[1:]  # without the padding
     for rows, changed in ((table, 41), (trained(1).centers[-1], 37)):
@@ -134,7 +135,7 @@ def test_the_two_bugs_on_the_translators_table():
     turned = fixed_neighbors(alike, 1) != published_neighbors(alike, 1)
     assert turned.double().mean() > 0.6  # at the translator's spread of lengths: crowding is what the rest is
     near = {names[i]: [names[j] for j in row] for i, row in enumerate(fixed_neighbors(table, 3).tolist())}
-    assert {"germany", "asia"} < set(near["africa"]) and "to" in near["in"] and {"peru", "canada"} < set(near["visits"])
+    assert {"germany", "asia"} < set(near["africa"]) and {"peru", "canada"} < set(near["visits"])
     today = torch.randperm(166, generator=torch.Generator().manual_seed(0))
 
     def other_numbers(ids, rows):
@@ -148,8 +149,8 @@ def test_the_two_bugs_on_the_translators_table():
 
 def test_the_loss_along_the_way(capsys):
     says(
-        "Six times ln 2 = 0.693, which is 4.159. It falls to 1.77 here and not to 0",
-        "three of ten are true neighbors of that very word in some sentence",
+        "six times $\\ln 2 = 0.693$, that is, $4.159$. It falls to 1.77 here but not to 0",
+        "three of ten are real neighbors of that very word in some sentence",
     )
     experiments.loss_along_the_way(negative_sampling_loss, trained(1), PAIRS)
     said = capsys.readouterr().out.splitlines()
@@ -162,7 +163,7 @@ def test_the_loss_along_the_way(capsys):
 
 
 def test_cat_and_dog_never_meet_and_lie_close():
-    says("Each is about one place, one food or one animal, so *cat* and *dog* never meet in a sentence.")
+    says("Each is about one country, one food or one animal, so *cat* and *dog* never appear in the same sentence")
     meet = [{WORDS.index("cat"), WORDS.index("dog")} <= set(row) for row in IDS]
     assert len(meet) == 300 and not any(meet)
     for seed in SEEDS:
@@ -170,13 +171,7 @@ def test_cat_and_dog_never_meet_and_lie_close():
         assert vectors[WORDS.index("cat")] @ vectors[WORDS.index("dog")] > 0.9
 
 
-def test_who_has_a_long_vector():
-    says("*in*, *for* and *by* are longest", "though they are met three times as often as *africa*")
-    counts = torch.bincount(torch.tensor([i for row in IDS for i in row]), minlength=len(WORDS))
-    for word in ("jane", "she"):
-        assert counts[WORDS.index(word)] / counts[WORDS.index("africa")] == pytest.approx(3, abs=0.6)
-    for seed in SEEDS:
-        lengths = trained(seed).centers[-1].norm(dim=1)
-        longest = {WORDS[i] for i in lengths.argsort()[-4:]}
-        shortest = {WORDS[i] for i in lengths.argsort()[:4]}
-        assert {"in", "for", "by"} < longest and {"jane", "she"} <= shortest
+def test_training_gathers_the_groups():
+    says("the mean cosine within a group also rises, from about 0 to 0.98")
+    assert abs(company(trained(1).centers[0], WORDS)[0]) < 0.1
+    assert company(trained(1).centers[-1], WORDS)[0] == pytest.approx(0.98, abs=0.01)

@@ -1,4 +1,4 @@
-"""Explorers of lesson 2: the hands of two places, pair by pair; a query and a key that are rotated to their places."""
+"""Explorers of lesson 2: two positions, pair by pair; a query and a key that are rotated by their positions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ D_MODEL, LENGTH = 16, 80
 SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
 
 
-class Waves:
-    """One pair as two waves with two places marked; beside it, how far the two places are apart in each pair."""
+class Sinusoids:
+    """One pair of columns with two positions marked; next to it, the distance of the two positions in each pair."""
 
     def __init__(self):
         self.fine = np.linspace(0, LENGTH - 1, 600)
@@ -25,11 +25,11 @@ class Waves:
         self.lines = [left.axvline(0, color="0.45", ls=style) for style in ("-", ":")]
         (self.sines,) = left.plot([0, 0], [0, 0], "o", color=BLUE)
         (self.cosines,) = left.plot([0, 0], [0, 0], "o", color=ORANGE)
-        left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="place")
+        left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="position")
         left.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
-        self.title = left.set_title("pair 7: once round in 19,869.2 steps")
+        self.title = left.set_title("pair 7: one cycle in 19,869.2 steps")
         self.bars = right.bar(range(len(SPEEDS)), SPEEDS)
-        right.set(ylim=(0, 2.1), xticks=range(len(SPEEDS)), xlabel="pair", title="how far the two hands are apart")
+        right.set(ylim=(0, 2.1), xticks=range(len(SPEEDS)), xlabel="pair", title="distance of the two positions")
 
     def __call__(self, pair: int, t: int, s: int) -> Picture:
         speed, positions = SPEEDS[pair], np.array([t, s])
@@ -39,7 +39,7 @@ class Waves:
         self.cosines.set_data(positions, np.cos(speed * positions))
         for line, position in zip(self.lines, positions, strict=True):
             line.set_xdata([position, position])
-        self.title.set_text(f"pair {pair}: once round in {2 * np.pi / speed:,.1f} steps")
+        self.title.set_text(f"pair {pair}: one cycle in {2 * np.pi / speed:,.1f} steps")
         gaps = apart(t, s, D_MODEL)
         for i, (bar, gap) in enumerate(zip(self.bars, gaps, strict=True)):
             bar.set_height(gap)
@@ -47,25 +47,26 @@ class Waves:
         told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
         return Picture(
             self.figure,
-            f"Width {D_MODEL}, pair {pair}, once round in {2 * np.pi / speed:.1f} steps. At place {t} its sine is "
-            f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at place {s} {np.sin(speed * s):.3f} and "
-            f"{np.cos(speed * s):.3f}. How far the hands of the two places are apart: {told}.",
-            caption="Left: one pair of columns. Right: how far the two hands of each pair are apart.",
+            f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
+            f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} {np.sin(speed * s):.3f} "
+            "and "
+            f"{np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
+            caption="Left: one pair of columns. Right: the distance of the two positions in each pair.",
         )
 
 
-def waves():
-    """Sliders for two places and for the pair that is drawn."""
+def sinusoids():
+    """Sliders for two positions and for the pair that is drawn."""
     panel(
-        Waves(),
+        Sinusoids(),
         pair=widgets.IntSlider(value=0, min=0, max=len(SPEEDS) - 1, description="pair"),
-        t=widgets.IntSlider(value=10, min=0, max=LENGTH - 1, description="a place"),
-        s=widgets.IntSlider(value=11, min=0, max=LENGTH - 1, description="another place"),
+        t=widgets.IntSlider(value=10, min=0, max=LENGTH - 1, description="position"),
+        s=widgets.IntSlider(value=11, min=0, max=LENGTH - 1, description="another one"),
     )
 
 
 class Rotary:
-    """A query and a key as arrows in one pair, turned to their places, and their score over all pairs by offset."""
+    """A query and a key as arrows in one pair, rotated by their positions, and their score over all pairs by offset."""
 
     starts = np.exp(0.3j), np.exp(0.9j)
     reach = np.arange(-20, 21)
@@ -85,7 +86,7 @@ class Rotary:
         right.plot(self.reach, self.scores, color="0.6", marker=".", lw=1)
         right.axvline(0, color="0.8", lw=1)
         (self.here,) = right.plot([0], [0], "o", color=BLUE, ms=10)
-        right.set(xlabel="offset: place of the key − place of the query")
+        right.set(xlabel="offset: position of the key − position of the query")
         self.right_title = right.set_title("score over all 8 pairs: −0.000")
 
     def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
@@ -106,15 +107,15 @@ class Rotary:
         self.right_title.set_text(f"score over all 8 pairs: {score:.3f}")
         return Picture(
             self.figure,
-            f"Left, a query at place {query_at} and a key at place {key_at} as arrows of pair {pair}, "
-            f"{abs(between):.0f} degrees apart; dotted, where they stood at place 0. Right, the score against the "
+            f"Left, a query at position {query_at} and a key at position {key_at} as arrows of pair {pair}, "
+            f"{abs(between):.0f} degrees apart; dotted, the arrows at position 0. Right, the score against the "
             f"offset: {score:.3f} at offset {offset}, {self.scores[-offset - self.reach[0]]:.3f} at offset {-offset}.",
-            caption="Left: one pair, turned by its place. Right: the score over the distance of query and key.",
+            caption="Left: one pair, rotated by its position. Right: the score for each offset from query to key.",
         )
 
 
 def rotary():
-    """Sliders for the places of a query and a key and for the pair that is drawn."""
+    """Sliders for the positions of a query and a key and for the pair that is drawn."""
     panel(
         Rotary(),
         query_at=widgets.IntSlider(value=5, min=0, max=20, description="query at"),

@@ -9,25 +9,25 @@ from helpers.drawing.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED,
 
 
 def hands(positions, d_model: int) -> np.ndarray:
-    """The clock hands of the given places as complex numbers: cosine to the right, sine upwards, (T, d_model / 2)."""
+    """The pairs of the given positions as complex numbers: cosine to the right, sine upwards, (T, d_model / 2)."""
     speeds = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
     return np.exp(1j * np.outer(positions, speeds))
 
 
 def columns(positions, d_model: int) -> np.ndarray:
-    """Sines and cosines of the hands, side by side: (T, d_model)."""
+    """The table of sinusoids, sine and cosine alternating: (T, d_model)."""
     points = hands(positions, d_model)
     return np.dstack([points.imag, points.real]).reshape(len(points), d_model)
 
 
 def apart(t: int, s: int, d_model: int) -> np.ndarray:
-    """How far apart the tips of the hands of two places are, for each pair: (d_model / 2,), numbers from 0 to 2."""
+    """The distance of two positions in each pair: (d_model / 2,), from 0 to 2."""
     here, there = hands((t, s), d_model)
     return abs(here - there)
 
 
 def two_orders(tokens, x, perm) -> Picture:
-    """Attention weights of one sentence in two orders: the table is shuffled, and each weight stays with its pair."""
+    """Attention weights of one sentence in two orders: the table is permuted, and each weight stays with its pair."""
     weights = (x @ x.T).softmax(-1)
     order = perm.tolist()
     shuffled = [tokens[i] for i in order]
@@ -35,83 +35,88 @@ def two_orders(tokens, x, perm) -> Picture:
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
         heatmap(ax, table, names, names, cmap=WEIGHTS, vmin=0, vmax=1)
         ax.set_title(" ".join(names))
-        ax.set_xlabel("asked word")
-    axes[0].set_ylabel("asking word")
+        ax.set_xlabel("key: the word that is attended to")
+    axes[0].set_ylabel("query")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
     return Picture(
         figure,
         f"Two heat maps of attention weights, for {' '.join(tokens)} and for {' '.join(shuffled)}. Rows and columns "
-        f"have changed places, the numbers went with their words: in both {pair} and herself {weights[0, 0]:.2f}.",
-        "Figure 2.1. Shuffle the words, and each weight stays with its pair of words.",
+        f"are permuted together, so in both {pair} and herself {weights[0, 0]:.2f}.",
+        "Figure 2.1. If we permute the words, each attention weight stays with its pair of words.",
     )
 
 
 def counting(length: int = 16) -> Picture:
-    """Binary digits of the places beside four sines: the same idea, sharp and smooth."""
+    """Binary digits of the positions next to four sines: the same idea, with jumps and without."""
     positions = np.arange(length)
     bits = (positions[:, None] >> np.arange(4)) & 1
-    waves = hands(positions, 16).imag[:, :4]
+    sines = hands(positions, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
     heatmap(
         axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6, digits=0
     )
-    heatmap(axes[1], waves, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
+    heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
     axes[0].set_title("binary digits")
     axes[0].set_xlabel("flips after so many steps")
-    axes[0].set_ylabel("place")
+    axes[0].set_ylabel("position")
     axes[1].set_title("sines of the first four pairs, D = 16")
-    axes[1].set_xlabel("steps for one round")
+    axes[1].set_xlabel("steps in one cycle")
     axes[0].set_yticks(positions)
     axes[1].set_yticks(positions)
     return Picture(
         figure,
-        "Left, the binary digits of the places 0 to 15: the first column flips at every step, the others after 2, 4 "
-        "and 8. Right, four sines that go round in 6, 20, 63 and 199 steps: the same fast-to-slow pattern without "
+        "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, 4 "
+        "and 8. Right, four sines that repeat after 6, 20, 63 and 199 steps: the same fast-to-slow pattern without "
         "jumps.",
-        "Figure 2.2. Two ways to count: digits that flip, and waves that turn.",
+        "Figure 2.2. Two ways to count: binary digits and sinusoids.",
     )
 
 
 def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
-    """The whole table as a heat map: one row a place, one column an entry."""
+    """The whole table as a heat map: one row per position."""
     figure, ax = new_figure(7.6, 4.4)
     image = heatmap(ax, columns(np.arange(length), d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
     ax.set_xticks(range(0, d_model, 4), range(0, d_model, 4))
     ax.set_yticks(range(0, length, 10), range(0, length, 10))
     ax.set_xlabel("column (even: sine, odd: cosine)")
-    ax.set_ylabel("place t")
+    ax.set_ylabel("position t")
     ax.set_title(f"sinusoidal positions, D = {d_model}")
     figure.colorbar(image, ax=ax, shrink=0.8)
     slowest = 10000 ** (-(d_model - 2) / d_model)
     return Picture(
         figure,
-        f"Heat map of {length} places by {d_model} columns, values from -1 to 1. The columns on the left change sign "
-        f"every three places; toward the right they change ever more slowly, and the last pair stays near 0 and 1: "
-        f"its angle at place {length - 1} is only {(length - 1) * slowest:.4f}.",
-        f"Figure 2.3. The sinusoids of {length} places, width {d_model}: fast waves left, slow ones right.",
+        f"Heat map of {length} positions by {d_model} columns, values from -1 to 1. The columns on the left change "
+        "sign "
+        f"every three positions; toward the right they change ever more slowly, and the last pair stays near 0 and 1: "
+        f"its angle at position {length - 1} is only {(length - 1) * slowest:.4f}.",
+        f"Figure 2.3. The sinusoids of {length} positions, width {d_model}: fast pairs on the left, slow ones on the "
+        "right.",
     )
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
-    """Dot products of all pairs of places, and three rows of them: one curve, moved along."""
+    """Dot products of all pairs of positions, and three rows of them: one curve, shifted."""
     table = columns(np.arange(length), d_model)
     dots = table @ table.T
     figure, axes = new_figure(8.6, 3.6, columns=2)
     image = heatmap(axes[0], dots, cmap=WEIGHTS, vmin=dots.min(), vmax=dots.max(), numbers=False)
-    axes[0].set(xlabel="place", ylabel="place", title="dot product of two rows")
+    axes[0].set(xlabel="position", ylabel="position", title="dot product of two rows")
     figure.colorbar(image, ax=axes[0], shrink=0.85)
     for t, color, style in ((5, BLUE, "-"), (24, ORANGE, "--"), (40, GREEN, "-.")):
         axes[0].axhline(t, color=color, linestyle=style)
-        axes[1].plot(np.arange(length), dots[t], color=color, linestyle=style, label=f"of place {t}")
-    axes[1].set(xlabel="place", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, moved")
+        axes[1].plot(np.arange(length), dots[t], color=color, linestyle=style, label=f"position {t}")
+    axes[1].set(xlabel="position", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, shifted")
     axes[1].legend(loc="upper center", ncols=3, fontsize=9, frameon=False, handlelength=1.6)
     return Picture(
         figure,
-        f"Left, a heat map of the dot products of {length} places: stripes along the diagonal, {dots[0, 0]:.0f} on it, "
-        f"with the rows of places 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its top "
-        f"at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one place away, {dots[5, 15]:.2f} ten "
-        "places away.",
-        "Figure 2.4. How alike two places are depends on their distance and on nothing else.",
+        f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} on "
+        "it, "
+        "with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
+        "top "
+        f"at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, {dots[5, 15]:.2f} "
+        "ten "
+        "positions away.",
+        "Figure 2.7. The dot product of two position vectors depends only on their distance.",
     )
 
 
@@ -119,8 +124,8 @@ def words_and_positions(words, x, positions) -> Picture:
     """Word vectors (T, D), position vectors (T, D) and their sum, as three heat maps in one scale."""
     x, positions = x.numpy(), positions.numpy()
     figure, axes = new_figure(8.6, 4.6, rows=3, sharex=True)
-    parts = ((x, "words"), (positions, "places"), (x + positions, "words + places"))
-    names = words, [f"place {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
+    parts = ((x, "words"), (positions, "positions"), (x + positions, "words + positions"))
+    names = words, [f"position {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
     for ax, (part, title), rows in zip(axes, parts, names, strict=True):
         image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
         ax.set_title(title)
@@ -132,26 +137,29 @@ def words_and_positions(words, x, positions) -> Picture:
     return Picture(
         figure,
         f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
-        f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The places are strong waves on "
+        f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are strong "
+        "sinusoids on "
         f"the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks like the "
-        "places, with a faint grain.",
-        "Figure 2.5. What enters the translator: word plus place, entry by entry.",
+        "positions, with a faint grain.",
+        "Figure 2.4. What enters the translator: word plus position, entry by entry.",
     )
 
 
 def whose_position() -> Picture:
-    """Which place each token of two sentences gets: from the published layer, and as it should be."""
+    """Which position each token of two sentences gets: from the published layer, and as it should be."""
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
     for ax, positions, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
         heatmap(ax, positions, rows, names, vmin=0, vmax=4, digits=0)
-        ax.set_title(f"place that is added: {title}")
+        ax.set_title(f"position that is added: {title}")
     return Picture(
         figure,
-        "Two tables of two sentences with three tokens each. The published layer adds place 0 to all three tokens of "
-        "sentence 0 and place 1 to all three tokens of sentence 1. Wanted are the places 0, 1, 2 in both sentences.",
-        "Figure 2.6. The published layer numbers the sentences of a batch, not the words of a sentence.",
+        "Two tables of two sentences with three tokens each. The published layer adds position 0 to all three tokens "
+        "of "
+        "sentence 0 and position 1 to all three tokens of sentence 1. Wanted are the positions 0, 1, 2 in both "
+        "sentences.",
+        "Figure 2.5. The published layer numbers the sentences of a batch, not the words of a sentence.",
     )
 
 
@@ -176,7 +184,7 @@ def _arrow(ax, point, color, label=None):
 
 
 def one_turn(offset: int = 3) -> Picture:
-    """The hands of two pairs at a few places: a step of `offset` turns each pair by one fixed angle."""
+    """Two pairs at a few positions: a step of `offset` rotates each pair by one fixed angle."""
     figure, axes = new_figure(8.0, 4.1, columns=2)
     speeds = (1.0, 0.1)
     starts = ((0, 2), (0, 12))
@@ -190,18 +198,18 @@ def one_turn(offset: int = 3) -> Picture:
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
         ax.set_xlabel("cosine column")
         ax.set_ylabel("sine column")
-        ax.set_title(f"pair {pair}: {offset} steps turn it by {speed * offset:.1f}")
+        ax.set_title(f"pair {pair}: {offset} steps rotate it by {speed * offset:.1f}")
     return Picture(
         figure,
-        f"Two circles with clock hands, pairs 0 and 1 of D = 8. In pair 0 the hands of places 0 and 2 "
-        f"each turn by {offset:.1f} radians when the place grows by {offset}; in pair 1 those of places 0 and 12 turn "
-        f"by {speeds[1] * offset:.1f}. The turn does not depend on the place.",
-        f"Figure 2.7. A step of {offset} turns every hand of a pair by one angle, wherever it stood.",
+        f"Two circles with arrows, pairs 0 and 1 of D = 8. In pair 0 the arrows of positions 0 and 2 each "
+        f"rotate by {offset:.1f} radians if the position grows by {offset}; in pair 1 those of positions 0 and 12 "
+        f"rotate by {speeds[1] * offset:.1f}. The rotation does not depend on the position.",
+        f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.",
     )
 
 
 def turned_together() -> Picture:
-    """The query (1, 0) and the key (1, 0), each turned by its place: moved together, and the key moved alone."""
+    """The query (1, 0) and the key (1, 0), each rotated by its position: moved together, and the key moved alone."""
     figure, axes = new_figure(8.6, 3.3, columns=3)
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
@@ -210,12 +218,12 @@ def turned_together() -> Picture:
         _arrow(ax, np.exp(1j * n), K_COLOR, "k")
         angles = np.linspace(m, n, 40)
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
-        ax.set_title(f"q at place {m}, k at place {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
-        said.append(f"q at place {m} and k at place {n}: angle {n - m}, score {np.cos(n - m):.2f}")
+        ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
+        said.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
     return Picture(
         figure,
         f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}.",
-        "Figure 2.8. Moved together, query and key keep their angle and their score. A key moved alone changes both.",
+        "Figure 2.6. If query and key move together, their angle and score stay. If the key moves alone, both change.",
     )
 
 
@@ -226,33 +234,33 @@ def _words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
-    """Dot products of the fixed query turned to the places m with the fixed key turned to the places n, (M, N)."""
+    """Dot products of the fixed query rotated to positions m with the fixed key rotated to positions n, (M, N)."""
     q, k = (v[0::2] + 1j * v[1::2] for v in _words(d_model))
     return ((q * hands(m, d_model)) @ (k * hands(n, d_model)).conj().T).real
 
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
-    """Scores of one query and one key at all places: with places added, and with pairs rotated."""
+    """Scores of one query and one key at all positions: with position vectors added, and with RoPE."""
     positions = np.arange(length)
     q, k = _words(d_model)
     table = columns(positions, d_model)
     added = (q + table) @ (k + table).T
     rotated = rotary_score(positions, positions, d_model)
     figure, axes = new_figure(8.6, 3.8, columns=2)
-    for ax, scores, title in zip(axes, (added, rotated), ("places added", "pairs rotated"), strict=True):
+    for ax, scores, title in zip(axes, (added, rotated), ("position vectors added", "RoPE"), strict=True):
         image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)
         ax.set_xticks(range(0, length, 3), range(0, length, 3))
         ax.set_yticks(range(0, length, 3), range(0, length, 3))
         ax.set_title(title)
-        ax.set_xlabel("place of the key")
+        ax.set_xlabel("position of the key")
         figure.colorbar(image, ax=ax, shrink=0.85)
-    axes[0].set_ylabel("place of the query")
+    axes[0].set_ylabel("position of the query")
     return Picture(
         figure,
-        f"Scores of one query and one key at {length} by {length} places. Left, with position vectors added: along "
+        f"Scores of one query and one key at {length} by {length} positions. Left, with position vectors added: along "
         f"the diagonal, where the distance is 0, they run from {added.diagonal().min():.2f} to "
-        f"{added.diagonal().max():.2f}. Right, with rotated pairs: every diagonal has one color, "
-        f"{rotated[0, 0]:.2f} at offset 0, {rotated[1, 0]:.2f} when the query stands one place after the key, and "
-        f"{rotated[0, 1]:.2f} when it stands one place before.",
-        "Figure 2.9. The same query and key at all places: with places added, and with their pairs rotated.",
+        f"{added.diagonal().max():.2f}. Right, with RoPE: every diagonal has one color, "
+        f"{rotated[0, 0]:.2f} at offset 0, {rotated[1, 0]:.2f} when the query is one position after the key, and "
+        f"{rotated[0, 1]:.2f} when it is one position before.",
+        "Figure 2.9. The same query and key at all positions, with position vectors added and with RoPE.",
     )

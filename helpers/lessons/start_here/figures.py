@@ -1,4 +1,4 @@
-"""Figures of lesson 0: broadcasting, the order of numbers in memory, and a Jacobian."""
+"""Figures of lesson 0: two recurrent translators, broadcasting, the order of memory, and a Jacobian."""
 
 from __future__ import annotations
 
@@ -13,11 +13,40 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
+from helpers.drawing.measured import measured
 from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
 from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
-MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
+WHY_ATTENTION = measured("start_here", "why_attention")  # made by bench/why_attention.py
+MEMORY_ORDER = (
+    "Figure 0.3. Transpose swaps the axes and keeps each token together; view cuts the same line at other points."
+)
+
+
+def why_attention() -> Picture:
+    """Accuracy against sentence length of two recurrent translators: one vector for the sentence, and attention."""
+    lengths = WHY_ATTENTION["lengths"]
+    figure, ax = new_figure(7.6, 3.6)
+    told = []
+    for (kind, rows), color, marker in zip(WHY_ATTENTION["accuracy"].items(), (ORANGE, BLUE), "so", strict=True):
+        percent = 100 * np.array(rows)  # (seeds, lengths)
+        mean = percent.mean(axis=0)  # (lengths,)
+        ax.plot(lengths, percent.T, color=color, alpha=0.3, linewidth=1)
+        ax.plot(lengths, mean, color=color, marker=marker, linewidth=2.5, label=kind)
+        for length, value in zip(lengths[::2], mean[::2], strict=True):
+            ax.annotate(f"{value:.0f}", (length, value), (0, -15), "data", "offset points", ha="center", fontsize=9)
+        told.append(f"with {kind} " + ", ".join(f"{value:.0f}" for value in mean))
+    ax.set(xlabel="English words in the sentence", ylabel="translated exactly (%)", ylim=(-12, 105), xticks=lengths)
+    ax.legend(frameon=False, loc="lower left")
+    seeds = len(next(iter(WHY_ATTENTION["accuracy"].values())))
+    return Picture(
+        figure,
+        f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, mean "
+        "of "
+        f"{seeds} training runs: {'; '.join(told)}.",
+        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it does not.",
+    )
 
 
 def outer_sum_picture() -> Picture:
@@ -37,7 +66,7 @@ def outer_sum_picture() -> Picture:
         figure,
         "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
         "gives a table of shape (3, 4): 11 12 13 14, then 21 22 23 24, then 31 32 33 34.",
-        "Figure 0.1. Broadcasting fills the table: the column is repeated to the right, the row downward.",
+        "Figure 0.2. Broadcasting fills the table: the column is repeated to the right, the row downward.",
     )
 
 
@@ -45,11 +74,11 @@ def _names(rows: int) -> list[str]:
     return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
 
 
-MEMORY = "A color is a token: transpose keeps each token's numbers together, view need not."
+MEMORY = "Each color is a token: transpose keeps every token together, view need not."
 
 
 class MemoryOrder:
-    """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
+    """The same entries under transpose and under view: equal shapes, different tables.
 
     Called with the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own. The figure
     is kept, and its cells are one artist and its numbers another: so a slider moves it without delay.
@@ -141,8 +170,8 @@ def jacobian_picture(step: float = 0.5) -> Picture:
     left.fill(*points.T, color=BLUE, alpha=0.15)
     left.plot(*points.T, color=BLACK, linewidth=1)
     right.fill(*image.T, color=BLUE, alpha=0.15)
-    right.plot(*image.T, color=BLACK, linewidth=1, label="where f really sends the square")
-    right.plot(*predicted.T, color=BLACK, linestyle="--", linewidth=1, label="where J says it goes")
+    right.plot(*image.T, color=BLACK, linewidth=1, label="image of the square under f")
+    right.plot(*predicted.T, color=BLACK, linestyle="--", linewidth=1, label="prediction of J")
     for ax, origin, columns in ((left, start, np.eye(2)), (right, np.array([6.0, 7.0]), jacobian)):
         for k, color in ((0, RED), (1, GREEN)):
             tip = origin + step * columns[:, k]
@@ -162,7 +191,7 @@ def jacobian_picture(step: float = 0.5) -> Picture:
         "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
         f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
         f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
-        "Figure 0.4. Near the point, f does what its Jacobian says; farther out it curves away.",
+        "Figure 0.5. Near the point, f does what its Jacobian says; farther out it curves away.",
     )
 
 
@@ -238,8 +267,8 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
         figure,
         f"Left: the table x, with the entry that each row's own index names in a frame: "
         f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. "
-        "Right: what plain indexing gives, every index in every row; the wanted numbers stand on its diagonal.",
-        "Figure 0.3. The entries we want are framed. Plain indexing brings them on the diagonal, among others.",
+        "Right: what plain indexing gives, every index in every row; the wanted entries are on its diagonal.",
+        "Figure 0.4. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
     )
 
 
@@ -253,22 +282,22 @@ def row_times_jacobian() -> Picture:
     heatmap(axes[0], g, rows=["g"], columns=["$f_1$", "$f_2$"], vmin=0, vmax=22, digits=0)
     heatmap(axes[2], jacobian, rows=["$f_1$", "$f_2$"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
     heatmap(axes[4], g @ jacobian, rows=["gradient"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
-    for ax, title in ((axes[0], "at the results"), (axes[2], "Jacobian"), (axes[4], "at the inputs")):
+    for ax, title in ((axes[0], "at the outputs"), (axes[2], "Jacobian"), (axes[4], "at the inputs")):
         ax.set_title(title)
     for ax in (axes[0], axes[4]):
         ax.set_box_aspect(1 / 2)
     axes[2].set_box_aspect(1)
     return Picture(
         figure,
-        "The row (1, 2), the gradient at the two results, times the Jacobian with rows (3, 2) and (4, 1) gives the "
+        "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) gives the "
         "row (11, 4), the gradient at the two inputs.",
-        "Figure 0.5. One step of backpropagation: a row vector times a Jacobian.",
+        "Figure 0.6. One step of backpropagation: a row vector times a Jacobian.",
     )
 
 
 @answered
 def turned_by(swap_last_two) -> None:
-    """The columns of a small table of three tokens, recut as published and turned by somebody's own function."""
+    """The columns of a small table of three tokens, reshaped as published and transposed by the learner's function."""
     tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
     turned = swap_last_two(tokens)
     for name, table in (("published", tokens.view(2, 3)), ("yours", turned)):

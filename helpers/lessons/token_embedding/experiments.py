@@ -16,24 +16,24 @@ def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
     """How many pairs the learner's function finds in the text, and whether they are those of the training."""
     found = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
     theirs = [tuple(pair) for pair in word2vec.all_pairs(sentence_ids, window).tolist()]
-    print(f"{len(found)} pairs, {'the very list' if found == theirs else 'not those'} that the training walked through")
+    print(f"{len(found)} pairs, {'exactly those' if found == theirs else 'not those'} of the training run")
 
 
 @answered
 @torch.no_grad()
 def loss_along_the_way(negative_sampling_loss, history, pairs):
-    """The loss of all true pairs, each with five strangers of one draw, at some snapshots of the training."""
+    """The loss of all positive pairs, each with five negative samples of one draw, at some snapshots of training."""
     generator = torch.Generator().manual_seed(0)
     chances = word2vec.noise(pairs, history.centers.shape[1])
-    strangers = torch.multinomial(chances, 5 * len(pairs), replacement=True, generator=generator).view(-1, 5)
+    negative_samples = torch.multinomial(chances, 5 * len(pairs), replacement=True, generator=generator).view(-1, 5)
     for at in (0, 5, 10, 20):
         centers, contexts = history.centers[at], history.contexts[at]
-        loss = negative_sampling_loss(centers[pairs[:, 0]], contexts[pairs[:, 1]], contexts[strangers])
+        loss = negative_sampling_loss(centers[pairs[:, 0]], contexts[pairs[:, 1]], contexts[negative_samples])
         print(f"after {history.steps[at]:>5} pairs: {loss:.3f}")
 
 
 @answered
 def cuts(wordpiece, vocab, *words):
-    """How somebody's own cut takes words apart."""
+    """How the learner's function splits words."""
     for word in words:
         print(f"{word:>16}  {' '.join(wordpiece(word, vocab))}")

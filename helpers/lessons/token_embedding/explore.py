@@ -16,20 +16,20 @@ TYPED = (  # suggestions, and on a page the choices
 
 
 def similarity():
-    """Turn and stretch a beside b = (5, 0); dot product, shadow and cosine follow."""
+    """Rotate and stretch a next to b = (5, 0); dot product, projection and cosine follow."""
     panel(
         figures.turned,
         angle=widgets.IntSlider(
-            value=53, min=0, max=180, step=1, description="angle of a (°)", continuous_update=False
+            value=60, min=0, max=180, step=1, description="angle of a (°)", continuous_update=False
         ),
         length=widgets.FloatSlider(
-            value=5.0, min=0.5, max=6.0, step=0.5, description="length of a", continuous_update=False
+            value=4.0, min=0.5, max=6.0, step=0.5, description="length of a", continuous_update=False
         ),
     )
 
 
 def training(history, words):
-    """Drag through the snapshots of a training."""
+    """Drag through the snapshots of a training run."""
     panel(
         figures.TrainingStep(history, words),
         snapshot=widgets.IntSlider(

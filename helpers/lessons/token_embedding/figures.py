@@ -1,4 +1,4 @@
-"""Pictures of lesson 1: tokens, ids and rows; a projection; two forces, and words that move together; cut words."""
+"""Figures of lesson 1: tokens, ids and rows; a projection; the gradients of word2vec; words split into pieces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def row_lookup(ids, tokens) -> Picture:
     heatmap(axes[0], hot, tokens, SMALL_WORDS, WEIGHTS, 0, 2, digits=0)
     heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), SIGNED, -9, 9, digits=0)
     heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), SIGNED, -9, 9, digits=0)
-    for ax, title in zip(axes, ("one-hot rows", "times the table", "gives its rows"), strict=True):
+    for ax, title in zip(axes, ("one-hot rows", "times the table", "give its rows"), strict=True):
         ax.set_title(title)
     rows = ", ".join(f"{t} ({x:.0f}, {y:.0f})" for t, (x, y) in zip(tokens, (hot @ SMALL_TABLE).tolist(), strict=True))
     return Picture(
@@ -105,7 +105,7 @@ class SentenceToRows:
             half = min(0.42 * step, 0.62)
             ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
             ax.text(
-                x, -5.85, f"... {table.shape[1]} numbers" if strong else "...", ha="center", va="center", fontsize=9
+                x, -5.85, f"... {table.shape[1]} entries" if strong else "...", ha="center", va="center", fontsize=9
             )
         ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
         return Picture(
@@ -129,20 +129,20 @@ def sentence_vectors(vectors, tokens) -> Picture:
     figure, ax = new_figure(7.6, 2.7)
     picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False)
     ax.set_xlabel("coordinate")
-    ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random numbers each")
+    ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each")
     figure.colorbar(picture, ax=ax)
     first = ", ".join(f"{x:.4f}" for x in vectors[0, :3].tolist())
     return Picture(
         figure,
-        f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} numbers, one row for each of {', '.join(tokens)}. The "
-        f"numbers are random, without pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
+        f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} entries, one row for each of {', '.join(tokens)}. The "
+        f"entries are random, without a pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
         f"{tokens[0]} begins {first}.",
         "Figure 1.2. The running sentence as six rows of an untrained table.",
     )
 
 
 def projection(a, b) -> Picture:
-    """Two arrows in the plane, the shadow of a on b's line, and three numbers that compare them."""
+    """Two arrows in the plane, the projection of a on b's line, and three measures of their similarity."""
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
     dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
     shadow, cosine = dot / length_b, dot / (length_a * length_b)
@@ -158,14 +158,16 @@ def projection(a, b) -> Picture:
     tip = a + 0.3 * a / length_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
     ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
     ax.text(*(b + 0.3 * b / length_b).tolist(), "b", ha="center", va="center", fontsize=14)
-    ax.text(float(foot[0]) / 2, float(foot[1]) / 2 - 0.4, f"shadow {shadow:.2f}", color=RED, ha="center", va="center")
+    ax.text(
+        float(foot[0]) / 2, float(foot[1]) / 2 - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center"
+    )
     ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
-    ax.set_title(f"dot {dot:.1f}   ·   shadow of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
+    ax.set_title(f"dot product {dot:.2f}   ·   projection of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
     return Picture(
         figure,
-        f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) casts a shadow of length {shadow:.2f} on the line of b = "
+        f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of length {shadow:.2f} on the line of b = "
         f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}.",
-        caption="The dot product is the shadow times the length of b.",
+        caption="The dot product is the projection times the length of b, which is 5.",
     )
 
 
@@ -197,29 +199,30 @@ def dot_and_cosine(vectors, tokens) -> Picture:
 
 
 def surprise() -> Picture:
-    """The loss of a true pair and of a stranger against their dot product; the slopes are the forces."""
+    """The loss of a positive pair and of a negative sample against the dot product, and the size of its derivative."""
     x = torch.linspace(-5, 5, 101)
     figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
     for ax, pull, push, name in (
-        (left, torch.nn.functional.softplus(-x), torch.nn.functional.softplus(x), "surprise"),
-        (right, 1 - torch.sigmoid(x), torch.sigmoid(x), "strength of the force"),
+        (left, torch.nn.functional.softplus(-x), torch.nn.functional.softplus(x), "loss"),
+        (right, 1 - torch.sigmoid(x), torch.sigmoid(x), "size of the derivative"),
     ):
-        ax.plot(x, pull, color=GREEN, lw=2, label="true pair: pull")
-        ax.plot(x, push, "--", color=RED, lw=2, label="stranger: push")
+        ax.plot(x, pull, color=GREEN, lw=2, label="positive pair: pull")
+        ax.plot(x, push, "--", color=RED, lw=2, label="negative sample: push")
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
     left.legend(frameon=False, loc="upper center")
     return Picture(
         figure,
-        "Two charts over the dot product, from -5 to 5. Left, surprise: of a true pair it falls from 5 over 0.69 at "
-        "0 to almost 0, of a stranger it rises in the mirror. Right, the strength of the force: the pull falls from 1 "
-        "over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
-        "Figure 1.4. A true pair is pulled by what its probability lacks, a stranger pushed by what it has in excess.",
+        "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over 0.69 "
+        "at "
+        "0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: the pull "
+        "falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
+        "Figure 1.6. The pull is 1 minus the probability of a positive pair, the push that of a negative sample.",
     )
 
 
 def _skip_gram_forces():
-    """A center, one neighbor and two strangers in the plane, with the force that each puts on the center."""
+    """A center, one context word and two negative samples, with the step that each causes at the center."""
     center = torch.tensor([1.2, 0.35])
     neighbor, strangers = torch.tensor([0.55, 1.6]), torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
     pull = (1 - torch.sigmoid(center @ neighbor)) * neighbor
@@ -239,18 +242,18 @@ def _voice_forces():
 
 
 def negative_sampling_gradients() -> Picture:
-    """Left: word2vec's forces on a center word. Right: GE2E's centroids and the force on one recording."""
+    """Left: word2vec's pull and push on a center word. Right: GE2E's centroids and the pull on one recording."""
     center, neighbor, strangers, pull, pushes = _skip_gram_forces()
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
-    left.text(*(neighbor + torch.tensor([0.1, 0.12])), "neighbor", color=GREEN)
+    left.text(*(neighbor + torch.tensor([0.1, 0.12])), "context", color=GREEN)
     left.plot(0, 0, "+", color=GRAY, ms=10)
     left.text(-0.08, 0.1, "0", color=GRAY, ha="right")
     for point in (center, neighbor, *strangers):
         left.plot([0, point[0]], [0, point[1]], ":", color="0.75", lw=1)
     for stranger, push in zip(strangers, pushes, strict=True):
         left.plot(*stranger, "o", color=RED, ms=9)
-        left.text(*(stranger + torch.tensor([0.0, -0.3])), "stranger", color=RED, ha="center")
+        left.text(*(stranger + torch.tensor([0.0, -0.3])), "negative sample", color=RED, ha="center")
         arrow(left, center, center + push, RED)
     arrow(left, center, center + pull, GREEN)
     left.plot(*center, "o", color=BLACK, ms=9)
@@ -281,13 +284,14 @@ def negative_sampling_gradients() -> Picture:
     q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(strangers @ center).tolist())
     return Picture(
         figure,
-        f"Left, word2vec: a center word is pulled in the direction of its neighbor, as the pair looks true with only "
-        f"{p:.2f}, and pushed against the directions of two strangers, which look true with {q}. Right, GE2E: "
+        "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
+        "of "
+        f"only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
         f"recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
         f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
         f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
         f"the direction of its own centroid.",
-        "Figure 1.5. The same two forces, on words and on voices.",
+        "Figure 1.7. The same pull and push, for words and for voices.",
     )
 
 
@@ -387,7 +391,7 @@ def before_and_after(history, words) -> Picture:
         f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
         f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, {b1:.2f} "
         f"between.",
-        "Figure 1.6. The words before and after your forces have moved them.",
+        "Figure 1.4. The directions of the word vectors before and after training.",
     )
 
 
@@ -395,7 +399,7 @@ def _curves(ax, history, words):
     numbers = [company(centers, words) for centers in history.centers]
     ax.plot(history.steps, [w for w, _ in numbers], "o-", color=BLACK, ms=4, label="two words of one group")
     ax.plot(history.steps, [b for _, b in numbers], "s-", color=RED, ms=4, label="two words of different groups")
-    ax.set(xlabel="pairs walked through", ylabel="mean cosine", ylim=(-0.15, 1.05))
+    ax.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
     ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
     return numbers
 
@@ -422,7 +426,7 @@ class TrainingStep:
             self.figure,
             f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
             f"groups.",
-            caption="Left: the words at this moment. Right: where in the training it is.",
+            caption="Left: the words after this many pairs. Right: mean cosines, with this moment marked.",
         )
 
 
@@ -432,13 +436,13 @@ def unit(x):
 
 
 def looks_true(history, pairs) -> tuple[float, float]:
-    """Mean probability of the true pairs (N, 2), and of a word with any other word's neighbor vector, at the end."""
+    """Mean probability of the positive pairs (N, 2), and of a word with any other word's context vector, at the end."""
     p = torch.sigmoid(history.centers[-1] @ history.contexts[-1].T)  # (V, V)
     return float(p[pairs[:, 0], pairs[:, 1]].mean()), float(p.mean())
 
 
 def forces_alone(histories: dict, pairs) -> Picture:
-    """For each history by name: directions of all center vectors and all neighbor vectors on their flattest plane."""
+    """For each history by name: directions of all center vectors and all context vectors on their flattest plane."""
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     said = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
@@ -446,29 +450,29 @@ def forces_alone(histories: dict, pairs) -> Picture:
         plane = torch.linalg.svd(both.flatten(0, 1), full_matrices=False)[2][:2]
         flat = both @ (plane * torch.sign(plane[torch.arange(2), plane.abs().argmax(1)])[:, None]).T  # (2, V, 2)
         ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
-        ax.plot(*flat[1].T, "x", color=ORANGE, ms=6, label="neighbor vectors")
+        ax.plot(*flat[1].T, "x", color=ORANGE, ms=6, label="context vectors")
         ax.plot(*flat[0].T, "o", color=BLUE, ms=5, alpha=0.7, label="center vectors")
         true, any_pair = looks_true(history, pairs)
         across = float((both[0] @ both[1].T).mean())
         ax.set_title(name)
-        ax.set_xlabel(f"a true pair looks true: {true:.2f}\na random pair: {any_pair:.2f}", fontsize=10)
+        ax.set_xlabel(f"probability of a positive pair: {true:.2f}\nof a random pair: {any_pair:.2f}", fontsize=10)
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set_visible(False)
         said.append(
-            f"{name}: mean cosine of center and neighbor vectors {across:.2f}, a true pair looks true with "
-            f"{true:.2f}, a random pair with {any_pair:.2f}"
+            f"{name}: mean cosine of center and context vectors {across:.2f}, probability of a positive pair "
+            f"{true:.2f}, of a random pair {any_pair:.2f}"
         )
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "Directions of center and neighbor vectors after three trainings. " + "; ".join(said) + ".",
-        "Figure 1.7. What each force does alone.",
+        "Directions of center and context vectors after three training runs. " + "; ".join(said) + ".",
+        "Figure 1.8. What pull and push do alone.",
     )
 
 
 def windows(tokens, window: int) -> Picture:
-    """A line for each center: the words in its window, center in blue, neighbors in green."""
+    """A line for each center: the words in its window, the center in blue, its context in green."""
     figure, ax = new_figure(8.4, 0.5 + 0.52 * len(tokens))
     for t in range(len(tokens)):
         for s, token in enumerate(tokens):
@@ -486,13 +490,14 @@ def windows(tokens, window: int) -> Picture:
         said.append(f"{token} with {', '.join(near)}")
     return Picture(
         figure,
-        f"Each word of the sentence in turn is the center; its neighbors are at most {window} away: {'; '.join(said)}.",
-        f"Figure 1.8. True pairs for a window of {window}: each blue center with each green neighbor of its line.",
+        f"Each word of the sentence in turn is the center; its context words are at most {window} away: "
+        f"{'; '.join(said)}.",
+        f"Figure 1.9. Positive pairs for a window of {window}: each blue center with each green word of its line.",
     )
 
 
 def cuts(pieces: dict) -> Picture:
-    """Words as chips beside the pieces that they are cut into; a continuation is drawn as wide as its letters."""
+    """Words as chips next to their pieces; a continuation is drawn as wide as its letters."""
     figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
     for line, (word, parts) in enumerate(pieces.items()):
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
@@ -504,4 +509,4 @@ def cuts(pieces: dict) -> Picture:
     ax.set(xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
     ax.axis("off")
     said = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
-    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.9. How BERT's vocabulary cuts four words.")
+    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.5. How BERT's vocabulary splits four words.")

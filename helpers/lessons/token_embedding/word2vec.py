@@ -1,7 +1,7 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013), trained pair by pair by two forces; a second or two.
+"""Skip-gram with negative sampling (Mikolov et al. 2013), trained pair by pair; a second or two.
 
-The forces themselves are not here: `train` is given a function that says how strongly the three parties of a pair are
-drawn and pushed, the one that the learner of lesson 1 writes.
+`train` takes the function that computes the gradients of one pair, which the learner of lesson 1 may write; without
+one it uses the finished block.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from helpers.translator.given import negative_sampling_gradients
 from helpers.widgets.progress_bar import bar
 
 SNAPSHOTS = 20
@@ -20,7 +21,7 @@ SNAPSHOTS = 20
 class History:
     """What training leaves, at each of the S steps in `steps`: both vectors of every word, (S, V, D), float64.
 
-    centers: a word in the middle of a window; contexts: the same word as somebody's neighbor.
+    centers: a word in the middle of a window; contexts: the same word as a context of another one.
     """
 
     steps: list[int]
@@ -29,7 +30,7 @@ class History:
 
 
 def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
-    """(N, 2): every word with every other one at most `window` places away in the same sentence."""
+    """(N, 2): every word with every other one at most `window` positions away in the same sentence."""
     found = []
     for sentence in sentences:
         ids = torch.tensor(sentence)
@@ -39,7 +40,7 @@ def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
 
 
 def noise(pairs: torch.Tensor, size: int) -> torch.Tensor:
-    """(V,) the chance of each word to be drawn as a stranger: its count to the power 0.75, as in the paper."""
+    """(V,): the probability of each word as a negative sample, its count to the power 0.75 as in the paper."""
     weights = torch.bincount(pairs[:, 0], minlength=size).double() ** 0.75
     return weights / weights.sum()
 
@@ -49,33 +50,33 @@ def train(
     sentences: list[list[int]],
     size: int,
     generator: torch.Generator,
-    forces: Callable,
+    gradients: Callable = negative_sampling_gradients,
     *,
     width: int = 16,
     window: int = 2,
     rate: float = 0.2,
     negatives: int = 5,
 ) -> History:
-    """Walk once through all true pairs of the text, in random order, and let `forces` move the vectors.
+    """Walk once through all positive pairs of the text, in random order; each moves its vectors against `gradients`.
 
-    forces(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss at the three, in the
-    same shapes; each vector moves against its own. The same generator state gives the same numbers. 21 snapshots are
-    kept, closer together at the start, where most happens.
+    gradients(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss at the three, in the
+    same shapes. The same generator state gives the same vectors. 21 snapshots are kept, closer together at the start,
+    where most happens.
     """
     pairs = all_pairs(sentences, window)
     pairs = pairs[torch.randperm(len(pairs), generator=generator)]  # (N, 2)
-    strangers = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
+    drawn_ids = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
     centers = (torch.rand(size, width, generator=generator, dtype=torch.float64) - 0.5) / width**0.5
     contexts = torch.zeros(size, width, dtype=torch.float64)
     steps = len(pairs)
     keep = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}
     history = History([], [], [])
-    rows = zip(pairs.tolist(), strangers.view(-1, negatives), strict=True)
+    rows = zip(pairs.tolist(), drawn_ids.view(-1, negatives), strict=True)
     for step, ((word, neighbor), drawn) in enumerate(bar(list(rows), "pull and push")):
         if step in keep:
             _keep(history, step, centers, contexts)
         slow = rate * (1 - step / steps)
-        moves = forces(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
+        moves = gradients(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
         centers[word] -= slow * moves[0]
         contexts[neighbor] -= slow * moves[1]
         contexts.index_add_(0, drawn, moves[2], alpha=-slow)
