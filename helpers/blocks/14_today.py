@@ -19,7 +19,7 @@ from helpers.lessons.today.handed import merge_pair
 
 
 def rms_norm(x, weight, eps=1e-6):
-    """RMS norm of every row by itself (Zhang and Sennrich, 2019): no mean is taken away.
+    """RMSNorm of every row (Zhang and Sennrich, 2019): the mean is not subtracted.
 
     x (..., D), weight (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
     """
@@ -45,8 +45,7 @@ class SwiGLU(nn.Module):
 
 
 def apply_rope_half_split(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
-    hub do.
+    """RoPE (Su et al., 2021) in the half-split layout: channel i is paired with channel i + d/2.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """
@@ -92,7 +91,7 @@ def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
     T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
-    sinks: int >= 0 -> bool (T_q, T_k). The last query stands at the last key.
+    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
     """
     T_k = T_q if T_k is None else T_k
     key = torch.arange(T_k)  # (T_k,)
@@ -101,7 +100,7 @@ def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
 
 
 class LoRA(nn.Module):
-    """A frozen linear layer with a learned difference of low rank beside it (Hu et al., 2021).
+    """A frozen linear layer plus a learned difference of low rank (Hu et al., 2021).
 
     linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
     dtype.
@@ -127,8 +126,7 @@ class LoRA(nn.Module):
 
 
 def interleaved_to_half_split(W, num_heads):
-    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
-    (i, i + d/2).
+    """The rows of a projection, head by head, from the interleaved to the half-split layout.
 
     W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
     dtype.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13. A real network in your own blocks
 #
-# **Goal:** load a network that people use every day into the encoder from lesson 9, look into its 72 heads, and find out
-# by experiment what an attention map can tell you and what it can't.
+# **Goal:** load a network that people use every day into the encoder from lesson 9, look into its 72 heads, and find
+# out by experiment what an attention map can tell you and what it can't.
 #
 # **Core:** about 95 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
 
@@ -23,17 +23,18 @@ from helpers.lessons.real_model import network as real_network
 transformer_map("13_real_model")
 
 # %% [markdown]
-# So far we have experimented on a small translator, which was trained on sentences that the course made up. Today we take a
-# network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** is an encoder of six
-# blocks with twelve heads each and width 384, and it turns sentences into vectors for search. You know all of its parts, because
-# you have built them.
+# So far we have experimented on a small translator, which was trained on sentences that the course made up. Today we
+# take a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** is an encoder of
+# six blocks with twelve heads each and width 384, and it turns sentences into vectors for search. We know all of its
+# parts, because we have built them.
 
 # %% [markdown]
 # ## You need
 #
-# You need the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), the heads of
-# [lesson 8](../08_multi_head/08_multi_head.ipynb), the subwords of [lesson 1](../01_token_embedding/01_token_embedding.ipynb), and
-# retrieval by similarity from [lesson 7](../07_value_weighting/07_value_weighting.ipynb). We use their finished versions:
+# You need the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), the heads of [lesson
+# 8](../08_multi_head/08_multi_head.ipynb), the subwords of [lesson
+# 1](../01_token_embedding/01_token_embedding.ipynb), and retrieval by similarity from [lesson
+# 7](../07_value_weighting/07_value_weighting.ipynb). We use their finished versions:
 #
 # | component | how it is called |
 # |---|---|
@@ -46,26 +47,27 @@ transformer_map("13_real_model")
 #
 # <details><summary>Lesson 9: what is the last operation of a post-norm block?</summary>
 #
-# A layer norm, so every token leaves with mean 0 and standard deviation 1, times γ, plus β. In a pre-norm block the last
-# operation is the residual sum.
+# A layer norm, so every token leaves with mean 0 and standard deviation 1, times γ, plus β. In a pre-norm block the
+# last operation is the residual sum.
 #
 # </details>
 #
 # <details><summary>Lesson 3: in which shape does an <code>nn.Linear(384, 1536)</code> keep its weight?</summary>
 #
-# Its shape is (1536, 384), out first, because the layer computes `x @ W.T + b`. Files made by other people may keep the transpose instead.
+# Its shape is (1536, 384), out first, because the layer computes `x @ W.T + b`. Files made by other people may keep
+# the transpose instead.
 #
 # </details>
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In this lesson `L` is the number of layers.
-# Layers and heads are counted from 0, so that *layer 1, head 8* is `attention[1, :, 8]`.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In this lesson we write `L` for
+# the number of layers. Layers and heads are counted from 0, so that *layer 1, head 8* is `attention[1, :, 8]`.
 
 # %% [markdown]
 # ## From their names to yours
 #
-# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on your computer,
-# then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message tells you what to do, and a
-# small random network takes its place so that every cell still runs.
+# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on your
+# computer, then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message tells
+# you what to do, and a small random network takes its place so that every cell still runs.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -75,8 +77,8 @@ for name, tensor in weights.items():
         print(f"{name:<50}{tuple(tensor.shape)}")
 
 # %% [markdown]
-# The embedding table of 30,522 subwords alone has 11.7 of the 22.7 million parameters. Each block has about $12 \cdot 384^2$, or
-# 1.77 million.
+# The embedding table of 30,522 subwords alone has 11.7 of the 22.7 million parameters. Each block has about $12 \cdot
+# 384^2$, or 1.77 million.
 #
 # `layer.0` is the first block, and BERT's authors chose other names for the parts that you know:
 #
@@ -94,8 +96,8 @@ for name, tensor in weights.items():
 #
 # Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 16 points
 #
-# Give every tensor of the blocks the name that your `Encoder` has for it. For example, `encoder.layer.3.attention.self.query.weight`
-# becomes `blocks.3.attention.W_q.weight`.
+# Give every tensor of the blocks the name that your `Encoder` has for it. For example,
+# `encoder.layer.3.attention.self.query.weight` becomes `blocks.3.attention.W_q.weight`.
 #
 # - **Arguments:** `state_dict`, a dictionary from BERT's names to tensors, with any number of layers.
 # - **Returns:** a dictionary from your names to the same tensors. Entries outside the blocks may be kept or left out.
@@ -135,20 +137,20 @@ check(rename_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Split a name at its dots. The third part is the number of the layer, the last one is `weight` or `bias`, and the parts between
-# them are a row of the table above.
+# Split a name at its dots. The third part is the number of the layer, the last one is `weight` or `bias`, and the
+# parts between them are a row of the table above.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you use `str.replace` instead, remember that `attention.output.dense` contains `output.dense`, so the order of replacements
-# matters. A network may also have more than ten layers.
+# If you use `str.replace` instead, remember that `attention.output.dense` contains `output.dense`, so the order of
+# replacements matters. A network may also have more than ten layers.
 #
 # </details>
 #
-# Now we load the tensors into an encoder. BERT uses the exact GELU as its activation and ε = 10⁻¹² in every norm, so we set both.
-# (`Encoder` is the course's finished version. To use your own, paste the cells of lesson 9 here.)
+# Now we load the tensors into an encoder. BERT uses the exact GELU as its activation and ε = 10⁻¹² in every norm, so
+# we set both. (`Encoder` is the course's finished version. To use your own, paste the cells of lesson 9 here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -161,14 +163,15 @@ encoder.requires_grad_(False)  # this lesson trains nothing
 print("not filled yet:", ", ".join(missing))
 
 # %% [markdown]
-# All blocks are filled, and only the embeddings are missing, because BERT adds three vectors where your encoder adds two, and then
-# normalizes the sum.
+# All blocks are filled, and only the embeddings are missing, because BERT adds three vectors where your encoder adds
+# two, and then normalizes the sum.
 
 # %% [markdown]
 # ## From a sentence to vectors
 #
-# This BERT is *uncased*: `pretrained.words` lowercases the text, strips accents and splits off punctuation. Then `wordpiece`
-# splits each word into subwords it has in its vocabulary. The special tokens `[CLS]` and `[SEP]` enclose the sentence.
+# This BERT is *uncased*: `pretrained.words` lowercases the text, strips accents and splits off punctuation. Then
+# `wordpiece` splits each word into subwords it has in its vocabulary. The special tokens `[CLS]` and `[SEP]` enclose
+# the sentence.
 
 # %%
 for sentence in ("Jane visits Africa.", "The Transformer's attention is unaffable: 3.14 crêpes!"):
@@ -177,8 +180,8 @@ ids, mask = pretrained.batch(["jane visits africa", "life is short, eat dessert 
 print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% [markdown]
-# The first sentence is padded, and `mask` is True where there is a token. The vector of the token with id $w_t$ at position $t$,
-# counted from 0, is
+# The first sentence is padded, so we need `mask`, which is True where there is a token. The vector of the token with
+# id $w_t$ at position $t$, counted from 0, is
 #
 # $$x_t = \mathrm{LN}\big(\mathrm{word}[w_t] + \mathrm{position}[t] + \mathrm{type}[0]\big), \qquad \epsilon = 10^{-12}.$$
 #
@@ -193,7 +196,8 @@ print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 #
 # - **Arguments:** `ids`, LongTensor `(B, T)`; `weights`, which holds under BERT's names
 #   `embeddings.word_embeddings.weight (V, D)`, `embeddings.position_embeddings.weight (max_len, D)`,
-#   `embeddings.token_type_embeddings.weight (2, D)`, `embeddings.LayerNorm.weight (D,)` and `embeddings.LayerNorm.bias (D,)`.
+#   `embeddings.token_type_embeddings.weight (2, D)`, `embeddings.LayerNorm.weight (D,)` and
+#   `embeddings.LayerNorm.bias (D,)`.
 # - **Returns:** `(B, T, D)`. Gradients reach all five tensors.
 
 
@@ -221,18 +225,20 @@ check(bert_embeddings)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Do three lookups and add the results. Only the first depends on the ids, so the other two have to broadcast from shapes that you can work out.
+# Do three lookups and add the results. Only the first depends on the ids, so the other two have to broadcast from
+# shapes that you can work out.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `F.layer_norm` takes γ, β and ε. Its default ε is not BERT's, and here this matters, because the vectors in this file are short
-# before the norm.
+# `F.layer_norm` takes γ, β and ε. Its default ε is not BERT's, and here this matters, because the vectors in this
+# file are short before the norm.
 #
 # </details>
 #
-# Now we run the embeddings through the blocks and keep the output of every layer and every attention matrix, because we want to study both.
+# Now we run the embeddings through the blocks and keep the output of every layer and every attention matrix, because
+# we want to study both.
 
 
 # %%
@@ -254,14 +260,15 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Your loader, your embeddings and lesson 9's blocks give the same vectors at all seven stages as torch's own layers do, because
-# the remaining differences are only rounding. (The course's tests also compare them with the library that published the network.)
+# Your loader, your embeddings and lesson 9's blocks give the same vectors at all seven stages as torch's own layers
+# do, because the remaining differences are only rounding. (The course's tests also compare them with the library that
+# published the network.)
 
 # %% [markdown]
 # ## Where attention rests
 #
-# Before you see inside the network, make a guess. Does a word attend most to its neighbors, to itself, or to another word?
-# Let's measure how much attention goes to the very first token, `[CLS]`, which isn't a word at all.
+# Before you see inside the network, make a guess. Does a word attend most to its neighbors, to itself, or to another
+# word? Let's measure how much attention goes to the very first token, `[CLS]`, which isn't a word at all.
 
 # %%
 texts = [
@@ -277,9 +284,10 @@ for text in texts:
 print("attention from words to [CLS], by layer:", " ".join(f"{x:.2f}" for x in to_cls.tolist()))
 
 # %% [markdown]
-# In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds nothing useful
-# for a word still has to put its attention somewhere. Such a token is called an **attention sink**. Clark et al. found it in BERT and took it for a way of doing nothing. Is it? A head passes
-# on weight times *value*, so let's see how long the values of one head are (layer 1, head 8).
+# In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds
+# nothing useful for a word still has to put its attention somewhere. Such a token is called an **attention sink**.
+# Clark et al. found it in BERT and took it for a way of doing nothing. Is it? A head passes on weight times *value*,
+# so let's see how long the values of one head are (layer 1, head 8).
 
 # %%
 hidden, attention, _ = read(["jane visits africa"])
@@ -290,19 +298,21 @@ for token, value, weight in zip(
     print(f"{token:<8}value of length {value.norm():.2f}, weight from visits {weight:.2f}")
 
 # %% [markdown]
-# *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the words. A large
-# weight on a small value does almost nothing. This isn't an exception, because in the 27 heads that give `[CLS]` more than 0.6, its value is
-# a thirtieth as long as those of the words (median). **So always read weights together with values.**
+# *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
+# words. A large weight on a small value does almost nothing. This isn't an exception, because in the 27 heads that
+# give `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words (median). **So always read
+# weights together with values.**
 #
-# For the pictures we leave `[CLS]` and `[SEP]` out and let each row sum to 1 again, which also hides how weak some patterns are.
+# For the pictures we leave `[CLS]` and `[SEP]` out and let each row sum to 1 again, which also hides how weak some
+# patterns are.
 
 # %%
 figures.gallery()
 
 # %% [markdown]
 # Nine heads have a simple pattern, because they attend mostly to the previous token, to the next one or to the token
-# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it* attends to *animal* (the
-# ninth sentence)?
+# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it*
+# attends to *animal* (the ninth sentence)?
 
 # %%
 explore.heads()
@@ -310,15 +320,15 @@ explore.heads()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# One of them is layer 3, head 1, where *it* gives *animal* 76% of its attention among the words. We'll test this head below and call
-# it the *pronoun head*.
+# One of them is layer 3, head 1, where *it* gives *animal* 76% of its attention among the words. We'll test this head
+# below.
 #
 # </details>
 
 # %% [markdown]
 # ## Does a head find the verb?
 #
-# Many introductions explain attention with made-up weights. Lesson 3 began with these for *jane visits africa*:
+# Many introductions explain attention with made-up weights such as these for *jane visits africa*:
 #
 # | query → key | jane → visits | visits → africa | africa → visits |
 # |---|---|---|---|
@@ -333,7 +343,8 @@ explore.heads()
 #
 # Find the head that gives the largest weight from position `query` to position `key`.
 #
-# - **Arguments:** `attention (L, H, T, T)`, already restricted to the words, rows summing to 1; `query`, `key`: positions, from 0.
+# - **Arguments:** `attention (L, H, T, T)`, already restricted to the words, rows summing to 1; `query`, `key`:
+#   positions, from 0.
 # - **Returns:** `(layer, head, weight)` as `int`, `int` and `float`. There are no ties.
 
 
@@ -383,11 +394,12 @@ for query in range(3):
             print(f"{words[query]} → {words[key]}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# The same head, layer 1, head 8, has nearly the first two weights of the table. It looks as if a subject attended to its verb,
-# and a verb to its object. However, a rival explains these weights just as well, because the head may simply attend to the next token. To tell the two apart, use sentences in which the verb is *not* the next token.
+# The same head, layer 1, head 8, has nearly the first two weights of the table. It looks as if a subject attended to
+# its verb, and a verb to its object. However, a rival explains these weights just as well, because the head may
+# simply attend to the next token. To tell the two apart, we need sentences in which the verb is *not* the next token.
 #
-# **Predict before you run:** in *africa visits jane*, *jane quickly visits africa* and *africa is visited by jane*, where will the
-# first word attend?
+# **Predict before you run:** in *africa visits jane*, *jane quickly visits africa* and *africa is visited by jane*,
+# where will the first word attend?
 
 # %%
 for sentence in ("africa visits jane", "jane quickly visits africa", "africa is visited by jane"):
@@ -396,20 +408,22 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
     print(", ".join(f"{word} → {words[key]} {w:.2f}" for word, w, key in zip(words, *best, strict=True)))
 
 # %% [markdown]
-# **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane* is *quickly*, and
-# in the passive *africa* attends to *is*. Only the last word has no next one and attends elsewhere. Over the first eight sentences of the
-# explorer the next token is the first choice of 38 of 39 words. In our sentence of three words the next token just happened
-# to be the one that the story needed.
+# **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane*
+# is *quickly*, and in the passive *africa* attends to *is*. Only the last word has no next one and attends elsewhere.
+# Over the first eight sentences of the explorer the next token is the first choice of 38 of 39 words. In our sentence
+# of three words the next token just happened to be the one that the story needed.
 #
-# There is a second trap, because we *searched*. For every ordered pair of words above, even for
-# *jane → africa*, some head has a weight above 0.82. With so many heads you will nearly always find one that fits your story, so **a
-# head that you found by searching must be tested on sentences that you didn't search.**
+# There is a second trap, because we *searched*. For every ordered pair of words above, even for *jane → africa*, some
+# head has a weight above 0.82. With so many heads you will nearly always find one that fits your story, so **a head
+# that you found by searching must be tested on sentences that you didn't search.**
 
 # %% [markdown]
 # ## Q and you, K and others: a claim and its rival
 #
-# Think of yourself as Q and of other people as K. How you relate to a person depends on the context, since your boss at work may be your pupil on the tennis court. The Markov chain of lesson 3 can't express this, because it has one number
-# $P(K \mid Q)$ for each pair of words. To see whether attention can, let's take the pronoun head and two sentences that differ only in their last word.
+# Think of yourself as Q and of other people as K. How you relate to a person depends on the context, since your boss
+# at work may be your pupil on the tennis court. The Markov chain of lesson 3 can't express this, because it has one
+# number $P(K \mid Q)$ for each pair of words. To see whether attention can, let's take layer 3, head 1, the *pronoun
+# head*, and two sentences that differ only in their last word.
 
 # %%
 for last in ("tired", "wide"):
@@ -418,12 +432,14 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458, although both words are at the same positions, because a single word at the
-# very end is different. A chain of word pairs has the same number in both sentences, so in this sense attention depends on context.
+# The weight from *it* to *animal* falls from 0.764 to 0.458, although both words are at the same positions, because a
+# single word at the very end is different. A chain of word pairs has the same number in both sentences, so in this
+# sense attention depends on context.
 #
-# Does this head also find out what *it* refers to? Let's call this the claim: **it attends to its antecedent**. You should always test a claim against a rival, a simpler rule that fits the same maps. Here it is **it attends to the first noun**. For the tired
-# animal both are right, so we need sentences in which they disagree. In each line below, the first noun is the antecedent for the
-# first ending, and the second noun is the antecedent for the second ending.
+# Does this head also find out what *it* refers to? Let's call this the claim: **it attends to its antecedent**. We
+# should always test a claim against a rival, a simpler rule that fits the same maps. Here it is **it attends to the
+# first noun**. For the tired animal both are right, so we need sentences in which they disagree. In each line below,
+# the first noun is the antecedent for the first ending, and the second noun is the antecedent for the second ending.
 
 # %%
 PAIRS = [  # sentence, first noun, second noun, ending that means the first, ending that means the second
@@ -455,11 +471,13 @@ def claim_and_rival(pairs, layer, head, word="it"):
 print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 
 # %% [markdown]
-# By construction, *always the first noun* finds the antecedent in half of the 16 sentences. The head prefers the antecedent in 9 of them, which is about chance, and the first noun in 11. So the claim fails, and the rival isn't quite right either,
-# because the ball and the cat lose to the second noun with both endings.
+# By construction, *always the first noun* finds the antecedent in half of the 16 sentences. The head prefers the
+# antecedent in 9 of them, which is about chance, and the first noun in 11. So the claim fails, and the rival isn't
+# quite right either, because the ball and the cat lose to the second noun with both endings.
 #
-# **Another control.** Turn the first sentence into the passive, *the street was not crossed by the animal because it was too
-# tired*. The antecedent is still the animal, but the first noun is now the street. Which of the two will get more weight?
+# **Another control.** Turn the first sentence into the passive, *the street was not crossed by the animal because it
+# was too tired*. The antecedent is still the animal, but the first noun is now the street. Which of the two will get
+# more weight?
 
 # %%
 attention, words = among_words("the street was not crossed by the animal because it was too tired")
@@ -467,15 +485,15 @@ row = attention[3, 1, words.index("it")]  # (T,)
 print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The street gets 0.733, so the rival wins. All we may say about this head is that *it* attends to an earlier noun, often the first one and
-# not reliably the right one, and that the choice depends on the whole sentence.
+# The street gets 0.733, so the rival wins. All we may say about this head is that *it* attends to an earlier noun,
+# often the first one and not reliably the right one, and that the choice depends on the whole sentence.
 
 # %% [markdown]
 # ## Ablate a head
 #
-# A weight tells where a head attends, but does the network *need* the head? The experiment for this is an **ablation**: remove one
-# part and measure what changes. The output projection reads each head from its own 32 columns. If we set them to zero,
-# nothing of that head reaches the residual stream.
+# A weight tells us where a head attends, but does the network *need* the head? The experiment for this is an
+# **ablation**, in which we remove one part and measure what changes. The output projection reads each head from its
+# own 32 columns. If we set them to zero, nothing of that head reaches the residual stream.
 
 
 # %%
@@ -492,9 +510,9 @@ def read_without(sentences, layer, head):
 
 
 # %% [markdown]
-# If the pronoun head does something special for *it*, then *it* should change most when this head is ablated, that is, more than the
-# other words do and more than without other heads of the layer. We measure the change of each word's last vector as 1 − cosine.
-# **Predict before you run:** will it?
+# If the pronoun head does something special for *it*, then *it* should change most when this head is ablated, that
+# is, more than the other words do and more than without other heads of the layer. We measure the change of each
+# word's last vector as 1 − cosine. **Predict before you run:** will it?
 
 
 # %%
@@ -514,15 +532,15 @@ for head in range(12):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Partly. Without head 1 *it* changes by 0.0046, more than ten of the other eleven words. But *it* depends more on head 9, because without
-# that head it changes by 0.0079, although other words then change at least as much. Now use the sentence
-# with the trophy and *small* instead. There, without head 1, *it* is only ninth of 13 words. The head does something for *it* in the sentence in
-# which we found it, and the evidence supports no more than that.
+# Partly. Without head 1 *it* changes by 0.0046, more than ten of the other eleven words. But *it* depends more on
+# head 9, because without that head it changes by 0.0079, although other words then change at least as much. Now use
+# the sentence with the trophy and *small* instead. There, without head 1, *it* is only ninth of 13 words. The head
+# does something for *it* in the sentence in which we found it, and the evidence supports no more than that.
 #
 # </details>
 #
-# What about the head with *jane → visits*? Let's see what its ablation does to the vector of the whole sentence, which in this network is
-# the mean over its tokens.
+# What about the head with *jane → visits*? Let's see what its ablation does to the vector of the whole sentence,
+# which in this network is the mean over its tokens.
 
 # %%
 for layer, head in ((1, 8), (5, 5), (5, 3)):
@@ -534,24 +552,28 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
     print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
 
 # %% [markdown]
-# Although its weight was so large, removing this head changes little, while two heads of the last layer matter thirty times more.
+# Although its weight was so large, removing this head changes little, while two heads of the last layer matter thirty
+# times more.
 #
 # Jain and Wallace argued from such differences that attention is not explanation; Wiegreffe and Pinter answered that
-# it depends on what you want explained. In any case these are different questions, and here they have different answers. The
-# **weight** tells where a head attends, the **value** tells what it gets from there, and **ablation** tells what the output needs.
-# (A fourth one, what the output is *sensitive* to, waits under *Going further*.)
+# it depends on what you want explained. In any case these are different questions, and here they have different
+# answers. The **weight** tells where a head attends, the **value** tells what it gets from there, and **ablation**
+# tells what the output needs. (A fourth one, what the output is *sensitive* to, waits under *Going further*.)
 
 # %% [markdown]
 # ## One vector for a sentence
 #
-# So far we have studied the network's parts. As a whole, it was trained so that the **mean** of its last vectors tells what a sentence is about.
-# In a batch, however, short sentences are padded, so the mean must be taken over the real tokens only.
+# So far we have studied the network's parts. As a whole, it was trained so that the **mean** of its last vectors
+# tells what a sentence is about. In a batch, however, short sentences are padded, so the mean must be taken over the
+# real tokens only.
 #
-# **On paper.** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and without padding?
+# **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
+# without padding?
 #
 # <details><summary>Answer</summary>
 #
-# Without padding it is $(2, 1)$. With padding it would be $(13/3, 11/3)$, so it would depend on the longest sentence in the batch.
+# Without padding it is $(2, 1)$. With padding it would be $(13/3, 11/3)$, so it would depend on the longest sentence
+# in the batch.
 #
 # </details>
 
@@ -604,14 +626,14 @@ print(f"{sentences[0]} · {sentences[1]}: {vectors[0] @ vectors[1]:.3f}")
 print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 
 # %% [markdown]
-# The first two sentences share no word and still have a cosine of 0.543, because the network has learned that they mean similar
-# things. The third sentence means something else, and its cosine is close to zero.
+# The first two sentences share no word and still have a cosine of 0.543, because the network has learned that they
+# mean similar things. The third sentence means something else, and its cosine is close to zero.
 
 # %% [markdown]
 # ## A search engine that knows meanings
 #
-# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of the titles, and the query is the
-# vector of a question.
+# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of the titles, and
+# the query is the vector of a question.
 
 # %% [markdown]
 # ### Exercise 13.5 `search`
@@ -620,10 +642,10 @@ print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 #
 # Return the k values whose keys have the largest cosine with the query.
 #
-# - **Arguments:** `query (D,)`, `keys (N, D)`, `values`, a list of N objects, and `k` from 1 to N. Lengths of vectors are zero or
-#   between `1e-3` and `1e3`.
-# - **Returns:** a list of k pairs `(value, score)`, best first, where the score is a Python float. A zero key scores exactly 0,
-#   so it comes before all keys with a negative score. There are no ties.
+# - **Arguments:** `query (D,)`, `keys (N, D)`, `values`, a list of N objects, and `k` from 1 to N. Lengths of vectors
+#   are zero or between `1e-3` and `1e3`.
+# - **Returns:** a list of k pairs `(value, score)`, best first, where the score is a Python float. A zero key scores
+#   exactly 0, so it comes before all keys with a negative score. There are no ties.
 
 
 # %% nbgrader={"solution": "search"}
@@ -647,8 +669,8 @@ check(search)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute all scores at once as a matrix-vector product, then divide by the lengths. Which length can be zero, and what does the division
-# give then? If you want to add an ε, compare it with the product of two lengths of `1e-3`.
+# Compute all scores at once as a matrix-vector product, then divide by the lengths. Which length can be zero, and
+# what does the division give then? If you want to add an ε, compare it with the product of two lengths of `1e-3`.
 #
 # </details>
 #
@@ -669,8 +691,9 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
     )
 
 # %% [markdown]
-# *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, also your own. Two questions
-# of the slider have no good answer among the titles. Which ones are they, and how would a program notice?
+# *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, also your
+# own. Two questions of the slider have no good answer among the titles. Which ones are they, and how would a program
+# notice?
 
 # %%
 explore.titles()
@@ -678,9 +701,10 @@ explore.titles()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject everything below a threshold.
-# However, *how neural networks read sentences* finds its right title with 0.29, and the kite reaches 0.35 with *How airplanes stay in the air*,
-# which doesn't answer it. **A cosine orders the answers, but it doesn't tell you how close is close enough.**
+# They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
+# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and the
+# kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers, but
+# it doesn't tell you how close is close enough.**
 #
 # </details>
 
@@ -689,7 +713,8 @@ explore.titles()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
-# This code joins two real bugs, since fixed, of the libraries LightRAG (padding in the mean) and swift-embeddings (batches without a mask).
+# This code joins two real bugs, since fixed, of the libraries LightRAG (padding in the mean) and swift-embeddings
+# (batches without a mask).
 #
 # ```python
 # def buggy_sentence_vectors(encode, ids, pad_id):
@@ -697,10 +722,12 @@ explore.titles()
 #     return x.mean(dim=1)  # (B, D)
 # ```
 #
-# For a single sentence it is right, but in a batch each vector depends on how long the other sentences are. Find and fix both causes.
+# For a single sentence it is right, but in a batch each vector depends on how long the other sentences are. Find and
+# fix both causes.
 #
-# - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean, as in lesson 8, and broadcasts to
-#   `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each sentence has at least one token.
+# - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean, as in
+#   lesson 8, and broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each
+#   sentence has at least one token.
 # - **Returns:** `(B, D)`, where each sentence has the vector that it would get alone.
 
 
@@ -730,8 +757,8 @@ check(fixed_sentence_vectors)
 #
 # <details><summary>Hint 2</summary>
 #
-# `ids != pad_id` has shape `(B, T)`. Lesson 5 showed where a padding mask needs additional axes so that it blocks keys for every
-# head and every query.
+# `ids != pad_id` has shape `(B, T)`. Lesson 5 showed where a padding mask needs additional axes so that it blocks
+# keys for every head and every query.
 #
 # </details>
 
@@ -764,15 +791,16 @@ for vectors_of in (or_given(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector turns into another one. The best title
-# is still the best, however, so nothing seems broken. Only the scores of wrong titles give the bug away. They are high because all
-# vectors now contain the same padding, so a threshold would let everything through.
+# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector turns into another
+# one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles give the
+# bug away. They are high because all vectors now contain the same padding, so a threshold would let everything
+# through.
 
 # %% [markdown]
 # ### Quiz 13.1
 #
-# In a trained network a head gives *jane → visits* 0.935. Which experiment tells you most about whether it has learned that
-# subjects attend to their verbs?
+# In a trained network a head gives *jane → visits* 0.935. Which experiment tells you most about whether it has
+# learned that subjects attend to their verbs?
 #
 # - **a** the mean of its weight over a hundred sentences of the form *name – verb – country*
 # - **b** the same pair in the other 71 heads
@@ -814,8 +842,9 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 25 minutes, half a page.* The capstone of the course: **one open question about one head.**
 #
-# Choose a head that we haven't discussed. Say in one sentence what you think it does, and name a simpler rule that fits the same maps as its
-# rival. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and `change_without`. Report
+# Choose a head that we haven't discussed. Say in one sentence what you think it does, and name a simpler rule that
+# fits the same maps as its rival. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and
+# `change_without`. Report
 #
 # - your claim, its rival, and where the claim came from;
 # - at least four new sentences on which the two disagree, with the weights;
@@ -849,14 +878,17 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - To load a published network you rename its tensors, sometimes transpose them, and compare outputs with the original.
-# - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero. Read weights together with values.
+# - To load a published network you rename its tensors, sometimes transpose them, and compare outputs with the
+#   original.
+# - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero. Read weights together with
+#   values.
 # - Among 72 heads one nearly always fits your story. Name a rival, and test both on sentences that you didn't search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
 # - The mean over real tokens makes a sentence's vector. Mask padding twice, in attention and in the mean.
 # - Cosines order answers. They have no threshold that separates good from bad.
 #
-# **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are made of.
+# **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are
+# made of.
 
 # %%
 progress()
@@ -864,9 +896,9 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# **What is jane's vector sensitive to?** After weights, values and ablation, one more question is how strongly the vector of *jane* reacts to a
-# small change of each input. Lesson 9's `token_influence` computes this from derivatives. To save time we differentiate 24 random
-# projections of the output rather than all channels.
+# **What is jane's vector sensitive to?** After weights, values and ablation, one more question is how strongly the
+# vector of *jane* reacts to a small change of each input. Lesson 9's `token_influence` computes this from
+# derivatives. To save time we differentiate 24 random projections of the output rather than all channels.
 
 # %%
 mix = torch.randn(width, 24, generator=torch.Generator().manual_seed(0))  # (D, 24)
@@ -876,13 +908,14 @@ print("what influences jane in layer 1:", " ".join(f"{x:.2f}" for x in fractions
 figures.weight_and_influence()
 
 # %% [markdown]
-# In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself, since the residual connection carries
-# the old vector around attention, then to `[CLS]`, and to *visits* with only about 0.1. But wasn't the value of `[CLS]` close to
-# zero? It is, but because many heads put most of their weight on it, a change of that value changes the output. Over all six
-# layers the influence of `[CLS]` drops from 0.38 to 0.17, while that of *visits* stays about the same.
+# In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself, since
+# the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with only about
+# 0.1. But wasn't the value of `[CLS]` close to zero? It is, but because many heads put most of their weight on it, a
+# change of that value changes the output. Over all six layers the influence of `[CLS]` drops from 0.38 to 0.17, while
+# that of *visits* stays about the same.
 #
-# **How far does context move a word?** The ambiguous word *bank* has a single row in the embedding table. How similar are its
-# vectors in three sentences after each layer?
+# **How far does context move a word?** The ambiguous word *bank* has a single row in the embedding table. How similar
+# are its vectors in three sentences after each layer?
 
 # %%
 banks = ["she sat on the river bank", "he put money in the bank", "the bank lent him cash"]
@@ -895,12 +928,12 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
     print(" ".join(f"{x:.3f}" for x in cosines.tolist()), f"  {banks[a]} · {banks[b]}")
 
 # %% [markdown]
-# In the embeddings the vectors differ only by position. In the last layer the two banks with money have a cosine of 0.892, while
-# river and money have 0.827. The order is right, but the differences are small, so a threshold between a minimal and a
-# significant change would be a guess.
+# In the embeddings the vectors differ only by position. In the last layer the two banks with money have a cosine of
+# 0.892, while river and money have 0.827. The order is right, but the differences are small, so a threshold between a
+# minimal and a significant change would be a guess.
 #
-# **How much do BERT's two settings matter?** We replace each by a close relative: ε by lesson 9's, and the exact GELU by GPT-2's
-# approximation.
+# **How much do BERT's two settings matter?** We replace each by a close relative: ε by lesson 9's, and the exact GELU
+# by GPT-2's approximation.
 
 
 # %%
@@ -917,19 +950,21 @@ print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tan
 # The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such slips survive in
 # released code until someone compares outputs to four digits.
 #
-# **All 72 heads ablated, one by one.** We repeat the ablation of above for every head and sort by how far the sentence's vector
-# changes.
+# **All 72 heads ablated, one by one.** We repeat the ablation of above for every head and sort by how far the
+# sentence's vector changes.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
-# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). A search would notice
-# even less, because without this head the cosine of *jane visits africa* and *a woman travels to kenya* falls only from 0.543 to 0.542.
+# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). A search
+# would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels to kenya*
+# falls only from 0.543 to 0.542.
 #
-# **Do higher layers blend the words?** Lesson 9 measured this in untrained blocks, where a word faded slowly thanks to the residual connections.
-# Here is the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's initialization.
-# **Predict:** does training blend the words, or does it keep them apart?
+# **Do higher layers blend the words?** Lesson 9 measured this in untrained blocks, where a word faded slowly thanks
+# to the residual connections. Here is the influence of each word's own embedding on its last vector, in the trained
+# network and in one with BERT's initialization. **Predict:** does training blend the words, or does it keep them
+# apart?
 
 # %%
 figures.blended()
@@ -937,16 +972,18 @@ figures.blended()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Here training blended more, not less. Before training a word keeps about three quarters whatever the length of its sentence; afterwards it
-# keeps about half in a sentence of three words and a good fifth in one of twelve. How much an untrained stack blends depends on
-# its initialization, however. With `nn.Linear`'s default, whose weights are about one and a half times as large, only about half is left.
+# Here training blended more, not less. Before training a word keeps about three quarters whatever the length of its
+# sentence; afterwards it keeps about half in a sentence of three words and a good fifth in one of twelve. How much an
+# untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose weights are about
+# one and a half times as large, only about half is left.
 #
 # </details>
 #
-# **Other layouts.** GPT-2's block is your `EncoderBlock` with `norm_first=True`, a causal mask and the approximate GELU, but its file keeps
-# every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to transpose, Python complains
-# about the two layers of the feed-forward network, which aren't square. The other matrices are square once they are split, so they load
-# without an error and are wrong, and only a comparison of outputs reveals it. Lesson 14 loads a file in the layout that most of today's models use.
+# **Other layouts.** GPT-2's block is your `EncoderBlock` with `norm_first=True`, a causal mask and the approximate
+# GELU, but its file keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you
+# forget to transpose, Python complains about the two layers of the feed-forward network, which aren't square. The
+# other matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
+# outputs reveals it. Lesson 14 loads a file in the layout that most of today's models use.
 #
 # ### How stable are these numbers?
 #
@@ -962,13 +999,14 @@ figures.blended()
 # ## Further reading
 #
 # - Devlin et al., [BERT](https://arxiv.org/abs/1810.04805) (2019).
-# - Wang et al., [MiniLM: Deep Self-Attention Distillation](https://arxiv.org/abs/2002.10957) (2020): how a small network learns
-#   the attention of a large one.
+# - Wang et al., [MiniLM: Deep Self-Attention Distillation](https://arxiv.org/abs/2002.10957) (2020): how a small
+#   network learns the attention of a large one.
 # - Reimers and Gurevych, [Sentence-BERT](https://arxiv.org/abs/1908.10084) (2019): why the mean, and how to train it.
 # - Clark et al., [What Does BERT Look At?](https://arxiv.org/abs/1906.04341) (2019): the gallery of a larger network.
-# - Jain and Wallace, [Attention is not Explanation](https://arxiv.org/abs/1902.10186) (2019), and Wiegreffe and Pinter,
-#   [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
+# - Jain and Wallace, [Attention is not Explanation](https://arxiv.org/abs/1902.10186) (2019), and Wiegreffe and
+#   Pinter, [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
 #
-# **Looking back.** The course began with a sentence split at its spaces. Since then you have written every step between a word and a
-# trained Transformer, from embeddings, queries, keys and values to heads, blocks, a decoder and its cache. You trained a translator and a language model from random weights, and today you loaded 22 million
+# **Looking back.** The course began with a sentence split at its spaces. Since then you have written every step
+# between a word and a trained Transformer, from embeddings, queries, keys and values to heads, blocks, a decoder and
+# its cache. You trained a translator and a language model from random weights, and today you loaded 22 million
 # parameters that others had trained. You also know what to ask of a beautiful attention map before you believe it.

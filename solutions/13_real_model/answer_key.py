@@ -78,16 +78,16 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         Which axis of a weight does nn.Linear keep in front, and which one does BERT's file?
     biases_forgotten: the biases are missing
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and name.endswith("weight")
-        Print the names of your result. Do they all end alike?
+        Print the names of your result. Which kinds of tensors are missing?
     norms_forgotten: the norms are missing
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and "LayerNorm" not in name
-        A block has two layers that are no matrices.
+        A block has two layers whose parameters are vectors.
     joined_name_cut: attention.output.dense was taken for output.dense
         "attention.W_o" -> "attention.feed_forward.down"
         One of BERT's names ends with another of them. Which has to be replaced first?
-    first_layer_everywhere: every layer got the same numbers
+    first_layer_everywhere: every layer got the same parameters
         ] = tensor -> ] = state_dict[name.replace(f'layer.{i}.', 'layer.0.')]
-        Is there a 0 in your code where a number of a layer should stand?
+        Is there a 0 in your code where the layer's number belongs?
     joined_norm_cut: attention.output.LayerNorm was taken for output.LayerNorm
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
         One of BERT's names ends with another of them. Which has to be replaced first?
@@ -110,12 +110,12 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         How many layers does the file have?
     other_beginning: none of your names begins with `blocks.`
         mine[f"blocks.{i}. -> mine[f"encoder.blocks.{i}.
-        Put the first name of your result beside the first one of the lesson's block. Where do they part?
+        Compare the first name of your result with the first one of the lesson's block. From where on do they differ?
     self_kept: `self` is still in the names of the projections
         "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.self.W_q"
         "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.self.W_k"
         "attention.self.value": "attention.W_v" -> "attention.self.value": "attention.self.W_v"
-        How many words stand between the layer's number and W_q in the lesson's table, and how many in yours?
+        How many words are between the layer's number and W_q in the lesson's table, and how many in yours?
     feed_forward_left_out: the names of up and down lack the part that they belong to
         "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "up"
         "output.dense": "feed_forward.down", -> "output.dense": "down",
@@ -140,7 +140,7 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         Who says how many layers there are, your code or the names of the file?
     layer_kept: `layer` is still in the names
         mine[f"blocks.{i}. -> mine[f"blocks.layer.{i}.
-        What stands between `blocks` and the layer's number in the lesson's names, and what in yours?
+        What is between `blocks` and the layer's number in the lesson's names, and what in yours?
 """)
 
 # ---------------------------------------------------------------- bert_embeddings
@@ -172,7 +172,7 @@ def cases_bert_embeddings(draw):
         case(2, 5, dtype=float64, scale=0.5, part=GRADIENT, gradient=True),
         case(1, 5, part=BATCH_OF_ONE),
         case(3, 1, part=ONE_TOKEN),
-        case(2, 40, max_len=40, part="as many tokens as places"),
+        case(2, 40, max_len=40, part="as many tokens as positions"),
         case(2, 5, scale=1e-5, dtype=float64, part="short vectors", tolerance=1e-6),
     ]
 
@@ -184,7 +184,7 @@ def tolerance(dtype):
 bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("token", "channel")).with_mistakes("""
     no_positions: no positions
         words + positions + types -> words + types
-        Two equal words at two places get the same vector from yours. Which table knows places?
+        Two equal words at different positions get the same vector in your answer. Which table depends on the position?
     no_types: no type
         words + positions + types -> words + positions
         Row 0 of the type table is added for every token. It is not zero.
@@ -208,7 +208,7 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         What does LN of a row of equal numbers give, by the formula?
     places_from_the_end: the last rows of the position table
         [: ids.shape[1]] -> [len(weights['embeddings.position_embeddings.weight']) - ids.shape[1] :]
-        The first token stands at place 0.
+        The first token has position 0.
     scaled_words: the words were multiplied by the square root of the width
         words + positions + types -> words * words.shape[-1] ** 0.5 + positions + types
         The Transformer of 2017 does that to its embeddings. Does the formula here?
@@ -223,10 +223,10 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         First the sum, then the norm.
     places_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
-        The first token stands at place 0.
+        The first token has position 0.
     places_from_two: positions counted from 2
         [: ids.shape[1]] -> [2 : ids.shape[1] + 2]
-        Another network, RoBERTa, counts so. Here the first token stands at place 0.
+        Another network, RoBERTa, counts this way. Here the first token has position 0.
     weight_and_bias_exchanged: the norm's weight and bias are exchanged
         gamma, beta, 1e-12) -> beta, gamma, 1e-12)
         Which of the two multiplies?
@@ -241,22 +241,22 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
         Lesson 9: a layer norm takes the mean of the squares. What does torch's std do unless you tell it?
-    no_eps: ε has no say: it is left out, or it is added behind the root
+    no_eps: ε has no effect: it is left out, or it is added outside the square root
         beta, 1e-12) -> beta, 0.0)
-        Under the root of the formula two numbers are added up. Which two?
+        Two terms are added under the square root of the formula. Which ones?
     eps_EPS for EPS in 1e-6, 1e-8: the norm's eps is EPS
         beta, 1e-12) -> beta, EPS)
         In the real file the vectors are short before the norm. Which ε does BERT use?
     types_averaged: the mean of both types was added
         "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"].mean(0)
         All our tokens belong to a first sentence. How many rows of the table speak of those?
-    first_place_everywhere: every token got the vector of place 0
+    first_place_everywhere: every token got the vector of position 0
         [: ids.shape[1]] -> [0]
-        Each token of a sentence stands at a place of its own. How many rows of the position table do you read?
-    root_forgotten: divided by the variance, not by its root
+        Each token of a sentence has its own position. How many rows of the position table do you read?
+    root_forgotten: divided by the variance instead of its square root
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, False, keepdim=True) + 1e-12) * gamma + beta
-        After a norm the numbers of a vector are of the size of 1. A variance is in which units?
+        After a norm the entries of a vector have a size of about 1. Does a variance have the same unit as the entries?
     mean_not_taken_away: the mean was not taken away
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return x / (x.square().mean(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
@@ -271,11 +271,11 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         The file has two more vectors for the norm. What does each of them do in the formula?
     places_by_word: the position table was read at the ids of the words
         [: ids.shape[1]] -> [ids]
-        A position counts the tokens of a sentence. Does it hang on which word stands there?
+        A position counts the tokens of a sentence, whichever words they are.
     places_one_on: positions counted from 1
         [: ids.shape[1]] -> [torch.arange(ids.shape[1]) + 1]
-        The first token stands at place 0.
-    norm_over_the_sentence: the norm runs over all numbers of a sentence together
+        The first token has position 0.
+    norm_over_the_sentence: the norm runs over all entries of a sentence together
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return F.layer_norm(x, x.shape[1:], None, None, 1e-12) * gamma + beta
         Each token's vector is normalized by itself. How many numbers go into one mean of yours?
@@ -325,7 +325,7 @@ def cases_strongest_head(draw):
         rival_margin(),
         case(6, 12, 3, note="six layers of twelve heads"),
         case(4, 2, 5, note="more layers than heads"),
-        case(3, 5, 4, same=True, part="a word that looks at itself"),
+        case(3, 5, 4, same=True, part="a word that attends to itself"),
         case(1, 4, 3, part="one layer"),
         case(4, 1, 3, part="one head"),
         case(3, 5, 4, part=VIEW, via="on_views", note="a view: heads stood before layers"),
@@ -336,11 +336,11 @@ def cases_strongest_head(draw):
 strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes("""
     query_and_key_exchanged: query and key exchanged
         attention[:, :, query, key] -> attention[:, :, key, query]
-        Rows look, columns are looked at. Which axis is which?
+        Rows are queries, columns are keys. Which axis is which?
     layer_and_head_exchanged: head and layer exchanged in the result
         return layer, head, -> return head, layer,
         In which order does the exercise want them?
-    divided_by_layers: the place was divided by the number of layers
+    divided_by_layers: the index was divided by the number of layers
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer, head = divmod(table.argmax().item(), table.shape[0])
         table[layer, head].item() -> table.max().item()
@@ -359,42 +359,42 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
         |    table = row[..., key] - row.index_fill(-1, torch.tensor([key]), 0).amax(-1)
         table[layer, head].item() -> attention[layer, head, query, key].item()
         The question is how much this head gives to this word, whatever it gives to others.
-    first_choices_only: heads that look more at another word were left out
+    first_choices_only: heads with a larger weight on another word were left out
         attention[:, :, query, key] -> attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)
         The question is how much this head gives to this word, whatever it gives to others.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer = table.mean(dim=1).argmax().item(); head = table[layer].argmax().item()
-        The best single head may stand in a layer that is poor on the whole.
+        The best single head may be in a layer that is poor on average.
     whole_column: the mean over all queries
         attention[:, :, query, key] -> attention[:, :, :, key].mean(dim=2)
-        Only one word looks here. Which one?
+        Only one query counts here. Which one?
     each_axis_by_itself: layers and heads were searched each for itself
         divmod(table.argmax().item(), table.shape[1]) -> (table.argmax(0)[0].item(), table.argmax(1)[0].item())
-        The largest number of a table need not stand in the first row or in the first column.
+        The largest entry of a table need not be in the first row or in the first column.
     twelve_heads: always twelve heads
         table.shape[1]) -> 12)
         table[layer, head].item() -> table.max().item()
         How many heads does this table have?
-    counted_in_layers: the place in the table was divided by the number of layers
+    counted_in_layers: the index in the table was divided by the number of layers
         table.shape[1]) -> table.shape[0])
-        How many numbers of the table stand in one row?
+        How many entries are in one row of the table?
     first_head_only: only head 0 of each layer
         attention[:, :, query, key] -> attention[:, :1, query, key]
         Which dimension holds the heads?
     last_layer_only: only the last layer
         divmod(table.argmax().item(), table.shape[1]) -> len(table) - 1, table[-1].argmax().item()
         Of how many layers do you have the weights?
-    sharpest_row: the head that looks hardest from this query, at whatever key
+    sharpest_row: the head with the largest weight from this query, on any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
         Two positions are given. Where does the second one come in?
-    sharpest_row_and_its_weight: the head that looks hardest from this query, at whatever key
+    sharpest_row_and_its_weight: the head with the largest weight from this query, on any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
         table[layer, head].item() -> attention[layer, head, query, key].item()
         Two positions are given. Where does the second one come in?
     any_query: the largest weight on this key, from whatever query
         attention[:, :, query, key] -> attention[:, :, :, key].amax(dim=-1)
-        Only one word looks here. Which one?
+        Only one query counts here. Which one?
     head_of_the_largest_of_all: the head with the largest weight anywhere, whatever its query and key
         table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
         table[layer, head].item() -> attention[layer, head, query, key].item()
@@ -456,40 +456,40 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
         True means kept.
     first_token: the first token's vector
         return (x * expanded).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
-        That is pooling too, and BERT's own. This network was trained with the mean.
+        This is another kind of pooling, BERT's own. This network was trained with the mean.
     largest: the largest entry of each channel
         return (x * expanded).sum(dim=1) / counts
         -> return x.masked_fill(expanded == 0, -torch.inf).amax(dim=1).masked_fill(expanded.sum(dim=1) == 0, 0.0)
         Max pooling exists as well. Here the mean is wanted.
     one_more: divided by one more than the number of kept tokens
         expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + 1)
-        If that is to keep 0 out of the denominator: it changes the other rows too.
+        If this is meant to avoid a division by 0, it also changes the other rows.
     whole_batch: divided by the mean number of kept tokens in the batch
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).mean().clamp(min=1)
-        Each sentence has a number of its own.
+        Each sentence has its own number of tokens.
     normalized: the vectors were brought to length 1
         return (x * expanded).sum(dim=1) / counts
         -> return torch.nn.functional.normalize((x * expanded).sum(dim=1) / counts, dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
     all_of_the_batch: divided by the number of kept tokens in the whole batch
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum().clamp(min=1)
-        Each sentence has a number of its own.
+        Each sentence has its own number of tokens.
     longest_sentence: divided by the number of tokens in the longest sentence
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).max().clamp(min=1)
-        Each sentence has a number of its own.
+        Each sentence has its own number of tokens.
     first_rows: the first rows instead of the kept ones
         (x * expanded).sum(dim=1)
         -> (x * (torch.arange(x.shape[1])[:, None] < expanded.sum(dim=1, keepdim=True))).sum(dim=1)
-        The kept tokens may stand anywhere. Who says where?
+        The kept tokens may be at any position, which the mask tells.
     padding_in_the_sum: padding is in the sum, though not in the count
         (x * expanded).sum(dim=1) -> x.sum(dim=1)
         The count is right. Which rows did you add up?
     softmax_of_the_mask: the weights are a softmax of the mask
         return (x * expanded).sum(dim=1) / counts -> return (x * torch.softmax(expanded, dim=1)).sum(dim=1)
-        A softmax gives each 0 its share as well. Which weight should padding have?
+        A softmax also gives each 0 a positive weight. Which weight should padding have?
     added_EPS for EPS in 1e-6, 1e-5, 1e-4, 1e-3: a small number was added to the count
         expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + EPS)
-        If that is to keep 0 out of the denominator: it changes the other rows too.
+        If this is meant to avoid a division by 0, it also changes the other rows.
     mean_of_each_alone: 0 divided by 0 where nothing is kept
         return (x * expanded).sum(dim=1) / counts
         -> return torch.stack([row[kept].mean(dim=0) for row, kept in zip(x, mask, strict=True)])
@@ -562,21 +562,21 @@ search = Exercise("search", cases_search).with_mistakes("""
     all_of_them: all values instead of k
         scores.topk(k) -> scores.topk(len(values))
         How many did the caller ask for?
-    places: places instead of values
+    places: indices instead of values
         [(values[i], score) -> [(i, score)
         The caller wants to see titles.
     softmaxed: weights of a softmax instead of cosines
         best = scores.topk(k) -> best = torch.softmax(scores, dim=0).topk(k)
-        That was the soft lookup of lesson 7. Here each score stands by itself.
+        That was the soft lookup of lesson 7. Here each score is independent of the others.
     absolute: the sign of the score was dropped
         best = scores.topk(k) -> best = scores.abs().topk(k)
-        A key that points the other way is no good answer.
+        A key that points in the opposite direction is a bad answer.
     distances: one minus the cosine
         [(values[i], score) -> [(values[i], 1 - score)
         Near is high here: the cosine itself is the score.
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
-        The product of two lengths of 0.001 is a millionth. How large is your number beside it?
+        The product of two lengths of 0.001 is a millionth. How large is your ε compared with it?
     length_of_all_keys: divided by the length of all keys together
         keys.norm(dim=-1) * query.norm() -> keys.norm() * query.norm().expand(len(keys))
         Each key has a length of its own.
@@ -587,12 +587,12 @@ search = Exercise("search", cases_search).with_mistakes("""
         scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = (keys - query).norm(dim=-1)
         scores.topk(k) -> scores.topk(k, largest=False)
         A cosine is about directions. Does the length of a key play a part in yours?
-    scaled_dot_products: dot products over the root of the width instead of cosines
+    scaled_dot_products: dot products over the square root of the width instead of cosines
         lengths = keys.norm(dim=-1) * query.norm() -> lengths = torch.full_like(keys[:, 0], len(query) ** 0.5)
         That was attention's score. A key that is ten times as long scores ten times as much in it.
     softmax_of_dot_products: weights of a softmax over dot products instead of cosines
         scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = torch.softmax(keys @ query, dim=0)
-        That was the soft lookup of lesson 7. Here each score stands by itself.
+        That was the soft lookup of lesson 7. Here each score is independent of the others.
     squares_of_lengths: divided by the squares of the lengths
         keys.norm(dim=-1) * query.norm() -> keys.square().sum(dim=-1) * query.square().sum()
         A vector's cosine with itself is 1. What does yours give, if the vector is 2 long?
@@ -608,11 +608,11 @@ search = Exercise("search", cases_search).with_mistakes("""
     sorted_by_value: sorted by the values, not by the scores
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> return sorted(zip(values, scores.tolist(), strict=True), reverse=True)[:k]
-        Pairs are sorted by what stands first in them.
-    order_of_the_list: the right ones, in the order in which they stand in the list
+        Pairs are sorted by their first entry.
+    order_of_the_list: the right ones, in the order of the list
         zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> sorted(zip(best.indices.tolist(), best.values.tolist(), strict=True))]
-        Best first. What orders the pairs in yours, the score or the place?
+        Best first. Do you sort the pairs by score or by index?
     one_too_many: one value too many, where there is one more
         scores.topk(k) -> scores.topk(min(k + 1, len(values)))
         How many did the caller ask for?
@@ -656,27 +656,27 @@ def cases_fixed_sentence_vectors(draw):
 fixed_sentence_vectors = Exercise(
     "fixed_sentence_vectors", cases_fixed_sentence_vectors, axes=("sentence", "channel")
 ).with_mistakes("""
-    published: the published version
+    published: the buggy version
         encode(ids, mask[:, None, None, :]) -> encode(ids)
         mean_pool(x, mask) -> x.mean(dim=1)
         Take a batch of a short and a long sentence, and the short one alone. What differs?
     pooled_over_padding: padding is still averaged
         mean_pool(x, mask) -> x.mean(dim=1)
-        The words no longer look at padding. What happens afterwards?
-    words_see_padding: the words still look at padding
+        Padding is masked in attention. What happens after that?
+    words_see_padding: the words still attend to padding
         encode(ids, mask[:, None, None, :]) -> encode(ids)
-        The average is right. Which tokens may nobody look at, and does your mask block them as rows or as columns?
-    sentences_as_queries: in the mask the sentences stand where the queries should
+        The average is right. Which keys must have weight 0, and does your mask block rows or columns?
+    sentences_as_queries: the mask has the sentences where the queries belong
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask)
         The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
         in yours?
-    sentences_as_heads: in the mask the sentences stand where the heads should
+    sentences_as_heads: the mask has the sentences where the heads belong
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask[:, None])
         The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
         in yours?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
-        Somebody's padding has another id. Where does it go in your code?
+        Padding may have another id. Where do you use pad_id?
     padding_for_words: the mask is True at padding, and false at the words
         ids != pad_id -> ids == pad_id
         True means: may be seen, and is averaged. Which tokens should that be?
@@ -701,9 +701,9 @@ fixed_sentence_vectors = Exercise(
     normalized: the vectors were brought to length 1
         mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
-    causal_mask: no word looks at the words behind it
+    causal_mask: words do not attend to later words
         encode(ids, mask[:, None, None, :]) -> encode(ids, torch.ones(ids.shape[1], ids.shape[1]).tril().bool())
-        A causal mask is for a model that writes. Whom may nobody look at here?
+        A causal mask is for a model that generates text. Which keys must be masked here?
     padding_for_words_alone: the mask is True at padding, and false at the words
         ids != pad_id -> ids == pad_id
         mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 14. From 2017 to today: the block of Llama, Mistral and Qwen
 #
-# **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, and then fine-tune a trained
-# network by learning only a few percent of its parameters.
+# **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, and then fine-tune
+# a trained network by learning only a few percent of its parameters.
 #
 # **Core:** about 100 minutes, with a good point to stop in the middle, when your block is complete.
 
@@ -32,7 +32,9 @@ from helpers.translator import evaluation
 transformer_map("14_today")
 
 # %% [markdown]
-# In lesson 12 you built a GPT, and in lesson 13 you loaded a published encoder. What does the block of a current model look like? It differs from the block of 2017 by six changes, and earlier lessons have prepared you for each of them.
+# In lesson 12 you built a GPT, and in lesson 13 you loaded a published encoder. Now we want to know how the block of
+# a current model differs from the block of 2017. There are six changes, and earlier lessons have prepared you for
+# each of them.
 #
 # | | 2017 | today | prepared in |
 # |---|---|---|---|
@@ -46,9 +48,10 @@ transformer_map("14_today")
 # %% [markdown]
 # ## You need
 #
-# We build on layer norm and pre-norm from [lesson 9](../09_encoder_block/09_encoder_block.ipynb), RoPE from
-# [lesson 2](../02_position/02_position.ipynb), grouped queries from [lesson 8](../08_multi_head/08_multi_head.ipynb), masks from
-# [lesson 5](../05_masking/05_masking.ipynb), and the KV cache from [lesson 10](../10_decoder_block/10_decoder_block.ipynb). These finished parts are yours to use:
+# We build on layer norm and pre-norm from [lesson 9](../09_encoder_block/09_encoder_block.ipynb), RoPE from [lesson
+# 2](../02_position/02_position.ipynb), grouped queries from [lesson 8](../08_multi_head/08_multi_head.ipynb), masks
+# from [lesson 5](../05_masking/05_masking.ipynb), and the KV cache from [lesson
+# 10](../10_decoder_block/10_decoder_block.ipynb). These finished parts are yours to use:
 #
 # | component | how it is called |
 # |---|---|
@@ -57,11 +60,12 @@ transformer_map("14_today")
 # | `causal_mask(T)` | boolean `(T, T)` |
 # | `RMSNorm(norm, d_model, eps=1e-6)` | a module with a `weight (D,)`: `forward(x)` is `norm(x, weight, eps)` |
 #
-# Here are two questions to warm up. Answer them before you open the answers.
+# Here are two questions to warm up, to be answered before you open the answers.
 #
 # <details><summary>Lesson 2: q is at position 5 and k at position 6. What happens to the score of their rotated vectors if both move 100 positions on?</summary>
 #
-# Nothing, because both vectors rotate further by the same angles, and the score depends only on the difference of positions.
+# Nothing, because both vectors rotate further by the same angles, and the score depends only on the difference of
+# positions.
 #
 # </details>
 #
@@ -71,23 +75,26 @@ transformer_map("14_today")
 #
 # </details>
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. No layer of this lesson has a bias, G is
-# the number of key-value heads, and d = D / H is the width of a head.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. No layer of this lesson has a
+# bias, G is the number of key-value heads, and d = D / H is the width of a head.
 
 # %% [markdown]
 # ## A norm without a mean
 #
-# Layer norm removes two things from a token's vector, its mean and its size. Does it have to remove both? **RMSNorm** keeps the mean and divides by the root mean square, so it needs one average instead of two, and no β:
+# Layer norm removes two things from a token's vector, its mean and its size, and we may ask whether it has to remove
+# both. **RMSNorm** keeps the mean and divides by the root mean square, so it needs one average instead of two, and no
+# β:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\frac1D\sum_{k=1}^{D}x_k^2 + \epsilon} \qquad \mathrm{RMSNorm}(x)_k = \gamma_k\,\frac{x_k}{\mathrm{RMS}(x)}$$
 #
-# **On paper.** What does RMSNorm make of $(1, 1, 5, 5)$ with $\gamma = 1$, and for which vectors does it give the same as layer norm?
+# **On paper:** What does RMSNorm make of $(1, 1, 5, 5)$ with $\gamma = 1$, and for which vectors does it give the
+# same as layer norm?
 #
 # <details><summary>Answer</summary>
 #
-# The mean of the squares is $13$, and its square root is $3.606$, so the result is $(0.277, 0.277, 1.387, 1.387)$. All signs are kept,
-# whereas layer norm gives $(-1, -1, 1, 1)$. The two agree for every vector with mean 0, because then the mean of the
-# squares *is* the variance.
+# The mean of the squares is $13$, and its square root is $3.606$, so the result is $(0.277, 0.277, 1.387, 1.387)$.
+# All signs are kept, whereas layer norm gives $(-1, -1, 1, 1)$. The two agree for every vector with mean 0, because
+# then the mean of the squares *is* the variance.
 #
 # </details>
 
@@ -105,7 +112,7 @@ transformer_map("14_today")
 
 # %% nbgrader={"solution": "rms_norm"}
 def rms_norm(x, weight, eps=1e-6):
-    """RMS norm of every row by itself (Zhang and Sennrich, 2019): no mean is taken away.
+    """RMSNorm of every row (Zhang and Sennrich, 2019): the mean is not subtracted.
 
     x (..., D), weight (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
     """
@@ -127,12 +134,13 @@ check(rms_norm)
 #
 # <details><summary>Hint 2</summary>
 #
-# Square first, then take the mean over the last axis with `keepdim=True`. ε belongs under the square root, because otherwise the gradient of
-# a zero row is infinite.
+# Square first, then take the mean over the last axis with `keepdim=True`. ε belongs under the square root, because
+# otherwise the gradient of a zero row is infinite.
 #
 # </details>
 #
-# How much does the missing mean matter? Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables, the mean would hold about 1.6% of the squared length.
+# How much does the missing mean matter? Let's measure it in the word vectors of our translator. If their 64 channels
+# were independent random variables, the mean would hold about 1.6% of the squared length.
 
 # %%
 words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
@@ -142,22 +150,25 @@ print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mea
 print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
 
 # %% [markdown]
-# Only a quarter of a percent is in the mean, so the two norms almost agree, and layer norm spends a second average on removing next
-# to nothing. This network was trained *with* layer norms, however, which make the mean useless. Zhang and Sennrich trained networks both ways and found the same quality in less time.
+# Only a quarter of a percent is in the mean, so the two norms almost agree, and layer norm spends a second average on
+# removing next to nothing. This network was trained *with* layer norms, however, which make the mean useless. Zhang
+# and Sennrich trained networks both ways and found the same quality in less time.
 
 # %% [markdown]
 # ## A gate in the feed-forward network
 #
-# ReLU decides for each hidden channel by its own sign whether it passes. A **gate** lets one vector decide how much of *another* one
-# passes. SwiGLU computes two hidden vectors and multiplies them channel by channel:
+# ReLU decides for each hidden channel by its own sign whether it passes. A **gate** lets one vector decide how much
+# of *another* one passes. SwiGLU computes two hidden vectors and multiplies them channel by channel:
 #
 # $$\mathrm{SwiGLU}(x) = W_\text{down}\,\big(\mathrm{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x\big) \qquad \mathrm{silu}(z) = z\,\sigma(z) = \frac{z}{1+e^{-z}}$$
 #
-# **On paper.** In a hidden channel the up layer gives $3$. What is the product if its gate layer gives $2$, $0$ or $-20$? (Use $\sigma(2) = 0.881$.)
+# **On paper:** In a hidden channel the up layer gives $3$. What is the product if its gate layer gives $2$, $0$ or
+# $-20$? (Use $\sigma(2) = 0.881$.)
 #
 # <details><summary>Answer</summary>
 #
-# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.28$. In the two other cases nothing passes, because $\mathrm{silu}(0)$ is zero and $\mathrm{silu}(-20)$ almost zero.
+# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.28$. In the two other cases nothing passes, because
+# $\mathrm{silu}(0)$ is zero and $\mathrm{silu}(-20)$ almost zero.
 #
 # </details>
 
@@ -165,8 +176,9 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 figures.gates()
 
 # %% [markdown]
-# The third matrix has its price, however. Lesson 9's network has $8D^2$ weights, because its hidden width is $4D$. To have the same number, SwiGLU
-# needs $3DF = 8D^2$, so $F = 8D/3$. For $D = 4096$ that's $10{,}922.7$, and Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
+# We have to pay for the third matrix, however. Lesson 9's network has $8D^2$ weights, because its hidden width is
+# $4D$. If we want the same number in SwiGLU, we need $3DF = 8D^2$, so $F = 8D/3$. For $D = 4096$ that's $10{,}922.7$,
+# and Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
 
 # %% [markdown]
 # ### Exercise 14.2 `SwiGLU`
@@ -215,14 +227,16 @@ check(SwiGLU)
 #
 # </details>
 #
-# Why should a gate be better? We don't know. Shazeer measured that it is, at equal size, and ended his paper with "We offer no explanation as to why
-# these architectures seem to work; we attribute their success, as all else, to divine benevolence."
+# We don't know why a gate is better. Shazeer measured that it is, at equal size, and ended his paper with "We offer
+# no explanation as to why these architectures seem to work; we attribute their success, as all else, to divine
+# benevolence."
 
 # %% [markdown]
 # ## Two layouts of RoPE
 #
-# Lesson 2 rotated pairs of neighboring channels, which is called the **interleaved** layout. The code that
-# reads Llama, Mistral and Qwen from the Hugging Face hub uses the same angles, but it pairs channel $i$ with channel $i + d/2$, which is called **half-split**:
+# In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code that
+# reads Llama, Mistral and Qwen from the Hugging Face hub uses the same angles, but it pairs channel $i$ with channel
+# $i + d/2$, which is called **half-split**:
 #
 # $$x'_i = x_i\cos a_i - x_{i+d/2}\sin a_i \qquad x'_{i+d/2} = x_i\sin a_i + x_{i+d/2}\cos a_i \qquad a_i = \text{position}\cdot\text{base}^{-2i/d},\quad i < d/2$$
 
@@ -230,15 +244,18 @@ check(SwiGLU)
 figures.two_pairings()
 
 # %% [markdown]
-# **On paper.** Take $d = 4$ and the vector $(1, 0, 0, 0)$ at position $1$. What do lesson 2's `apply_rope` and the formula above make of it?
+# **On paper:** Take $d = 4$ and the vector $(1, 0, 0, 0)$ at position $1$. What do lesson 2's `apply_rope` and the
+# formula above make of it?
 #
 # <details><summary>Answer</summary>
 #
-# The first channel rotates by the same angle in both. In the interleaved layout its partner is the second channel, which gives $(0.540, 0.841, 0, 0)$, and in the half-split layout it is the third, which gives $(0.540, 0, 0.841, 0)$.
+# The first channel rotates by the same angle in both. In the interleaved layout its partner is the second channel,
+# which gives $(0.540, 0.841, 0, 0)$, and in the half-split layout it is the third, which gives $(0.540, 0, 0.841,
+# 0)$.
 #
 # </details>
 #
-# The half-split layout has a practical reason, because you can split the vector in the middle and work with two contiguous halves.
+# The half-split layout is practical, because both halves are contiguous.
 
 # %% [markdown]
 # ### Exercise 14.3 `apply_rope_half_split`
@@ -247,14 +264,14 @@ figures.two_pairings()
 #
 # Rotate the pairs $(x_i, x_{i+d/2})$ by their angles, as in the formula.
 #
-# - **Arguments:** `x (..., T, d)` with even d; `positions`, LongTensor `(T,)`, any integers in any order; `base`, a float.
+# - **Arguments:** `x (..., T, d)` with even d; `positions`, LongTensor `(T,)`, any integers in any order; `base`, a
+#   float.
 # - **Returns:** `(..., T, d)`. Beyond position `4`, equal means within `1e-4`.
 
 
 # %% nbgrader={"solution": "apply_rope_half_split"}
 def apply_rope_half_split(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
-    hub do.
+    """RoPE (Su et al., 2021) in the half-split layout: channel i is paired with channel i + d/2.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """
@@ -274,17 +291,20 @@ check(apply_rope_half_split)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Start from `apply_rope` of lesson 2, or from its formulas. The angles stay the same, but you take the pairs out and put them back in another way.
+# Start from `apply_rope` of lesson 2, or from its formulas. The angles stay the same, but you take the pairs out and
+# put them back in another way.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The index $i$ counts the pairs, so there are $d/2$ angles per position. At the end `torch.cat` puts the two halves back together.
+# The index $i$ counts the pairs, so there are $d/2$ angles per position. At the end `torch.cat` puts the two halves
+# back together.
 #
 # </details>
 #
-# Which scores change with the layout? Let's rotate one query and one key in both layouts, at three pairs of positions. **Predict** which of the six scores are equal.
+# Which scores change with the layout? Let's rotate one query and one key in both layouts, at three pairs of
+# positions. **Predict** which of the six scores are equal.
 
 # %%
 q, k = (torch.randn(1, 6, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))  # (1, 6) each
@@ -297,23 +317,29 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In each layout the score depends only on the distance, so the second and third rows agree. In the first row the layouts agree with each other, because at equal positions query and key rotate by the same angles.
+# In each layout the score depends only on the distance, so the second and third rows agree. In the first row the
+# layouts agree with each other, because at equal positions query and key rotate by the same angles.
 #
 # </details>
 #
-# **So if you mix up the two layouts, you don't get an error.** All shapes and names fit, but every score between different positions is wrong. Meta's own files of Llama are interleaved, whereas those on the hub are half-split, so a converter has to reorder the rows of $W_Q$ and $W_K$ (exercise 14.7).
+# **So if you mix up the two layouts, you don't get an error.** All shapes and names fit, but every score between
+# different positions is wrong. Meta's own files of Llama are interleaved, whereas those on the hub are half-split, so
+# a converter has to reorder the rows of $W_Q$ and $W_K$ (exercise 14.7).
 
 # %% [markdown]
 # ## Fewer keys and values
 #
-# In lesson 8 several query heads shared one head of keys and values (**grouped-query attention**). Its purpose is inference, because a model
-# that generates text keeps the keys and values of all earlier tokens in its KV cache.
+# In lesson 8 we let several query heads share one head of keys and values (**grouped-query attention**). This helps
+# inference, because a model that generates text keeps the keys and values of all earlier tokens in its KV cache.
 #
-# **On paper.** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores a number in two bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has the same sizes, but only 8 key-value heads.
+# **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores a number in two bytes.
+# How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has the
+# same sizes, but only 8 key-value heads.
 #
 # <details><summary>Answer</summary>
 #
-# Keys and values of one token take $2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 = 524{,}288$ bytes, which is half a MiB. So $4096$ tokens take 2 GiB, a sixth of what the parameters take. In Llama 3 it's a quarter of that, 128 KiB per token.
+# Keys and values of one token take $2 \cdot 32 \cdot 32 \cdot 128 \cdot 2 = 524{,}288$ bytes, which is half a MiB. So
+# $4096$ tokens take 2 GiB, a sixth of what the parameters take. In Llama 3 it's a quarter of that, 128 KiB per token.
 #
 # </details>
 
@@ -321,7 +347,9 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 figures.cache_bytes()
 
 # %% [markdown]
-# The two remaining changes are simple. There aren't any biases, so each layer is just a matrix, and the order is pre-norm with one last norm, as in your GPT. (The families differ in details. For example, Qwen 2.5 has biases for queries, keys and values.) Now we put everything together.
+# The two remaining changes are simple. We drop all biases, so each layer is just a matrix, and we use pre-norm with
+# one last norm, as in your GPT. (The families differ in details, for example Qwen 2.5 has biases for queries, keys
+# and values.) Now we can put everything together.
 
 # %% [markdown]
 # ### Exercise 14.4 `LlamaBlock`
@@ -330,11 +358,14 @@ figures.cache_bytes()
 #
 # `LlamaBlock(d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6)`
 #
-# - **Layers:** `W_q`, `W_k`, `W_v`, `W_o`, `nn.Linear` without bias, where `W_k` and `W_v` project to `num_kv_heads` heads; `norm1` and `norm2`,
-#   modules with a `weight`, such as `RMSNorm(rms_norm, d_model, eps)`; `feed_forward`, your `SwiGLU`. Its `state_dict` contains nothing else.
-# - **Forward:** `forward(x, mask=None)`, `x (B, T, D)` → `(B, T, D)`. Pre-norm, with a residual connection around each of the two sublayers.
-#   Queries and keys are rotated by `apply_rope_half_split` at positions $0$ to $T-1$, head by head, and scores are divided by √d.
-# - **Mask:** without a mask, attention is causal, but with a mask, the mask alone decides. It broadcasts to `(B, H, T, T)`, and a fully masked row gets zeros from attention.
+# - **Layers:** `W_q`, `W_k`, `W_v`, `W_o`, `nn.Linear` without bias, where `W_k` and `W_v` project to `num_kv_heads`
+#   heads; `norm1` and `norm2`, modules with a `weight`, such as `RMSNorm(rms_norm, d_model, eps)`; `feed_forward`,
+#   your `SwiGLU`; and nothing else in its `state_dict`.
+# - **Forward:** `forward(x, mask=None)`, `x (B, T, D)` → `(B, T, D)`. Pre-norm, with a residual connection around
+#   each of the two sublayers. Queries and keys are rotated by `apply_rope_half_split` at positions $0$ to $T-1$, head
+#   by head, and scores are divided by √d.
+# - **Mask:** without a mask, attention is causal, but with a mask, the mask alone decides. It broadcasts to `(B, H,
+#   T, T)`, and a fully masked row gets zeros from attention.
 # - **Edge cases:** `ValueError` unless `num_heads` divides `d_model` and `num_kv_heads` divides `num_heads`.
 # - **Forbidden:** `F.scaled_dot_product_attention`, `F.rms_norm`, `nn.RMSNorm`, the transformers library.
 
@@ -380,19 +411,21 @@ check(LlamaBlock)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two lines of lesson 9's pre-norm block first. Then replace the attention by three projections, `split_heads`, RoPE for two of
-# the three, `grouped_query_attention`, `merge_heads` and `W_o`.
+# Write the two lines of lesson 9's pre-norm block first. Then replace the attention by three projections,
+# `split_heads`, RoPE for two of the three, `grouped_query_attention`, `merge_heads` and `W_o`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# RoPE works on heads, so the last axis must be d, not D. Values carry no position, so they are not rotated. `split_heads` splits a matrix of
-# G · d columns into as many heads as you tell it.
+# RoPE works on heads, so the last axis must be d, not D. Values carry no position, so they are not rotated.
+# `split_heads` splits a matrix of G · d columns into as many heads as you tell it.
 #
 # </details>
 #
-# Is this really the block that people use? Let's count the parameters of Llama 3 with its 32 blocks, where the embedding isn't tied to the output layer. Tensors on torch's `meta` device have shapes but no data, so even a block of that size takes no memory.
+# Is this really the block that people use? Let's count the parameters of Llama 3 with its 32 blocks, where the
+# embedding isn't tied to the output layer. Tensors on torch's `meta` device have shapes but no data, so even a block
+# of that size takes no memory.
 
 # %%
 with torch.device("meta"):
@@ -401,37 +434,52 @@ count = sum(p.numel() for p in block.parameters())
 print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 4096:,} parameters")
 
 # %% [markdown]
-# With 8,030,261,248 parameters, that's exactly the *8B* in the name, and four fifths of each block are its feed-forward network.
+# With 8,030,261,248 parameters, that's exactly the *8B* in the name, and four fifths of each block are its
+# feed-forward network.
 #
-# **Which of the six changes does the work?** We trained a small GPT with two blocks on lesson 12's language for 400 steps, first with the block of 2017, then with one change at a time, and then with all six. The figure shows how far the losses are above the entropy of the source, for three seeds each.
+# **Which of the six changes does the work?** We trained a small GPT with two blocks on lesson 12's language for 400
+# steps, first with the block of 2017, then with one change at a time, and then with all six. The figure shows how far
+# the losses are above the entropy of the source, for three seeds each.
 
 # %%
 figures.six_changes()
 
 # %% [markdown]
-# In this short training only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together. The other five are within what another seed does, although RMSNorm and a single head of keys and values end a little higher on average, by about a third of what RoPE gains. Why does everybody use them, then? Some of them make the model cheaper at nearly the same quality, pre-norm is meant for deep stacks, and the gain of the gate was measured in
-# far larger networks. Our experiment tells you only about small models that are trained briefly.
+# In this short training only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together. The other
+# five are within what another seed does, although RMSNorm and a single head of keys and values end a little higher on
+# average, by about a third of what RoPE gains. Current models use all six nevertheless, because some of them make the
+# model cheaper at nearly the same quality, pre-norm is meant for deep stacks, and the gain of the gate was measured
+# in far larger networks. Our experiment tells us only about small models that are trained briefly.
 
 # %% [markdown]
 # ## A good place to stop
 #
-# Your block is complete, and it's the block of Llama 3. When you come back, we'll add two techniques to it, a sliding window over the text, and LoRA, which adapts a trained network to a new task.
+# Your block is complete, and it's the block of Llama 3. When you come back, we'll add two techniques to it, a sliding
+# window over the text, and LoRA, which adapts a trained network to a new task.
 
 # %% [markdown]
 # ## A window over the text
 #
-# Grouped queries make each token cheaper, but the cache still grows with the text. With a **sliding window** it doesn't, because each query attends only to the last $w$ keys, including its own position, so older ones can be dropped. The first version of Mistral 7B used a window of 4096.
+# With grouped queries we pay less for each token, but the cache still grows with the text. With a **sliding window**
+# it doesn't, because each query attends only to the last $w$ keys, including its own position, so older ones can be
+# dropped. The first version of Mistral 7B used a window of 4096.
 #
-# **On paper.** With $w = 3$, to which keys does the query at position $5$ attend? From how far back can information reach it through $L$ layers?
+# **On paper:** With $w = 3$, to which keys does the query at position $5$ attend? From how far back can information
+# reach it through $L$ layers?
 #
 # <details><summary>Answer</summary>
 #
-# It attends to positions $3$, $4$ and $5$, and each of them could reach back two more positions in the layer below. So every layer adds $w - 1$, and $L$ layers reach $L(w-1)$ positions back, like the receptive field of a convolution. For Mistral's 32 layers that's 131,040 tokens in principle, but how much of a distant token is left is another question.
+# It attends to positions $3$, $4$ and $5$, and each of them could reach back two more positions in the layer below.
+# So every layer adds $w - 1$, and $L$ layers reach $L(w-1)$ positions back, like the receptive field of a
+# convolution. For Mistral's 32 layers that's 131,040 tokens in principle, but how much of a distant token is left is
+# another question.
 #
 # </details>
 #
-# However, there is a catch. We saw in lesson 13 that many heads rest on an **attention sink**, the first token, because the weights of a row must sum to 1. When this token leaves the window, they can't rest there any longer. Xiao et al. found that large language models break down
-# at that moment, and that they continue well if the first few tokens always stay visible.
+# However, we saw in lesson 13 that many heads rest on an **attention sink**, the first token, because the weights of
+# a row must sum to 1. When this token leaves the window, they can't rest there any longer. Xiao et al. found that
+# large language models break down at that moment, and that they continue well if the first few tokens always stay
+# visible.
 
 # %% [markdown]
 # ### Exercise 14.5 `sliding_window_mask`
@@ -440,10 +488,10 @@ figures.six_changes()
 #
 # `sliding_window_mask(T_q, T_k=None, window=4, sinks=0)`
 #
-# - **Arguments:** `T_k` defaults to `T_q`, and T_k ≥ T_q. As in lesson 5, the last query is at the position of the last key. `window` ≥ 1;
-#   `sinks` may be larger than T_k.
-# - **Returns:** boolean `(T_q, T_k)`. A query may attend to the last `window` keys up to and including its own position, and to the first
-#   `sinks` keys of the text, but never to the future.
+# - **Arguments:** `T_k` defaults to `T_q`, and T_k ≥ T_q. As in lesson 5, the last query is at the position of the
+#   last key. `window` ≥ 1; `sinks` may be larger than T_k.
+# - **Returns:** boolean `(T_q, T_k)`. A query may attend to the last `window` keys up to and including its own
+#   position, and to the first `sinks` keys of the text, but never to the future.
 
 
 # %% nbgrader={"solution": "sliding_window_mask"}
@@ -451,7 +499,7 @@ def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
     T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
-    sinks: int >= 0 -> bool (T_q, T_k). The last query stands at the last key.
+    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
     """
     ### BEGIN SOLUTION
     T_k = T_q if T_k is None else T_k
@@ -467,8 +515,8 @@ check(sliding_window_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Make a table of distances, the query's position minus the key's position. At which position is the first query if there are more keys
-# than queries?
+# Make a table of distances, the query's position minus the key's position. At which position is the first query if
+# there are more keys than queries?
 #
 # </details>
 #
@@ -482,7 +530,8 @@ check(sliding_window_mask)
 figures.windows(or_given(sliding_window_mask))
 
 # %% [markdown]
-# Now we use your mask in your block. **Predict before you run:** with twelve tokens and a window of three, on how many tokens does the last output depend after one, two and three layers, and what changes with one sink?
+# Now we use your mask in your block. **Predict before you run:** with twelve tokens and a window of three, on how
+# many tokens does the last output depend after one, two and three layers, and what changes with one sink?
 
 # %%
 for sinks in (0, 1):
@@ -493,8 +542,8 @@ for sinks in (0, 1):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# It depends on three, five and seven tokens, as $1 + L(w-1)$ says. A sink adds the first position in every layer, and nothing in between. (`reach`
-# changes one token after another and tests whether the last output changes.)
+# It depends on three, five and seven tokens, as $1 + L(w-1)$ says. A sink adds the first position in every layer, and
+# nothing in between. (`reach` changes one token after another and tests whether the last output changes.)
 #
 # </details>
 
@@ -504,21 +553,25 @@ explore.windows()
 # %% [markdown]
 # ## LoRA: fine-tune with two thin matrices
 #
-# You have a trained network and want to teach it something small. **Fine-tuning** all its parameters needs memory for gradients and
-# optimizer states of every one of them, and each new skill is a full copy of the network. **LoRA** (low-rank adaptation) freezes the matrix
-# $W$ and learns a *difference* that is the product of two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
+# Suppose we have a trained network and want to teach it something small. If we **fine-tune** all its parameters, we
+# need memory for gradients and optimizer states of every one of them, and we keep a full copy of the network for each
+# new skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a *difference* that is the product of
+# two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
-# **On paper.** Let W be $4096 \times 4096$, and $r = 8$. How many parameters are learned, and why does B start with zeros but A with random values?
+# **On paper:** Let W be $4096 \times 4096$, and $r = 8$. How many parameters are learned, and why does B start with
+# zeros but A with random values?
 #
 # <details><summary>Answer</summary>
 #
-# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, which is 0.39% of W. Because B is zero, the difference is zero, so the network starts exactly as it was. The gradient of B contains A as a factor, and the gradient of A contains B, so if both were zero, neither would ever change.
+# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, which is 0.39% of W. Because B is zero, the difference is
+# zero, so the network starts exactly as it was. The gradient of B contains A as a factor, and the gradient of A
+# contains B, so if both were zero, neither would ever change.
 #
 # </details>
 #
-# After training, B A can be added to W, so the network has its old shape and inference costs nothing extra.
+# After training we can add B A to W, so the network has its old shape and inference costs nothing extra.
 
 # %% [markdown]
 # ### Exercise 14.6 `LoRA`
@@ -527,16 +580,16 @@ explore.windows()
 #
 # `LoRA(linear, rank, alpha=1.0)`, a module around an `nn.Linear`
 #
-# - **Parts:** the `linear` that it was given, frozen; `A (rank, in)`, every entry random, and `B (out, rank)`, zeros, both `nn.Parameter` with the dtype of
-#   `linear.weight`.
+# - **Parts:** the `linear` that it was given, frozen; `A (rank, in)`, every entry random, and `B (out, rank)`, zeros,
+#   both `nn.Parameter` with the dtype of `linear.weight`.
 # - **Forward:** the formula above, plus the bias if `linear` has one.
-# - **merged():** returns a new `nn.Linear` with the same outputs, with a bias only if `linear` has one. It shares no memory with the old
-#   one, and it leaves the module as it was.
+# - **merged():** returns a new `nn.Linear` with the same outputs, with a bias only if `linear` has one. It shares no
+#   memory with the old one, and it leaves the module as it was.
 
 
 # %% nbgrader={"solution": "LoRA"}
 class LoRA(nn.Module):
-    """A frozen linear layer with a learned difference of low rank beside it (Hu et al., 2021).
+    """A frozen linear layer plus a learned difference of low rank (Hu et al., 2021).
 
     linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
     dtype.
@@ -573,22 +626,24 @@ check(LoRA)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `requires_grad_(False)` freezes all parameters of a module, bias included. Read the shapes and the dtype from `linear.weight`, which is `(out, in)`.
+# `requires_grad_(False)` freezes all parameters of a module, bias included. Read the shapes and the dtype from
+# `linear.weight`, which is `(out, in)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Which product of A and B has the shape of the weight? For the new layer, `copy.deepcopy` copies weight and bias, and inside `torch.no_grad()`
-# you can change a parameter by hand.
+# Which product of A and B has the shape of the weight? For the new layer, `copy.deepcopy` copies weight and bias, and
+# inside `torch.no_grad()` you can change a parameter by hand.
 #
 # </details>
 
 # %% [markdown]
 # ## At work
 #
-# Let's fine-tune with the LoRA that you wrote. Our task is a made-up French in which every adjective comes *before* its noun, as in *le noir chat*. The function
-# below rewrites a sentence pair of our corpus. `adapted` puts your LoRA around `W_q` and `W_v` of all six attention layers of the translator.
+# Let's fine-tune with the LoRA that you wrote. Our task is a made-up French in which every adjective comes *before*
+# its noun, as in *le noir chat*. The function below rewrites a sentence pair of our corpus. `adapted` puts your LoRA
+# around `W_q` and `W_v` of all six attention layers of the translator.
 
 
 # %%
@@ -614,9 +669,9 @@ print(f"loss on ordinary French: {nats_a_word(finished_translator()):.4f} before
 print(f"exactly right in the new French: {evaluation.exact(network, test):.0%}")
 
 # %% [markdown]
-# We train less than 3% of the parameters, and so far nothing has changed, because B is zero. Every test sentence has an adjective that moves,
-# so the translator gets none of them right. **Predict before you run:** after 200 steps on 300 sentences, how many of the test sentences will be right,
-# and how many of ordinary French?
+# We train less than 3% of the parameters, and so far nothing has changed, because B is zero. Every test sentence has
+# an adjective that moves, so the translator gets none of them right. **Predict before you run:** after 200 steps on
+# 300 sentences, how many of the test sentences will be right, and how many of ordinary French?
 
 # %%
 optimizer, generator = torch.optim.Adam(learned, lr=5e-3), torch.Generator().manual_seed(0)
@@ -637,11 +692,16 @@ print(f"exactly right in ordinary French: {evaluation.exact(network, evaluation.
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Nearly all of the test sentences are right, but of ordinary French only about 30% is left, namely the sentences in which no adjective moves. This is called **catastrophic forgetting**. It happens because nothing in an English sentence says which French is meant, and training no longer showed the old one.
+# Nearly all of the test sentences are right, but of ordinary French only about 30% is left, namely the sentences in
+# which no adjective moves. This is called **catastrophic forgetting**, and it happens because nothing in an English
+# sentence says which French is meant, and training no longer showed the old one.
 #
 # </details>
 #
-# So LoRA doesn't protect what the network knew. What it gives you is a way back, because W is frozen and without A and B the old French is there again. Every further skill costs 6,144 parameters instead of 206,146. Change the rank or the number of sentences in the cells above, and see what is needed. (Training all parameters learns as much and forgets as much, see *Going further*.)
+# So LoRA doesn't protect what the network knew, but it gives us a way back, because W is frozen and without A and B
+# the old French is there again. Every further skill costs 6,144 parameters instead of 206,146. Change the rank or the
+# number of sentences in the cells above, and see what is needed. (Training all parameters learns as much and forgets
+# as much, see *Going further*.)
 
 # %% [markdown]
 # ### Quiz 14.1
@@ -689,9 +749,10 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# Someone says that the Transformer of 2017 is history, because its norm, activation, positions and heads have all been replaced. Choose three of the six
-# changes. For each of them say what it changes in the formula, what it saves or makes possible, and give a number that you computed or
-# measured in this lesson. What has stayed the same? What would have to change before you would call it another architecture?
+# Someone says that the Transformer of 2017 is history, because its norm, activation, positions and heads have all
+# been replaced. Choose three of the six changes, and for each of them say what it changes in the formula, what it
+# saves or makes possible, and give a number from this lesson. Then say what has stayed the same, and what would have
+# to change before you would call it another architecture.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -717,11 +778,15 @@ check(quiz_2=quiz_2)
 #
 # - RMSNorm removes a token's size and keeps its mean. In SwiGLU one vector decides how much of another passes.
 # - RoPE has two layouts, interleaved and half-split, and mixing them up doesn't raise an error.
-# - Grouped-query attention shrinks the KV cache at every length, a sliding window stops its growth, and sinks keep the first tokens visible.
+# - Grouped-query attention shrinks the KV cache at every length, a sliding window stops its growth, and sinks keep
+#   the first tokens visible.
 # - The block of Llama, Mistral and Qwen is lesson 9's block with these six changes.
-# - LoRA learns a low-rank difference to a frozen matrix. It forgets as full fine-tuning does, but you can take it away again.
+# - LoRA learns a low-rank difference to a frozen matrix. It forgets as full fine-tuning does, but you can take it
+#   away again.
 #
-# You can now open the file of a model that people talk to every day and say what each of its tensors is for, because you have written the code that uses them. **What comes next** is outside this course, for example instruction tuning, mixtures of experts, long contexts, and Transformers for images.
+# You can now open the file of a model that people talk to every day and say what each of its tensors is for. **What
+# comes next** is outside this course, for example instruction tuning, mixtures of experts, and Transformers for
+# images.
 
 # %%
 progress()
@@ -737,24 +802,28 @@ explore.cache()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Fewer key-value heads help by the same factor at every length. A window has no effect until the text is longer than the window, and from then on the cache stops growing.
+# Fewer key-value heads help by the same factor at every length. A window has no effect until the text is longer than
+# the window, and from then on the cache stops growing.
 #
 # </details>
 #
-# **All parameters instead of LoRA.** The figure compares LoRA with full fine-tuning on the same task, with three seeds each. Both learn the new French, and
-# both forget the old one.
+# **All parameters instead of LoRA.** The figure compares LoRA with full fine-tuning on the same task. Both learn the
+# new French, and both forget the old one.
 
 # %%
 figures.dialect()
 
 # %% [markdown]
-# **Between the layouts.** If you load an interleaved file into half-split code, nothing complains, so a converter has to reorder the rows of $W_Q$ and $W_K$ once.
+# **Between the layouts.** A converter has to reorder the rows of $W_Q$ and $W_K$ once.
 #
-# **On paper.** In the interleaved layout the query channels of a head are rows $0, 1, 2, 3$ of $W_Q$. In which order must they be so that half-split code pairs the same two, and in which one for width $6$?
+# **On paper:** In the interleaved layout the query channels of a head are rows $0, 1, 2, 3$ of $W_Q$. In which order
+# must they be so that half-split code pairs the same two, and in which one for width $6$?
 #
 # <details><summary>Answer</summary>
 #
-# For width $4$ the order is $0, 2, 1, 3$, the first of each pair and then the second of each. For width $6$ it is $0, 2, 4, 1, 3, 5$. At width $4$ the inverse is the same permutation, so a test with such heads can't tell the two directions apart.
+# For width $4$ the order is $0, 2, 1, 3$, the first of each pair and then the second of each. For width $6$ it is $0,
+# 2, 4, 1, 3, 5$. At width $4$ the inverse is the same permutation, so a test with such heads can't tell the two
+# directions apart.
 #
 # </details>
 
@@ -763,18 +832,17 @@ figures.dialect()
 #
 # **Extra** · Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 10 bonus points
 #
-# Reorder the rows of each head so that `apply_rope_half_split` on the new queries and keys gives the scores that `apply_rope` gave on
-# the old ones.
+# Reorder the rows of each head so that `apply_rope_half_split` on the new queries and keys gives the scores that
+# `apply_rope` gave on the old ones.
 #
-# - **Arguments:** `W (D, D_in)`, the matrix of all query heads or of all key heads, as an `nn.Linear` keeps it; `num_heads`, the number of
-#   heads in it, which divides D. Each head has an even width.
+# - **Arguments:** `W (D, D_in)`, the matrix of all query heads or of all key heads, as an `nn.Linear` keeps it;
+#   `num_heads`, the number of heads in it, which divides D. Each head has an even width.
 # - **Returns:** `(D, D_in)`.
 
 
 # %% nbgrader={"solution": "interleaved_to_half_split"}
 def interleaved_to_half_split(W, num_heads):
-    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
-    (i, i + d/2).
+    """The rows of a projection, head by head, from the interleaved to the half-split layout.
 
     W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
     dtype.
@@ -791,17 +859,20 @@ check(interleaved_to_half_split)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Which axis of W counts the query's channels, and which one counts the channels of x? Each head owns d neighboring rows, as in lesson 8.
+# Which axis of W counts the query's channels, and which one counts the channels of x? Each head owns d neighboring
+# rows, as in lesson 8.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# View the rows as heads, pairs, and two in each pair, and exchange two of these three axes. Check the order for two heads of width $6$ on paper.
+# View the rows as heads, pairs, and two in each pair, and exchange two of these three axes. Check the order for two
+# heads of width $6$ on paper.
 #
 # </details>
 #
-# We compute the scores of five tokens as the file means them, with your permutation and half-split RoPE, and with half-split RoPE alone. Which scores of the third table are still right?
+# We compute the scores of five tokens as the file means them, with your permutation and half-split RoPE, and with
+# half-split RoPE alone. Which scores of the third table are still right?
 
 # %%
 W_q, W_k = (torch.randn(12, 8, generator=torch.Generator().manual_seed(seed)) for seed in (3, 4))  # (12, 8) each
@@ -821,13 +892,14 @@ figures.three_scores(meant, moved, forgotten)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Only the diagonal is still right, where query and key are at the same position. So a test with a single token passes, as does a test of shapes, of
-# names, or of the length of each query.
+# Only the diagonal is still right, where query and key are at the same position, so a test with a single token or of
+# shapes and names would pass.
 #
 # </details>
 #
-# **A file as people publish it.** `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack without a
-# position table. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in such a file are these:
+# **A file as people publish it.** `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is
+# lesson 12's stack without a position table. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in
+# such a file are these:
 #
 # | in the file, after `model.layers.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -836,8 +908,9 @@ figures.three_scores(meant, moved, forgotten)
 # | `post_attention_layernorm` | `norm2` |
 # | `mlp.gate_proj`, `up_proj`, `down_proj` | `feed_forward.gate`, `up`, `down` |
 #
-# Outside the blocks, `model.embed_tokens` is `tokens`, `model.norm` is `norm`, and `lm_head` is `unembed`. Some small models use **weight tying**,
-# so their file has no `lm_head`, and `unembed` equals `tokens`. Note that `post_attention_layernorm` isn't post-norm, because it comes *before* the feed-forward network.
+# Outside the blocks, `model.embed_tokens` is `tokens`, `model.norm` is `norm`, and `lm_head` is `unembed`. Some small
+# models use **weight tying**, so their file has no `lm_head`, and `unembed` equals `tokens`. Note that
+# `post_attention_layernorm` isn't post-norm, because it comes *before* the feed-forward network.
 
 # %% [markdown]
 # ### Exercise 14.8 `rename_llama`
@@ -845,8 +918,9 @@ figures.three_scores(meant, moved, forgotten)
 # **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # - **Arguments:** `state_dict`, a dictionary with the file's names, for any number of blocks.
-# - **Returns:** a dictionary with yours, such as `blocks.{i}.W_q.weight`, `blocks.{i}.norm1.weight`, `blocks.{i}.feed_forward.gate.weight`,
-#   `tokens.weight`, `norm.weight` and `unembed.weight`, which is the embedding if the file has no `lm_head`. Other entries are not judged.
+# - **Returns:** a dictionary with yours, such as `blocks.{i}.W_q.weight`, `blocks.{i}.norm1.weight`,
+#   `blocks.{i}.feed_forward.gate.weight`, `tokens.weight`, `norm.weight` and `unembed.weight`, which is the embedding
+#   if the file has no `lm_head`. Other entries are not judged.
 
 
 # %% nbgrader={"solution": "rename_llama"}
@@ -883,14 +957,15 @@ check(rename_llama)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A dictionary from their parts to yours does most of the work. Split a name at its dots into prefix, number, part and `weight`.
+# A dictionary from their parts to yours does most of the work. Split a name at its dots into prefix, number, part and
+# `weight`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you use `str.replace`, print the result, because `model.norm` and `input_layernorm` both contain *norm*. What does your dictionary
-# hold if the file has no `lm_head`?
+# If you use `str.replace`, print the result, because `model.norm` and `input_layernorm` both contain *norm*. What
+# does your dictionary hold if the file has no `lm_head`?
 #
 # </details>
 
@@ -906,10 +981,11 @@ with torch.no_grad():
 print(f"largest difference: {(logits - layout.llama_logits(state, ids)).abs().max():.6f}")
 
 # %% [markdown]
-# **Tokens from bytes.** Lesson 1's subwords gave `[UNK]` for what they didn't know. GPT-2 and most later models never need it, because they start with
-# the 256 bytes of which every text is made, and merge what often occurs side by side (**byte-pair encoding**). The text is first
-# split into pieces that no merge may cross. Here a piece is a run of visible characters with the space before it, if there is one, or a single
-# white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of neighboring tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
+# **Tokens from bytes.** Lesson 1's subwords gave `[UNK]` for what they didn't know. Most later models never need it,
+# because they start from the 256 bytes and merge what often occurs side by side (**byte-pair encoding**). We first
+# split the text into pieces that no merge may cross. Here a piece is a run of visible characters with the space
+# before it, if there is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every
+# pair of neighboring tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
 
 # %%
 figures.merges()
@@ -919,12 +995,14 @@ figures.merges()
 #
 # **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
-# - **Arguments:** `text`, a string; `num_merges`, an int ≥ 0. `merge_pair(tokens, pair)` is given. It joins the pair wherever it occurs in a list of tokens, from left
-#   to right.
+# - **Arguments:** `text`, a string; `num_merges`, an int ≥ 0. `merge_pair(tokens, pair)` is given. It joins the pair
+#   wherever it occurs in a list of tokens, from left to right.
 # - **Returns:** the merges in their order, a list of pairs of `bytes`, such as `[(b"a", b"b"), (b" ", b"ab")]`.
 # - **Pieces** are as above, each as UTF-8 bytes. A piece that occurs five times counts five times.
-# - **Pairs:** all neighbors count, also overlapping ones, so `aaaa` has (a, a) three times. Even a pair that occurs only once is merged.
-# - **Ties:** of several pairs that are equally frequent, take the one that is larger as a tuple of bytes, as Python compares them.
+# - **Pairs:** all neighbors count, also overlapping ones, so `aaaa` has (a, a) three times. Even a pair that occurs
+#   only once is merged.
+# - **Ties:** of several pairs that are equally frequent, take the one that is larger as a tuple of bytes, as Python
+#   compares them.
 # - **Edge cases:** the list is shorter than `num_merges` when no pair is left.
 
 
@@ -959,13 +1037,15 @@ check(train_bpe)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep a list of one-byte tokens for each distinct piece, together with its count. Note that `b"ab"[0]` is a number, and `bytes([97])` is `b"a"`.
+# Keep a list of one-byte tokens for each distinct piece, together with its count. Note that `b"ab"[0]` is a number,
+# and `bytes([97])` is `b"a"`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `pairwise` from itertools gives all neighbors in a list. `max` takes a `key`, and a tuple is compared by its first entry and, where that is equal, by its second.
+# `pairwise` from itertools gives all neighbors in a list. `max` takes a `key`, and a tuple is compared by its first
+# entry and, where that is equal, by its second.
 #
 # </details>
 
@@ -975,8 +1055,9 @@ check(train_bpe)
 # **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # - **Arguments:** `text`, a string; `merges`, a list as `train_bpe` returns it.
-# - **Returns:** the list of tokens, `bytes` each. Split the text into the same pieces and, within each piece, apply the merges in the order in which they
-#   were learned. Joined, the tokens are the text's bytes. An empty text gives `[]`.
+# - **Returns:** the list of tokens, `bytes` each. Split the text into the same pieces and, within each piece, apply
+#   the merges in the order in which they were learned. Joined, the tokens are the text's bytes. An empty text gives
+#   `[]`.
 
 
 # %% nbgrader={"solution": "encode_bpe"}
@@ -1003,14 +1084,15 @@ check(encode_bpe)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# This is the inner half of `train_bpe`, without counting. The white space includes U+00A0, which has two bytes, so merges could cross pieces if
-# you don't split first.
+# This is the inner half of `train_bpe`, without counting. The white space includes U+00A0, which has two bytes, so
+# merges could cross pieces if you don't split first.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The longest match of lesson 1 would find other tokens, because an early merge may use up a neighbor that a later one needs. So which loop must be the outer one?
+# The longest match of lesson 1 would find other tokens, because an early merge may use up a neighbor that a later one
+# needs. So which loop must be the outer one?
 #
 # </details>
 #
@@ -1024,10 +1106,12 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
     print(f"{len(text.encode()):>2} bytes, {len(tokens):>2} tokens: {tokens}")
 
 # %% [markdown]
-# Frequent words such as *visits* and *september* have become single tokens, whereas the Japanese characters and the waving hand stay single bytes. Nothing is unknown, but what is rare costs more tokens, so a language that the tokenizer saw little of is more expensive.
+# Frequent words such as *visits* and *september* have become single tokens, whereas the Japanese characters and the
+# waving hand stay single bytes. Nothing is unknown, but what is rare costs more tokens.
 #
-# **A published model writes.** The course comes with a small model in Llama's layout, with four blocks and 824,448 parameters, trained on the first million characters of a collection of Shakespeare. Your block uses its weights, your `rename_llama` finds them, and your `encode_bpe`
-# splits the text.
+# **A published model writes.** The course comes with a small model in Llama's layout, with four blocks and 824,448
+# parameters, trained on the first million characters of a collection of Shakespeare. Your block uses its weights,
+# your `rename_llama` finds them, and your `encode_bpe` splits the text.
 
 # %%
 found = published.model()
@@ -1036,11 +1120,11 @@ model.load_state_dict(or_given(rename_llama)(found.state))
 print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0.8, seed=1))
 
 # %% [markdown]
-# It writes words, lines of verse and names with a colon, but sense for half a line only. On the last tenth of the text, which it has never
-# read, its loss is 1.51 nats per byte. If you put the three files of a larger model of this kind into a folder `llama` next to this notebook, the
-# same cell writes with it.
+# It writes words, lines of verse and names with a colon, but makes sense for half a line only. With the three files
+# of a larger model in a folder `llama` next to this notebook, the same cell writes with that one.
 #
-# **Does it need its first token?** A window hides the first token, and a sink brings it back. We measured this on unseen passages, from position 16 on.
+# **Does it need its first token?** A window hides the first token, and a sink brings it back. We measured this on
+# unseen passages, from position 16 on.
 #
 # | what a query attends to | nats per token |
 # |---|---|
@@ -1051,8 +1135,9 @@ print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0
 # | as many, without sinks: the last 17 | 3.056 |
 # | the last 20 | 3.047 |
 #
-# This model doesn't break down, because the window costs only 0.02 nats, of which four sinks give back a twentieth, whereas four more keys in the window, the control,
-# give back nearly three quarters. Xiao et al. saw the breakdown in models of billions of parameters on texts of thousands of tokens.
+# Our model doesn't break down, because the window costs only 0.02 nats, of which four sinks give back a twentieth,
+# whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the breakdown in
+# far larger models and longer texts.
 #
 # ### How stable are these numbers?
 #
@@ -1069,9 +1154,11 @@ print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0
 # - Zhang and Sennrich, [Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467) (2019).
 # - Shazeer, [GLU Variants Improve Transformer](https://arxiv.org/abs/2002.05202) (2020).
 # - Su et al., [RoFormer](https://arxiv.org/abs/2104.09864) (2021): rotary position embedding.
-# - Ainslie et al., [GQA](https://arxiv.org/abs/2305.13245) (2023); Shazeer, [Fast Transformer Decoding](https://arxiv.org/abs/1911.02150)
-#   (2019): one head of keys and values for all.
-# - Touvron et al., [LLaMA](https://arxiv.org/abs/2302.13971) (2023); Jiang et al., [Mistral 7B](https://arxiv.org/abs/2310.06825) (2023).
+# - Ainslie et al., [GQA](https://arxiv.org/abs/2305.13245) (2023); Shazeer, [Fast Transformer
+#   Decoding](https://arxiv.org/abs/1911.02150) (2019): one head of keys and values for all.
+# - Touvron et al., [LLaMA](https://arxiv.org/abs/2302.13971) (2023); Jiang et al., [Mistral
+#   7B](https://arxiv.org/abs/2310.06825) (2023).
 # - Xiao et al., [Efficient Streaming Language Models with Attention Sinks](https://arxiv.org/abs/2309.17453) (2023).
-# - Sennrich, Haddow and Birch, [Neural Machine Translation of Rare Words with Subword Units](https://arxiv.org/abs/1508.07909) (2016).
+# - Sennrich, Haddow and Birch, [Neural Machine Translation of Rare Words with Subword
+#   Units](https://arxiv.org/abs/1508.07909) (2016).
 # - Hu et al., [LoRA](https://arxiv.org/abs/2106.09685) (2021).
