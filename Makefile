@@ -1,7 +1,7 @@
 # make lab       a learner's environment, then JupyterLab on the course
 # make test      what tells whether a change broke something: the checks, the lessons, the grader, the built files
 # make test-all  lint and every test but trainings: also each lesson in a kernel, in Colab's and in a browser, attacks
-# make test-every adds trainings, the mutation run, and all lessons in all places: hours
+# make test-every adds trainings, the mutation run, and all lessons in all places: hours (COURSE_EVERY=1)
 # make grade     grades a sample class of thirty, end to end
 # make book      the web edition: the lessons as a static site, in build/book/site
 # make bench     the measurements of bench/ that take under ten minutes together; leave the machine to them
