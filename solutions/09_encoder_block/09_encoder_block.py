@@ -183,7 +183,7 @@ check(layer_norm)
 figures.absolute_value()
 
 # %% [markdown]
-# The **feed-forward network** of a block is the same idea with more channels (equation 2 of *Attention Is All You Need*):
+# The **feed-forward network** of your block is the same idea with more channels (equation 2 of *Attention Is All You Need*):
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
@@ -407,7 +407,7 @@ figures.gradients_over_depth()
 explore.stack()
 
 # %% [markdown]
-# Small matrices add little to the residual stream, so at 0.5 and below all four lines are close together. At 2 the line
+# You see that at 0.5 and below all four lines are close together, because small matrices add little to the residual stream. At 2 the line
 # without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because their last
 # step is a norm.
 
@@ -466,8 +466,8 @@ check(fixed_block)
 # </details>
 
 # %% [markdown]
-# The code with the bug runs without an error. The figure shows how much of a word it keeps, compared with the two orders
-# and your fix:
+# You can run the code with the bug without any error. In the figure you see how much of a word it keeps, compared with the
+# two orders and your fix:
 
 # %%
 figures.traces_of_words(or_given(fixed_block))

@@ -900,16 +900,6 @@ token_influence = Exercise(
     gradient_of_a_sum: the gradient of the sum of each row's outputs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()
         Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
-    gradient_of_a_sum_by_autograd: the gradient of the sum of each row's outputs
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([torch.autograd.grad(f(x)[i].sum(), x)[0] for x in [x.detach().clone().requires_grad_()] for i in range(len(x))])
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=-1)
-        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
-    gradient_of_a_sum_by_backward: the gradient of the sum of each row's outputs
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([copy.grad.norm(dim=-1) for i in range(len(x)) for copy in [x.detach().clone().requires_grad_()] if not f(copy)[i].sum().backward()])
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
-        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
     sizes_of_a_summed_gradient: the gradient of the sum of each row's outputs, and of that the absolute values added up
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).abs().sum(dim=-1)
         Channels that move in opposite directions cancel in a sum before any size is taken. The norm is over all pairs of

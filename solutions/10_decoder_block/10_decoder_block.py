@@ -424,7 +424,7 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and so on until eos. The
 # simplest choice is the most likely word each time, which is called **greedy decoding**.
 #
-# The search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
+# Your search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
 # %% [markdown]
 # ### Exercise 10.5 `greedy_decode`
@@ -484,7 +484,7 @@ ids = or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
-# The encoder ran once and the decoder seven times, once per word and once for eos.
+# Your encoder ran once and your decoder seven times, once per word and once for eos.
 #
 # ## Sampling: temperature, top-k, top-p
 #
@@ -639,7 +639,7 @@ check(cached_attention)
 figures.cache_saving(or_given(cached_attention))
 
 # %% [markdown]
-# Without a cache the work grows like T² (and its attention like T³). With a cache, each word costs about as much as the
+# You see that without a cache the work grows like T² (and its attention like T³). With a cache, each word costs about as much as the
 # one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D values per word and
 # block.
 
@@ -667,7 +667,7 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# The translation stays perfect, because generation doesn't use the shifted targets, but the loss rises from 0.0002 to 8.5 nats
+# You see that the translation stays perfect, because generation doesn't use the shifted targets, but the loss rises from 0.0002 to 8.5 nats
 # per word, because this network was trained to predict the *next* word. In a network that is trained with the bug it's the
 # other way round, as figure 10.2 shows. Either value alone would have misled us.
 
