@@ -347,7 +347,11 @@ check(next_token_loss)
 figures.ladder()
 
 # %% [markdown]
-# @@LADDER@@
+# A single head without positions lowers the loss by **0.11** nats, because it can find out which kind of sentence
+# this is. RoPE brings another **0.14**, so more than half of what the first head contributes depends on positions.
+# Four heads bring **0.13** and the feed-forward network **0.12**. Residual and norm, which pass the token itself
+# along with what attention has found, bring **0.11**. So every component contributes, and no single one makes the
+# difference.
 #
 # The dots show the single runs. Among the last two rungs, runs of the same model differ by up to 0.14 nats, and the
 # best run without a residual is better than the worst run with one. So from one run each you could have drawn the
@@ -798,7 +802,10 @@ progress()
 figures.dropout()
 
 # %% [markdown]
-# @@DROPOUT@@
+# On the short text, the model without dropout memorizes. Its loss on the training text is 1.28, well below the
+# entropy line, but its loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a
+# nat. A larger p slows the training down too much for our 1,200 steps. On the full text there is almost nothing to
+# gain, because the model can barely memorize it, and training without dropout is best.
 #
 # Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves V · D
 # parameters, which is a lot for a vocabulary of 50,000 tokens and little for our 31.
