@@ -2,7 +2,7 @@
 
 The dialect puts every French adjective in front of its noun: *le chat noir* becomes *le noir chat*. The trained
 translator learns it from 300 sentences, with three seeds and in two ways: with LoRA on W_q and W_v of all six
-attentions, and with all of its numbers. Measured in nats a word and in exact translations of 200 unseen sentences
+attentions, and with all of its numbers. Measured in nats per word and in exact translations of 200 unseen sentences
 each: the dialect's (which all hold an adjective that moves) and French as it was. The thin matrices are then merged,
 and the network that has its old shape again is measured too. --write puts all into helpers/lessons/today/dialect.json.
 """
@@ -79,7 +79,7 @@ def main() -> None:
     new, old = evaluation.as_batch(dialect_pairs(UNSEEN, 2015, unseen=True)), evaluation.unseen(UNSEEN)
 
     def measured(network) -> list[float]:
-        """Nats a word of dialect and French, and the share of exact translations of both."""
+        """Nats per word of dialect and French, and the share of exact translations of both."""
         nats = [round(evaluation.nats_a_word(network, batch), 4) for batch in (new, old)]
         return nats + [round(evaluation.exact(network, batch), 4) for batch in (new, old)]
 

@@ -2,7 +2,7 @@
 a minute.
 
 The model that bench/small_writer.py trained reads the last tenth of its text, which it has not seen, in passages of 96
-tokens, through windows of 16 tokens with 0, 1 and 4 sinks. Measured in nats a token from place 16 on, the first that a
+tokens, through windows of 16 tokens with 0, 1 and 4 sinks. Measured in nats per token from place 16 on, the first that a
 window changes. The control is a window as wide as window and sinks together: it sees as many tokens, and not the first
 ones. --write puts the losses into helpers/lessons/today/sinks.json.
 """
@@ -56,7 +56,7 @@ def main() -> None:
             wider = sliding_window_mask(CONTEXT, window=WINDOW + sinks)
             losses[f"window {WINDOW + sinks}"] = loss_behind(model, ids, wider)
     for name, loss in losses.items():
-        print(f"{name:<20}{loss:.4f} nats a token")
+        print(f"{name:<20}{loss:.4f} nats per token")
     if options.write:
         write("today", "sinks", {name: round(loss, 4) for name, loss in losses.items()})
 

@@ -72,7 +72,7 @@ def train(model, ids: torch.Tensor, steps: int) -> None:
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 200 == 0:
-            print(f"step {step:5}: {loss.item():.3f} nats a token", flush=True)
+            print(f"step {step:5}: {loss.item():.3f} nats per token", flush=True)
 
 
 @torch.no_grad()

@@ -21,7 +21,7 @@ GOAL = 0.995
 
 
 def learned(seed: int) -> list[list[float]]:
-    """For each look: steps, seconds of processor time, nats a word, and the share of exact sentences."""
+    """For each look: steps, seconds of processor time, nats per word, and the share of exact sentences."""
     way, spent, began = [], 0.0, time.process_time()
 
     def look(step: int, network: torch.nn.Module) -> None:
@@ -53,7 +53,7 @@ def main(seeds: list[int]) -> None:
         f"{100 * GOAL:.1f} % of {LOOK} {said}."
     )
     print(says)
-    keep("translator_time", says, {"columns": ["steps", "seconds", "nats a word", "exact"], "seeds": ways})
+    keep("translator_time", says, {"columns": ["steps", "seconds", "nats per word", "exact"], "seeds": ways})
 
 
 if __name__ == "__main__":

@@ -318,7 +318,7 @@ def test_the_four_divisors_are_these_four(said):
         "the head's width": 16,
     }.items():
         network = machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
-        assert f"divided by {words}: {evaluation.in_nats(evaluation.nats_a_word(network, batch))} nats a word" in text
+        assert f"divided by {words}: {evaluation.in_nats(evaluation.nats_a_word(network, batch))} nats per word" in text
 
 
 def test_the_beam_is_as_wide_as_is_said(said):

@@ -44,7 +44,7 @@ def measures():
     def low_loss(truths, outputs):
         losses = [nn.functional.cross_entropy(o, t["targets"]) for t, o in zip(truths, outputs, strict=True)]
         loss = float(sum(losses)) / len(losses)
-        return Score(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats a token")
+        return Score(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats per token")
 
     METRICS.update(share_right=share_right, low_loss=low_loss)
     yield
@@ -160,7 +160,7 @@ def test_a_truth_may_only_say_the_shape_of_the_output():
     assert judged(lambda ids: right_logits(ids).long(), LOGITS).mistake == "wrong_type"
     assert judged(lambda ids: right_logits(ids) / 0 * 0, LOGITS).mistake == "nan"
     poor = judged(lambda ids: -right_logits(ids), LOGITS)
-    assert poor.points == 0 and "nats a token" in as_text(poor)
+    assert poor.points == 0 and "nats per token" in as_text(poor)
 
 
 def test_a_key_with_truths_comes_back_from_its_file(tmp_path):

@@ -283,7 +283,7 @@ def costs_by_part(table: str) -> str:
         name, mistake, nats, exact = row
         if name != part:
             part = name
-            lines += ["", f"## {name}", "", "| mistake | nats a word | exact |", "|---|---|---|"]
+            lines += ["", f"## {name}", "", "| mistake | nats per word | exact |", "|---|---|---|"]
         if not exact:
             mistake, nats = f"{mistake}<br><small>{html.escape(nats, quote=False)}</small>", "–"
         lines.append(f"| {mistake} | {nats} | {exact.replace(' ', chr(0xA0))} |")

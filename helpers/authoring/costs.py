@@ -130,7 +130,7 @@ def sections(rows: list[Cost]) -> dict[str, str]:
         own = [row for row in rows if row.lesson == lesson]
         right = [row for row in own if row.name == "right"]
         shown = [row for row in own if row.name != "right" or row.label == FINISHED]
-        made[lesson] = f"## {lesson}\n\n{FOLD}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
+        made[lesson] = f"## {lesson}\n\n{FOLD}\n\n| part | mistake | nats per word | exact |\n|---|---|---|---|\n"
         made[lesson] += "".join(_line(row) for row in shown) + "\n</details>\n"
         good = sum(is_right(row) for row in right)
         made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"

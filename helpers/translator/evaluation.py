@@ -1,4 +1,4 @@
-"""What the translator is worth: nats a word, exact translations, and which head tells most."""
+"""What the translator is worth: nats per word, exact translations, and which head tells most."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def order_view(trial, sentence, parts):
 
 def _loss(label: str, nats: float, indent: str = "") -> Fact:
     shown = evaluation.in_nats(nats)
-    return Fact(f"{indent}{label}: {shown} nats a word", (Row(NATS, label, nats, shown),))
+    return Fact(f"{indent}{label}: {shown} nats per word", (Row(NATS, label, nats, shown),))
 
 
 def scores_view(trial, sentence, parts):
@@ -175,7 +175,7 @@ def temperature_view(trial, sentence, parts):
         points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return [Fact("the loss is NaN at every temperature: there is no curve to draw")], []
-    said = "nats a word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
+    said = "nats per word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
     return [Fact(said)], [figures.temperature_curve(points)]
 
 

@@ -101,10 +101,10 @@ def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     ax.plot(temperatures, losses, marker="o", color=BLUE)
     ax.set_yscale("log")
     ax.set_xlabel("temperature of the softmax in attention")
-    ax.set_ylabel("nats a word")
+    ax.set_ylabel("nats per word")
     ax.axvline(1, color="0.7", lw=1, zorder=0)
     said = ", ".join(f"{t:g}: {loss:.4f}" for t, loss in points)
-    return Picture(figure, f"Loss in nats a word against the temperature: {said}.")
+    return Picture(figure, f"Loss in nats per word against the temperature: {said}.")
 
 
 def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) -> Picture:

@@ -232,7 +232,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     """What is said; the first is the heading."""
     if not parts:
         loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
-        counted = f"{loss} nats a word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
+        counted = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
         row = _loss_row("the translator", finished.nats, finished.exact)
         return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
     if yours.failed:
@@ -245,7 +245,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
             Fact(
-                f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
+                f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
                 f"{usual} with the finished block: {verdict(yours, finished)}",
                 (
                     _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True),
@@ -286,7 +286,7 @@ def without(parts: Mapping[str, Callable]) -> list[Fact]:
             words, nats, exact = kept[name].values()
             if any(f"({words})" in fact.text for fact in said):
                 continue  # two parts that are missed alike
-            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats a word, {100 * exact:.0f} % exact"
+            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats per word, {100 * exact:.0f} % exact"
             said.append(Fact(line, (_loss_row(f"without {name} ({words})", nats, exact),)))
     return said
 

@@ -82,4 +82,4 @@ def build() -> None:
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {wall:.0f} s ({cpu:.0f} s of processor time)")
     network, batch = machine(), unseen(2000)
     print(f"{100 * exact(network, batch):.2f} % of {len(batch.french)} unseen sentences exact")
-    print(f"{nats_a_word(network, batch):.5f} nats a word")
+    print(f"{nats_a_word(network, batch):.5f} nats per word")

@@ -317,7 +317,7 @@ function livePage(root, held) {
   function showLoss() {
     const usual = measured.get(""), found = measured.get(chosen.mistake);
     if (found === undefined) measure(chosen.mistake);
-    const result = (one) => `${inNats(one.nats)} nats a word, ${one.exact} of ${batch.length} word for word`;
+    const result = (one) => `${inNats(one.nats)} nats per word, ${one.exact} of ${batch.length} word for word`;
     const line = (label, one, name = "", more = "") =>
       element("p", { class: name }, `${label}: `, one ? element("b", {}, result(one) + more) : "being measured …");
     const lines = [line("Untouched", usual)], marks = usual ? [[usual.nats, ""]] : [];
