@@ -1,8 +1,7 @@
 # make lab       a learner's environment, then JupyterLab on the course
-# make quick     tests of the check and the lessons, without the long ones; its last line says what it took
-# make test      lint, the built files, the checks, lessons and grader
-# make test-more the browser, Colab and hostile suites, whole models and classes of trained ones
-# make test-all  adds all of that, trainings and the mutation run
+# make test      what tells whether a change broke something: the checks, the lessons, the grader, the built files
+# make test-all  lint and every test but trainings: also each lesson in a kernel, in Colab's and in a browser, attacks
+# make test-every adds trainings, the mutation run, and all lessons in all places: hours (COURSE_EVERY=1)
 # make grade     grades a sample class of thirty, end to end
 # make book      the web edition: the lessons as a static site, in build/book/site
 # make bench     the measurements of bench/ that take under ten minutes together; leave the machine to them
@@ -13,19 +12,14 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 # Jupyter refuses to run as root, as in a container, unless it is told to.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
-# A file of tests stays with one worker, and they begin in the order of tests/conftest.py.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
-# Limits of time hang on what else a machine does: what fails is tried once more, and the summary names it.
-AGAIN := --reruns 1 -rR
-QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/lessons/*.py)
-# Claims about networks, rows of wrong answers and measurements with the translator take long; make test has them all.
-NOT_QUICK := claims or clumsy or tiles or library_call or wrong_answer or translator
+# One worker for each processor, whether it has two threads or one; tests/conftest.py says what stays with one of them.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 
 # Lessons whose solutions' mutants are all killed or listed with a reason.
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model 14_today
 
-.PHONY: lab quick test test-all test-more retrain grade book bench build check-built check-mutants mutants mutation-score mutation-score-first lint
+.PHONY: lab test test-all test-every retrain grade book bench build check-built check-mutants mutants mutation-score mutation-score-first lint
 
 .venv/learner: requirements.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -48,21 +42,18 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 lab: .venv/learner
 	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
-quick: .venv/ready
-	$(BIN)/python -m pytest $(TWO) -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
+test: .venv/ready
+	$(PYTEST) -m "not full and not slow"
 
-test: .venv/ready lint
-	$(BIN)/python -m pytest $(TWO) $(AGAIN) -m "not browser and not hostile and not slow and not colab and not whole"
-
-test-more: .venv/ready
-	$(BIN)/python -m pytest $(TWO) $(AGAIN) -m "browser or hostile or colab or whole"
+test-all: lint
+	$(PYTEST) -m "not slow"
 
 # Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
-test-all: export COURSE_EVERY = 1  # all lessons in all places
-test-all: test test-more retrain mutation-score
+test-every: export COURSE_EVERY = 1
+test-every: test-all retrain mutation-score
 
 grade: .venv/ready
 	$(BIN)/python -m tests.sample_class

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from helpers.blocks import apply_rope, merge_heads, split_heads
-from helpers.lessons.language_model.rotary import RotaryAttention
+from helpers.blocks import RotaryAttention, apply_rope, merge_heads, split_heads
 
 
 class FusedAttention(RotaryAttention):

@@ -132,7 +132,7 @@ def whole_loss(model, data) -> float:
 def race(text, seed: int, steps: int, rate: float, scale: float) -> dict:
     """Both trained from one seed, in turns: the seconds of CPU time and the loss of each, and the losses on the way."""
     torch.manual_seed(seed)
-    ours = fused(GPT(len(text.symbols), CONTEXT, WIDTH, HEADS, LAYERS, positions="rotary"))
+    ours = fused(GPT(len(text.symbols), CONTEXT, WIDTH, HEADS, LAYERS))
     theirs = Training(Baseline(len(text.symbols)), text.train, baseline_rate, int(STEPS * scale), (0.9, 0.99), seed)
     mine = Training(ours, text.train, line_rate(rate), int(steps * scale), (0.9, 0.98), seed + 1, fused=True)
     way = {"nanoGPT": [], "ours": []}

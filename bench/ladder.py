@@ -1,7 +1,8 @@
 """The ladder of lesson 12: `python -m bench.ladder [--write]`, about four minutes of one core.
 
-Five models on the lesson's language, from a bigram to the GPT's block. The bigram is counted in the whole text. The
-others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first),
+Six models on the lesson's language, from a bigram to the GPT's block. The bigram is counted in the whole text. The
+others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first
+two), rotary position embedding (but the first),
 feed-forward networks four times as wide, 3,000 steps of 16 windows of 64 tokens, the same rates. All are tested on the
 same unseen passages. A rung counts if it is at least 0.05 nats better than the one below in the mean of the seeds; the
 least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/ladder.json, from where
@@ -27,7 +28,8 @@ from helpers.lessons.language_model.figures import ALPHAS, count_loss
 
 CONTEXT, BATCH, WIDTH, HEADS, INNER, STEPS, RATE = 64, 16, 32, 4, 128, 3000, 1e-2
 RUNGS = {
-    "one head": {"heads": 1},
+    "one head": {"heads": 1, "rotary": False},
+    "+ RoPE": {"heads": 1},
     "many heads": {},
     "+ feed-forward": {"feed_forward": True},
     "+ residual and norm": {"feed_forward": True, "residual_and_norm": True},
@@ -46,7 +48,7 @@ class Alone(FusedAttention):
 class Rung(nn.Module):
     """Between token vectors and logits: attention alone, or a feed-forward network behind it, or the GPT's block."""
 
-    def __init__(self, vocab_size, heads=HEADS, feed_forward=False, residual_and_norm=False):
+    def __init__(self, vocab_size, heads=HEADS, rotary=True, feed_forward=False, residual_and_norm=False):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, WIDTH)
         self.unembed = nn.Linear(WIDTH, vocab_size)
@@ -56,7 +58,10 @@ class Rung(nn.Module):
             self.between = nn.Sequential(block, nn.LayerNorm(WIDTH))
         else:
             behind = [FeedForward(WIDTH, INNER)] if feed_forward else []
-            self.between = nn.Sequential(Alone(WIDTH, heads, CONTEXT), *behind)
+            attention = Alone(WIDTH, heads, CONTEXT)
+            if not rotary:
+                attention.turns = torch.ones_like(attention.turns)
+            self.between = nn.Sequential(attention, *behind)
 
     def forward(self, ids):
         return self.unembed(self.between(self.tokens(ids)))  # (B, T, V)

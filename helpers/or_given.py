@@ -1,7 +1,8 @@
 """`or_given(answer)`: the learner's own function once its check has passed, else the machine's part of that name.
 
 The machine is the translator, in lesson 12 a GPT, and in lesson 13 the real network. What is no part of a machine has
-a stand-in of its lesson's own.
+a stand-in of its lesson's own. Stand-ins are public like the solutions: they keep later cells running and withhold
+nothing. An answer that calls one is refused; one that copies its text is flagged (helpers/grading/public_solution.py).
 """
 
 from __future__ import annotations

@@ -1,21 +1,32 @@
-"""Shared by all tests: what is slow is made once in a run, whatever the number of workers."""
+"""Shared by all tests: which of them `make test` leaves out, what stays with one worker, where random numbers begin,
+and what is slow, which is made once for all workers and kept for the next run."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
+import random
+import shutil
+import sys
 import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
+import torch
 from filelock import FileLock
 from hypothesis import settings
 
+from helpers.checking.key import load_keys
 from helpers.course import course
 
 ROOT = course().root
 
+# In `make test` lesson 4 stands for all where a test of each lesson takes seconds.
+ONE = "04_scaling"
 # In one run of all suites each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and the solved
 # one in a plain kernel and in one more place: Colab's kernel or JupyterLab. COURSE_EVERY=1 runs all of them in all.
 EVERY = bool(os.environ.get("COURSE_EVERY"))
@@ -31,37 +42,99 @@ def lesson_names() -> list[str]:
     return [lesson.name for lesson in course().lessons]
 
 
+def one_of(names) -> list:
+    """Names of lessons as parameters of a test that takes seconds: all but lesson 4 are for `make test-all`."""
+    return [name if name == ONE else pytest.param(name, marks=pytest.mark.full) for name in names]
+
+
 def of_these(names, solved: bool) -> list[str]:
     """The lessons that run solved in Colab's kernel, or the others: untouched there, and solved in JupyterLab."""
     return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
 
 
-# A file stays with one worker: those that take minutes begin, so that none of them is left for the end.
-OF_ALL = ("test_mistakes_are_caught", "test_clumsy_answers_fail", "test_a_stored_key_names")
-# Judged in many ways.
-WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]", "LlamaBlock]")
-FIRST = "training_class mutation_score browser colab grading build figures costs make cluster".split()
+def stored_key(lesson: str, name: str):
+    """The key of an exercise as learners have it, of ten points. tests/test_mutation_score.py says if it is old."""
+    return dataclasses.replace(load_keys(lesson)[name], points=10, bonus=False)
+
+
+# What takes longest begins, so that nothing long is left for the end.
+FIRST = "training_class browser colab grading book live cluster".split()
 
 
 def pytest_collection_modifyitems(items):
-    """What waits for an executed notebook takes long; the longest files come first."""
+    """Marks what waits for an executed notebook as full, gives each test its group, and puts the longest first."""
+    lessons = set(lesson_names())
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(3600))  # whole trainings, by name
         if "executed_solution" in item.fixturenames:
-            item.add_marker("long")
-        if item.name.startswith(OF_ALL) and item.name.endswith(WHOLES):
-            item.add_marker("whole")
-    names = [f"test_{name}.py" for name in FIRST]
-    items.sort(key=lambda item: names.index(item.path.name) if item.path.name in names else len(names))
+            item.add_marker("full")
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(_lesson_of(item, lessons) or item.path.stem))
+    first = [f"test_{name}" for name in FIRST]
+    items.sort(key=lambda item: first.index(item.path.stem) if item.path.stem in first else len(first))
+
+
+def _lesson_of(item, lessons: set[str]) -> str | None:
+    """The lesson among a test's parameters: tests of a lesson share what is made for it, whatever their file."""
+    for value in getattr(item, "callspec", None) and item.callspec.params.values() or ():
+        name = value[0] if isinstance(value, tuple) and value else value
+        if isinstance(name, str) and name in lessons:
+            return name
+    return None
+
+
+# Random numbers: every test, and every set-up that tests share, begins at a state of its own, another in each run.
+SEED = "COURSE_TEST_SEED"
+
+
+def pytest_configure(config):
+    os.environ.setdefault(SEED, str(random.SystemRandom().randrange(2**32)))  # workers inherit it
+    _begin("import")
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"{SEED}={os.environ[SEED]} repeats the random numbers of this run")
+
+
+def _begin(what: str) -> None:
+    """Put Python's, NumPy's and PyTorch's global generators at a state that hangs on the run and on `what` alone."""
+    seed = int.from_bytes(hashlib.sha256(f"{os.environ[SEED]} {what}".encode()).digest()[:4], "big")
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef, request):
+    if fixturedef.scope != "function":
+        _begin(f"{request.node.nodeid} {fixturedef.argname} {getattr(request, 'param_index', 0)}")
+
+
+@pytest.fixture(autouse=True)
+def random_state(request):
+    """Each test begins at a state of its own: none may depend on what was drawn before."""
+    _begin(request.node.nodeid)
+
+
+# Executed notebooks.
+
+
+def depends_on(lesson: str) -> str:
+    """A digest of what an executed notebook of a lesson hangs on: its text, helpers/, the pinned versions, Python."""
+    digest = hashlib.sha256(sys.version.encode())
+    helpers = (path for path in sorted((ROOT / "helpers").rglob("*")) if "__pycache__" not in path.parts)
+    texts = [ROOT / "course.toml", ROOT / "requirements.lock", ROOT / "solutions" / lesson / f"{lesson}.py"]
+    for path in [*texts, *helpers]:
+        if path.is_file():
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @pytest.fixture(scope="session")
-def executed_folder(tmp_path_factory) -> Path:
-    """Where executed notebooks of this run are kept: COURSE_EXECUTED_DIR, or a folder that pytest's workers share."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = Path(os.environ.get("COURSE_EXECUTED_DIR") or shared / "executed")
+def executed_folder() -> Path:
+    """Where executed notebooks are kept from run to run: COURSE_EXECUTED_DIR, or build/executed."""
+    folder = Path(os.environ.get("COURSE_EXECUTED_DIR") or ROOT / "build" / "executed")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -70,23 +143,28 @@ def executed_folder(tmp_path_factory) -> Path:
 def executed_solution(executed_folder):
     """executed_solution(lesson) -> the solution notebook, run from top to bottom; an error in it fails the test.
 
-    The seconds that each took are kept beside it, in LESSON.json, and what its trainings kept, in LESSON.kept.
+    It is run again where something has changed that it depends on. What its trainings kept lies beside it, in
+    LESSON.kept, and the seconds that it took in LESSON.json.
     """
     from helpers.authoring.execute import run_notebook
     from helpers.authoring.text import read_lesson
 
     def execute(lesson: str):
         path = executed_folder / f"{lesson}.ipynb"
+        digest, keep = path.with_suffix(".digest"), path.with_suffix(".kept")
         with FileLock(f"{path}.lock"):
-            if not path.exists():
+            depends = depends_on(lesson)
+            if not digest.exists() or digest.read_text() != depends:
                 text = read_lesson(course(), course().lesson(lesson))
                 start = time.perf_counter()
-                keep = path.with_suffix(".kept")
-                keep.mkdir(exist_ok=True)
+                digest.unlink(missing_ok=True)
+                shutil.rmtree(keep, ignore_errors=True)
+                keep.mkdir()
                 notebook = run_notebook(course(), text.notebook, ROOT / "solutions" / lesson, lesson, keep=keep)
-                seconds = time.perf_counter() - start
-                path.with_suffix(".json").write_text(json.dumps({"lesson": lesson, "seconds": round(seconds, 1)}))
+                seconds = round(time.perf_counter() - start, 1)
+                path.with_suffix(".json").write_text(json.dumps({"lesson": lesson, "seconds": seconds}))
                 nbformat.write(notebook, path)
+                digest.write_text(depends)
         return nbformat.read(path, as_version=4)
 
     return execute

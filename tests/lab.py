@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM_FLAGS = (
@@ -51,9 +52,7 @@ def chromium() -> str | None:
 @contextlib.contextmanager
 def lab(folder: Path) -> Iterator[str]:
     """JupyterLab serving `folder` on the loopback address; yields its URL with the token."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     token = secrets.token_hex(16)
     settings = folder / ".lab"
     settings.mkdir(parents=True, exist_ok=True)

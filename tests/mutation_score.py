@@ -66,8 +66,9 @@ def accepted_variants(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
-def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf, first=None) -> Tally:
-    """Judge every mistake and accepted variant of one exercise on every seed's inputs, for about so many seconds.
+def tally(lesson: str, exercise, tried: list[int], seconds: float = math.inf, first=None) -> Tally:
+    """Judge every mistake and accepted variant of one exercise on the inputs of the seeds `tried`, for about so many
+    seconds.
 
     first: the key of seed 0, where it is made already.
     """
@@ -76,9 +77,9 @@ def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf,
     forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
-    for seed in seeds(number):
+    for seed in tried:
         result.seconds = time.process_time() - started
-        if result.seeds >= min(LEAST, number // 3) and result.seconds > seconds:
+        if result.seeds >= min(LEAST, len(tried) // 3) and result.seconds > seconds:
             break
         result.seeds += 1
         made = first if seed == 0 else None
@@ -112,7 +113,7 @@ def tally_of(place: tuple[str, str], number: int, seconds: float) -> Tally:
     """The tally of the exercise of a lesson and a name, in a process of its own."""
     torch.set_num_threads(1)
     lesson, name = place
-    return tally(lesson, next(item for item in exercises(lesson) if item.name == name), number, seconds)
+    return tally(lesson, next(item for item in exercises(lesson) if item.name == name), seeds(number), seconds)
 
 
 def table(tallies: list[Tally]) -> str:

@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import textwrap
@@ -55,7 +56,7 @@ class Lesson:
         self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))
         self.written = set(read_release(folders.notebook(name)).written)
         solved = json.loads(folders.executed(name).read_text(encoding="utf-8"))
-        self.solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
+        self.solutions = {grade_id(cell): _in_own_words(text(cell)) for cell in solved["cells"] if grade_id(cell)}
         self.keys = fresh_keys(course().lesson(name), batch_seed(folders, name))
         self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
@@ -88,9 +89,10 @@ def text(cell: dict) -> str:
     return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
 
 
-def _unmarked(source: str) -> str:
-    marks = ("### BEGIN SOLUTION", "### END SOLUTION")
-    return "\n".join(line for line in source.split("\n") if line.strip() not in marks)
+def _in_own_words(source: str) -> str:
+    """A solution without its marks and comments, with a comment of the student's own: it is not the published text."""
+    plain = re.sub(r"(?m)  # .*$", "", source)
+    return re.sub(r" *### BEGIN SOLUTION\n(.*)", r"\1  # mine", plain).replace("### END SOLUTION", "").rstrip()
 
 
 def mistake_source(mistake, reference) -> str | None:

@@ -152,7 +152,7 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_links_and_anchors_of_the_site_lead_somewhere(site):
     pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     anchors = {
@@ -218,7 +218,7 @@ def set_formulas(page) -> None:
         assert page.locator("mjx-merror").count() == 0
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_the_site_in_a_browser(served):
     with watched_page() as (page, errors, asked):
         for scheme, width in (("light", 1280), ("dark", 390)):
@@ -261,21 +261,21 @@ ALONE = r"""() => [...document.querySelectorAll("span.math")].filter((set) => {
 }).map((one) => one.parentElement.textContent)"""
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_a_lesson_is_painted_within_a_second_from_disk(site):
     lesson = max(
         (site / one.name / f"{one.name}.html" for one in course().lessons), key=lambda path: path.stat().st_size
     )
-    spent = []
+    spent = [math.inf]
     with browser() as page:
-        for _ in range(3):  # a busy machine may be late
+        while min(spent) >= 1000 and len(spent) < 20:  # a busy machine is late now and then
             page.goto(lesson.as_uri(), wait_until="load")
             page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
             spent.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
     assert min(spent) < 1000, (lesson.name, spent)
 
 
-@pytest.mark.browser
+@pytest.mark.full
 @pytest.mark.timeout(3600 if EVERY else 600)
 def test_axe_finds_nothing_on_any_page(site, served):
     """All folds are open. In CI each page has one of the looks; those that the test above opens are left to it, and of
@@ -302,7 +302,7 @@ def test_axe_finds_nothing_on_any_page(site, served):
     assert found == [] and errors == []
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_on_paper_all_is_open_and_nothing_is_cut(served):
     with browser(width=700) as page:  # a page of A4 is this wide
         for name in ("index", "04_scaling/04_scaling", "docs/glossary"):
@@ -340,7 +340,7 @@ def pictures_of(site, lesson, name) -> tuple[list[str], list[str]]:
     return unpacked(re.search(r'= "([^"]+)"', script)[1])
 
 
-@pytest.mark.browser
+@pytest.mark.full
 @pytest.mark.parametrize("lesson", course().lessons, ids=lambda lesson: lesson.name)
 def test_explorers_have_a_picture_for_each_state_of_their_controls(site, lesson):
     page = (site / lesson.name / f"{lesson.name}.html").read_text(encoding="utf-8")
@@ -357,7 +357,7 @@ def test_explorers_have_a_picture_for_each_state_of_their_controls(site, lesson)
             assert alt and ElementTree.fromstring(picture).tag.endswith("svg"), name
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_every_explorer_moves_by_keyboard_from_disk(site):
     """Without a server: the picture, its words and what a screen reader says of a control change, within a frame."""
     with watched_page() as (page, errors, asked):
@@ -378,7 +378,7 @@ def test_every_explorer_moves_by_keyboard_from_disk(site):
     assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
 
 
-@pytest.mark.browser
+@pytest.mark.full
 @pytest.mark.parametrize("by", ["mouse", "touch"])
 def test_a_slider_moves_its_picture_by_mouse_and_by_touch(site, by):
     lesson = course().lesson("04_scaling")

@@ -8,7 +8,7 @@ from tests import lab
 from tests.conftest import of_these
 from tests.mutation_score import lessons
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("browser"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

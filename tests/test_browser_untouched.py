@@ -7,8 +7,13 @@ import pytest
 from helpers.checking.key import load_keys
 from tests import lab
 
-LESSONS = ("00_start_here", "07_value_weighting", "12_language_model")  # the first, one as most are, one that trains
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+# The first, one as most are, one that trains.
+LESSONS = (
+    "00_start_here",
+    pytest.param("07_value_weighting", marks=pytest.mark.full),
+    pytest.param("12_language_model", marks=pytest.mark.full),
+)
+pytestmark = [pytest.mark.xdist_group("browser_untouched"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

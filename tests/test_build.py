@@ -21,20 +21,21 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import helpers
 from helpers.authoring.badges import with_badges
-from helpers.authoring.blocks import blocks_source
+from helpers.authoring.blocks import blocks_source, load_blocks
 from helpers.authoring.build import build, must_run, out_of_date, strays
 from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
-from helpers.authoring.keys import MISTAKES, SAME_INPUTS, same
+from helpers.authoring.keys import MISTAKES, SAME_INPUTS, key_differs, load_answer_key, same
 from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
 from helpers.authoring.template import template_problems
 from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
-from helpers.checking.key import sketched
+from helpers.checking.key import load_keys, sketched
+from helpers.checking.making import lesson_keys
 from helpers.checking.vocabulary import Stub
 from helpers.course import CourseError, Lesson, course, read
-from tests.conftest import ROOT, lesson_names, of_these
+from tests.conftest import ROOT, lesson_names, of_these, one_of
 from tests.small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
 LESSONS = lesson_names()
@@ -74,8 +75,17 @@ def built_files(root: Path) -> dict[str, bytes]:
 
 
 @each_lesson
-def test_built_files_are_up_to_date(lesson):
-    assert out_of_date(course(), course().lesson(lesson)) == []
+def test_built_files_are_up_to_date(lesson, monkeypatch):
+    """All but the keys of answers, which take longest: tests/test_mutation_score.py makes those anew."""
+    home, own = course(), course().lesson(lesson)
+    stored, listed = load_keys(lesson), load_answer_key(home, own)
+    others = [item for item in (*listed.exercises, *getattr(listed, "quizzes", ())) if getattr(item, "metric", True)]
+    for key in lesson_keys(own, others, load_blocks(home, own), 0):
+        assert not key_differs(key, stored[key.name]), key.name
+    assert list(stored) == list(read_lesson(home, own).answers)
+    monkeypatch.setattr("helpers.authoring.build.make_keys", lambda *_: [])
+    monkeypatch.setattr("helpers.authoring.build.keys_differ", lambda *_: False)
+    assert out_of_date(home, own) == []
 
 
 def test_no_built_file_is_left_over():
@@ -110,6 +120,8 @@ def released_by_nbgrader(tmp_path_factory):
     return folder / "notebooks"
 
 
+@pytest.mark.full
+@pytest.mark.xdist_group("released by nbgrader")
 @each_lesson
 def test_nbgrader_releases_the_same_bytes(lesson, released_by_nbgrader):
     released = released_by_nbgrader / lesson
@@ -118,6 +130,7 @@ def test_nbgrader_releases_the_same_bytes(lesson, released_by_nbgrader):
     assert (released / f"{lesson}.ipynb").read_bytes() == ours.read_bytes()
 
 
+@pytest.mark.full
 def test_building_again_gives_the_same_bytes(small, tmp_path):
     other = make_small_course(tmp_path / "elsewhere")
     assert run_command(other, "build").returncode == 0
@@ -190,7 +203,7 @@ def test_stored_solution_shows_every_figure_with_alt_text(lesson):
     assert figures > 0
 
 
-@pytest.mark.parametrize("lesson", of_these(LESSONS, solved=True))
+@pytest.mark.parametrize("lesson", one_of(of_these(LESSONS, solved=True)))
 def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "1")  # trainings take a few steps
     ran = run_notebook(course(), student(lesson), ROOT / "notebooks" / lesson, lesson, allow_errors=True)
@@ -206,6 +219,7 @@ def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
             assert not errors, f"{cell['id']}: {errors}"
 
 
+@pytest.mark.full
 def test_a_cell_that_raises_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     path.write_text(TEXT.replace("axes.plot([1, 2])", 'raise OSError("no ink")'), encoding="utf-8")
@@ -215,6 +229,7 @@ def test_a_cell_that_raises_stops_the_build(own):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.full
 def test_a_check_that_fails_in_the_solution_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     wrong = "scaled_scores = lambda Q, K: Q @ K.transpose(-2, -1)"
@@ -224,6 +239,7 @@ def test_a_check_that_fails_in_the_solution_stops_the_build(own):
     assert "cell check_scaled_scores of the solution notebook raised CheckFailed" in result.stderr
 
 
+@pytest.mark.full
 def test_a_figure_without_alt_text_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
     bare = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
@@ -434,6 +450,7 @@ def test_a_mistake_of_rounding_may_differ_from_processor_to_processor(a, b, equa
     assert isinstance(WRITTEN, Stub) and same(a, b, SAME_INPUTS | MISTAKES) is equal
 
 
+@pytest.mark.full
 def test_another_processor_finds_nothing_out_of_date(own):
     before = built_files(own)
     environment = os.environ | {"PYTHONPATH": str(own), "ATEN_CPU_CAPABILITY": "default"}

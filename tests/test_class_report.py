@@ -140,7 +140,7 @@ def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypa
     assert "../feedback/a/" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(reported):
     with lab.browser(width=700) as page:
         asked = []

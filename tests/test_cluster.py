@@ -42,6 +42,7 @@ from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.submission import Cell
 from helpers.grading.version import version_of
 from tests import slow_worker
+from tests.ports import free_port
 from tests.sample_class import _unmarked, grade_id, hand_in, text
 from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
@@ -242,11 +243,6 @@ def postgres():
         shutil.rmtree(place, ignore_errors=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 ROSTER = f"""id,first_name,last_name,email
 Zoe,Zoe,{"von " * 40}Zett,zoe@x.org
 ada,Ada,Lovelace,{"a" * 200}@x.org
@@ -440,7 +436,7 @@ def make_class(folders, students: int) -> None:
         hand_in(folders, lesson, f"student-{number}", answers)
 
 
-@pytest.mark.hostile
+@pytest.mark.full
 def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machines, postgres, tmp_path, monkeypatch):
     given, recorded = set(), []
     give, write = client.Cluster._give, Recorder.record

@@ -17,7 +17,7 @@ from helpers.course import course
 from tests import colab
 from tests.conftest import of_these
 
-pytestmark = [pytest.mark.colab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("colab"), pytest.mark.timeout(900)]
 
 LESSONS = colab.built_lessons()
 ONE = "04_scaling"

@@ -17,7 +17,7 @@ from helpers.checking.rendering import as_html
 from helpers.checking.session import verdict_on
 from helpers.course import course
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 ROOT = course().root
 STORED = [ROOT / "solutions" / x.name / f"{x.name}.ipynb" for x in course().lessons]
 SHOWN = [path.stem for path in STORED if path.is_file() and "<img " in path.read_text("utf-8")]

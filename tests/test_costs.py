@@ -8,7 +8,7 @@ import torch
 from helpers.authoring import costs
 from helpers.course import course
 from helpers.translator import stage
-from tests.conftest import ROOT, lesson_names
+from tests.conftest import ROOT, lesson_names, one_of
 
 PAGE = (ROOT / costs.PAGE).read_text(encoding="utf-8")
 NO_PLACE = "find no place"  # a module whose parts have names of their own is right, and cannot take the trained numbers
@@ -29,7 +29,7 @@ def few_sentences(monkeypatch):
     torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", one_of(LESSONS))
 def test_accepted_variants_cost_nothing_and_every_mistake_says_what_it_costs(few_sentences, lesson):
     rows = [costs.cost(*row) for row in costs.parts_of_lesson(course(), course().lesson(lesson))]
     right = [row for row in rows if row.name == "right"]

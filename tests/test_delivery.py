@@ -48,6 +48,7 @@ def hand_in(root: Path, path: Path, by: str) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkeypatch):
     page = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))

@@ -173,6 +173,7 @@ class Here(torch.Generator):
         return super().__new__(cls)
 
 
+@pytest.mark.full
 def test_lesson_12_trains_and_writes_on_another_device(gpu, monkeypatch, capsys):
     """Its own cells, solved, in quick mode, without checks (made for the processor) and what is slow there."""
     monkeypatch.setattr(sys.modules["helpers.or_given"], "PASSED", {"get_batch", "next_token_loss", "GPT", "generate"})

@@ -52,7 +52,7 @@ def executed(tmp_path_factory):
     return run_notebook(course(), notebook(), tmp_path_factory.mktemp("lesson"), LESSON.name)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_a_trained_models_pictures_are_kept_and_others_drawn(executed, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(frames, "STATES", 6)
     assert [cell["id"] for cell in executed.cells] == list(CELLS)
@@ -69,7 +69,7 @@ def test_a_trained_models_pictures_are_kept_and_others_drawn(executed, tmp_path,
     assert explorers.moving(course(), LESSON, notebook, tmp_path)["drawn"] == found["drawn"]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_an_explorer_that_draws_something_else_stays_still(executed, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(frames, "STATES", 3)
     stale = nbformat.from_dict(json.loads(json.dumps(executed).replace("4.90", "7.90")))

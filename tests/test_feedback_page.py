@@ -99,7 +99,7 @@ def test_names_and_bars_in_a_formula():
     assert as_mathml(r"\big\lVert x \big\rVert").count("‖") == 2
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):  # noqa: F811
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders, "--feedback")

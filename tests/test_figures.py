@@ -27,14 +27,14 @@ from helpers.course import course
 from helpers.drawing import style
 from helpers.drawing.transformer_map import transformer_map
 from helpers.widgets.panel import Shown, panel
-from tests.conftest import ROOT, lesson_names
+from tests.conftest import ROOT, lesson_names, one_of
 
 OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters
 
 BUILT = [name for name in lesson_names() if (ROOT / "solutions" / name / f"{name}.ipynb").is_file()]
 
 
-@pytest.fixture(scope="module", params=BUILT)
+@pytest.fixture(scope="module", params=one_of(BUILT))
 def pictures(request):
     """The lesson's pictures: its cells are run here, checks and the machine left out, with what is trained already."""
     lesson = request.param

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,11 +15,12 @@ from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from tests import lab, sample_class
+from tests.ports import free_port
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
 from tests.test_harm import FullMarks, added, at_the_end
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 HOSTILE = r"""
 [a](javascript:hit(1)) [b](<javascript:hit(2)>) [c]( java&#115;cript:hit(3) "t")
@@ -89,9 +89,7 @@ def class_of_one(tmp_path, monkeypatch):
 @pytest.fixture
 def formgrader(class_of_one, tmp_path):
     """Formgrader's address, on the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    address = f"http://127.0.0.1:{free_port()}"
     environment = os.environ | {
         "COURSE_GRADEBOOK": str(class_of_one.gradebook),
         "JUPYTER_CONFIG_DIR": str(tmp_path / "settings"),

@@ -113,7 +113,7 @@ def test_only_who_knows_the_token_is_served(handed_in):
         assert not server.done.is_set() and recorded(handed_in, "ada", "written_1")[0] is None
 
 
-@pytest.mark.browser
+@pytest.mark.full
 def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):  # noqa: F811
     hand_in(handed_in, lesson, "eve", answers(lesson, written_1=HOSTILE))
     grade(handed_in)

@@ -140,6 +140,7 @@ def batch(lesson, tmp_path_factory):
     return folders, config, grade_lesson(folders, LESSON, config=config)
 
 
+@pytest.mark.full
 def test_all_others_are_graded_as_ever(batch, lesson):
     found = scores(batch[0])
     for name in ("00 honest", *ODD, "helper beside", "zz honest"):
@@ -149,6 +150,7 @@ def test_all_others_are_graded_as_ever(batch, lesson):
         assert all(points is None for points in found[name].values())
 
 
+@pytest.mark.full
 def test_each_odd_one_has_a_sentence(batch):
     problems = {result.student: result.problem for result in batch[2].results if result.problem}
     assert len(problems) == 7
@@ -161,6 +163,7 @@ def test_each_odd_one_has_a_sentence(batch):
         assert all(flag.isprintable() and len(flag) <= 400 for flag in result.flags), result.flags
 
 
+@pytest.mark.full
 def test_written_answers_are_found_or_wait(batch):
     found = recorded(batch[0])
     flags = {result.student: " ".join(result.flags) for result in batch[2].results}
@@ -175,11 +178,13 @@ def test_written_answers_are_found_or_wait(batch):
     assert flags["00 honest"] == "" == flags["zz honest"]
 
 
+@pytest.mark.full
 def test_a_module_of_ones_own_goes_along_and_is_flagged(batch):
     flags = {result.student: result.flags for result in batch[2].results}
     assert flags["helper beside"] == ["my_dots.py was handed in beside the notebook and taken along"]
 
 
+@pytest.mark.full
 def test_no_link_of_theirs_is_live_in_their_feedback(batch):
     folders = batch[0]
     assert nbgrader("generate_feedback", LESSON, "--student", "links", gradebook=folders.gradebook).returncode == 0
@@ -188,6 +193,7 @@ def test_no_link_of_theirs_is_live_in_their_feedback(batch):
     assert "<script>alert" not in page and "alert(3)" in page
 
 
+@pytest.mark.full
 def test_the_pages_stay_small(batch):
     for name in (*ODD, "patched answer"):
         assert batch[0].autograded_notebook(LESSON, name).stat().st_size < 1_500_000, name

@@ -54,6 +54,7 @@ ONLY_AT_HOME = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ONLY_AT_HOME)
 def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_its_first_line(judge, how):
     source, error = ONLY_AT_HOME[how]
@@ -229,6 +230,7 @@ def test_what_wraps_an_answer_costs_nothing(judge, form):
 # Memory and time.
 
 
+@pytest.mark.full
 def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
     """A fork of the submission shares it: it counts once."""
     limits = Limits(memory_bytes=1600 << 20, total_bytes=1600 << 20, processes=24, cell_seconds=20.0)
@@ -257,6 +259,7 @@ def hasty(judge, monkeypatch):
     return judge
 
 
+@pytest.mark.full
 def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
     found = hasty.judge_cells(cells(hasty, answer=busy(0.8)))
     assert (scores(found), found.flags) == (full_scores(hasty), [])
@@ -284,6 +287,7 @@ def test_a_process_that_was_ended_is_tried_once_more(judge):
     assert found.verdicts["attention_scores"].mistake == "raises"
 
 
+@pytest.mark.full
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
     monkeypatch.setattr("helpers.grading.trial.MAX_FUTILE", 0)
@@ -298,6 +302,7 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     assert set(tried) == {1.0}
 
 
+@pytest.mark.full
 def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
     assert hasty.judge_cells(cells(hasty, answer=busy(1000)), hurried=True).problem == TOO_LONG
     monkeypatch.setattr("helpers.grading.trial.HURRIED", 0.5 / hasty.lesson.seconds)
@@ -306,6 +311,7 @@ def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
     assert scores(hasty.judge_cells(waits)) == full_scores(hasty)
 
 
+@pytest.mark.full
 def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
     found = judge.judge_cells(cells(judge, "import time\ntime.sleep(4.5)"))
     assert (scores(found), found.errors) == (full_scores(judge), {})
@@ -346,6 +352,7 @@ def submission(judge, student, source=""):
     return Submission(student, LESSON, cells(judge, source), sha=f"sha of {student}")
 
 
+@pytest.mark.full
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
     """Killed on one submission: tried again with a fresh one. Killed every time: a person, and not for ever."""
     waits = "import time\ntime.sleep(3)"

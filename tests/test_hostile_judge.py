@@ -24,7 +24,7 @@ from tests.sandboxes import (
 )
 
 PROJECT = HELPERS.parent
-pytestmark = pytest.mark.hostile
+pytestmark = pytest.mark.full
 
 # Each runs in a cell of its own, before a wrong `attention_scores` and after all answers.
 ATTACKS = {

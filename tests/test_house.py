@@ -127,7 +127,7 @@ def test_a_lesson_has_its_places_under_one_name(topic):
     ("folder", "pattern"),
     [
         ("helpers/lessons", r"({topic})|__init__\.py|__pycache__"),
-        ("helpers/blocks", r"({name})\.py|__init__\.py|__pycache__"),
+        ("helpers/blocks", r"({name})\.py|__init__\.py|rotary\.py|__pycache__"),
         ("helpers/answer_keys", r"({name})\.npz|__init__\.py|__pycache__"),
         ("tests/accepted_variants", r"({topic})\.py|__pycache__"),
         ("tests/lessons", r"test_({topic})\w*\.py|__init__\.py|__pycache__|lesson_text\.py"),

@@ -6,7 +6,15 @@ import os
 import pytest
 
 from helpers.grading.attachments import lying_beside
-from helpers.grading.intake import LARGEST, UNGRADED, find_submissions, misplaced, read_release, read_submission
+from helpers.grading.intake import (
+    LARGEST,
+    UNGRADED,
+    course_release,
+    find_submissions,
+    misplaced,
+    read_release,
+    read_submission,
+)
 from helpers.grading.skippable_cells import judge_input, only_shows
 from helpers.grading.submission import Release
 from helpers.grading.top_level import TopLevel
@@ -246,7 +254,7 @@ def test_the_set_up_cell_is_shown_as_it_ran_and_not_run(read, course):
     release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
     setup = cell("code", "set_up()", "setup") | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
-    known = read_release(release, release)
+    known = course_release(release)
     assert known.shown["set_up()"] == setup["outputs"]
     submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
     assert "set_up()" not in [one.source for one in judge_input(submission, known)]
@@ -447,3 +455,32 @@ def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
         (tmp_path / name).write_text("{}")
     expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
     assert misplaced(tmp_path, LESSON) == {"ben": expected}
+
+
+COLAB = (
+    '<a href="https://colab.research.google.com/github/x/y/blob/main/04_scaling.ipynb" target="_parent">'
+    '<img src="https://colab.research.google.com/assets/colab-badge.svg" alt="Open In Colab"/></a>'
+)
+DEEPNOTE = (
+    "<a style='text-decoration:none;' href='https://deepnote.com?utm_source=cell' target=\"_blank\">\n"
+    "<img alt='Created in deepnote.com' src='data:image/svg+xml;base64,PD94' > </img>\n"
+    "Created in <span style='font-weight:600;'>Deepnote</span></a>"
+)
+MARKDOWN = (
+    "[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com)"
+)
+
+
+@pytest.mark.parametrize("text", [COLAB, DEEPNOTE, MARKDOWN])
+@pytest.mark.parametrize("place", [0, None], ids=["above", "below"])
+def test_what_a_platform_adds_is_no_text_of_the_learner(read, text, place):
+    cells = answered(first="def first(): return 1")
+    cells.insert(len(cells) if place is None else place, cell("markdown", text))
+    submission = read(as_notebook(cells))
+    assert submission.flags == [] and not any(one.waits for one in submission.cells)
+
+
+def test_a_link_that_a_learner_wrote_is_text(read):
+    cells = answered(first="def first(): return 1")
+    cells.insert(0, cell("markdown", "<a href='https://example.org'>my answer</a>"))
+    assert any(one.waits for one in read(as_notebook(cells)).cells)

@@ -101,6 +101,7 @@ def as_softmax(body):
     return "from _thread import start_new_thread as early\n" + TOP + "def softmax(x, dim=-1):\n" + "\n".join(lines)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", CHEATS)
 def test_the_function_itself_is_no_answer_however_it_is_called(judge, how):
     verdict = judge.judge_cells(with_softmax(judge, as_softmax(CHEATS[how])), ["softmax"]).verdicts["softmax"]
@@ -139,6 +140,7 @@ HIDDEN = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", HIDDEN)
 def test_what_the_source_hides_is_seen_when_it_runs(scaling, how):
     name = "weights_jacobian" if ROWS in HIDDEN[how] else "scaled_scores"
@@ -163,6 +165,7 @@ def scaled_scores(Q, K):
 """
 
 
+@pytest.mark.full
 def test_what_a_measured_answer_said_in_one_case_it_cannot_remember_in_another(scaling, monkeypatch):
     def all_right(truths, outputs):
         right = all(torch.allclose(a, b) for a, b in zip(truths, outputs, strict=True))
@@ -251,6 +254,7 @@ REACHES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", REACHES)
 def test_names_that_are_reached_around_the_source_are_flagged(judge, how):
     found = judge.judge_cells(with_softmax(judge, TOP + REACHES[how]), ["softmax"])

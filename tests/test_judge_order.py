@@ -41,6 +41,7 @@ BELOW = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", BELOW)
 def test_what_is_tried_below_a_passed_check_costs_nothing(judge, what):
     found = judge.judge_cells(cells(judge, below=BELOW[what]))
@@ -145,12 +146,14 @@ def test_a_quiz_counts_as_it_stands_at_its_check(judge):
     assert scores(found) == full_scores(judge)
 
 
+@pytest.mark.full
 def test_no_more_than_one_deadline(judge, monkeypatch):
     monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=3.0))
     found = judge.judge_cells(cells(judge, above="import time\ntime.sleep(3.5)"))
     assert "longer than a submission may" in found.problem
 
 
+@pytest.mark.full
 def test_a_process_that_ends_again_and_again_waits_for_a_person(judge):
     deaths = [Cell(f"death-{number}", "import os\nos._exit(0)") for number in range(8)]
     found = judge.judge_cells([*deaths, *honest_cells(judge)])

@@ -29,7 +29,7 @@ def graded(folders):
     return len(list(folder.glob("*.json"))) if folder.is_dir() else 0
 
 
-@pytest.mark.hostile
+@pytest.mark.full
 @pytest.mark.timeout(3000)
 def test_killed_at_random_moments_the_scores_are_the_same(tmp_path):
     folders, config = load(tmp_path)

@@ -18,7 +18,7 @@ from helpers.translator.trained import MAX_LEN
 from tests.conftest import ROOT
 from tests.lab import browser
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.full
 FEW = 3  # sentences that each mistake is tried on
 # In the page: translate sentences (padded as a batch), give ids and the log-probabilities of all steps as float32.
 TRANSLATE = """([rows, mistake]) => rows.map(src => {

@@ -500,6 +500,7 @@ with Judge("04", 5) as judge:
 """
 
 
+@pytest.mark.full
 def test_measured_answers_in_the_judge(course, tmp_path):
     trained, other = nn.Linear(3, 1), nn.Linear(4, 1)
     with torch.no_grad():
@@ -571,6 +572,7 @@ WRITES = {  # name: what stands above the answer, and its body
 MODULE = "def signs(points):\n    return ['plus' if p.sum() > 0 else 'minus' for p in points]\n"
 
 
+@pytest.mark.full
 def test_a_class_hands_it_in_with_files_beside_the_notebook(course):
     """Through `course grade`, as nbgrader's collect lays it down: submitted/STUDENT/LESSON."""
     shutil.rmtree(course / "gradebook", ignore_errors=True)  # of a first try, where the test is run again

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from helpers.authoring.blocks import blocks_path, load_blocks
+from helpers.authoring.keys import key_differs
 from helpers.checking.facets import differs
-from helpers.checking.key import key_from_tree, key_to_tree
-from helpers.checking.making import definition, make_key
+from helpers.checking.key import key_from_tree, key_to_tree, load_keys
+from helpers.checking.making import definition, lesson_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import RESERVED
@@ -20,11 +21,14 @@ from helpers.checking.views import viewed
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.conftest import EVERY
-from tests.mutation_score import accepted_variants, exercises, lessons, tally
+from tests.mutation_score import accepted_variants, exercises, lessons, seeds, tally
 
 torch.set_num_threads(1)
 CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
 IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
+# Judged in many ways, which takes long.
+WHOLES = {"MultiHeadAttention", "Encoder", "EncoderBlock", "DecoderBlock", "Transformer", "GPT", "LlamaBlock"}
+FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exercise.name not in WHOLES]
 
 
 # Two ways to the same numbers: there the name is true.
@@ -37,22 +41,43 @@ THE_SAME = {
 RETURN_NOTHING = {"load_from_torch"}
 
 
-@pytest.fixture(scope="module", params=CASES, ids=IDS)
+def fast(case):
+    """The exercise as a parameter; whole models are for `make test-all`."""
+    return pytest.param(case, marks=pytest.mark.full if case[1].name in WHOLES else ())
+
+
+@pytest.fixture(scope="module", params=map(fast, CASES), ids=IDS)
 def known(request):
     """(lesson, exercise, its finished block, its key of seed 0 before anything of it is sketched)."""
     lesson, exercise = request.param
-    reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    return lesson, exercise, reference, make_key(lesson, exercise, 100, False, reference, 0)
+    blocks = load_blocks(course(), course().lesson(lesson))
+    (key,) = lesson_keys(course().lesson(lesson), [exercise], blocks, 0)
+    return lesson, exercise, getattr(blocks, exercise.name), key
 
 
 def test_mistakes_are_caught_and_named_and_accepted_variants_pass(known):
     lesson, exercise, _, key = known
-    result = tally(lesson, exercise, 3 if EVERY else 2, seconds=15, first=key)  # one seed of whole models
+    all_is_told(tally(lesson, exercise, seeds(1), first=key))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("lesson", "exercise"), [CASES[i] for i in FRESH], ids=[IDS[i] for i in FRESH])
+def test_on_fresh_inputs_too(lesson, exercise):
+    all_is_told(tally(lesson, exercise, seeds(3 if EVERY else 2)[1:]))
+
+
+def all_is_told(result):
     assert not result.wrong, "\n".join(result.wrong)
     assert result.caught == result.named == result.mistakes
     assert result.accepted == result.right
 
 
+def test_a_stored_key_is_what_its_sources_make(known):
+    lesson, exercise, _, key = known
+    assert not key_differs(key, load_keys(lesson)[exercise.name]), f"run course build {lesson}"
+
+
+@pytest.mark.full
 def test_clumsy_answers_fail_and_none_is_given_a_name_that_is_not_its_own(known):
     _, exercise, right, key = known
     facts = Facts(exercise.name, "99_batteries", (), key.facts.time_limit)
@@ -77,6 +102,7 @@ def test_clumsy_answers_fail_and_none_is_given_a_name_that_is_not_its_own(known)
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.full
 def test_a_stored_key_names_what_the_full_one_names(known):
     key, stored = known[3], key_from_tree(key_to_tree(known[3]))
     assert any(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])

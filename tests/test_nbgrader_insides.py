@@ -89,13 +89,13 @@ def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tm
     assert {f"check_{name}" for name in read_release(folders.notebook(LESSON)).checks} < cells
     gradebook.update_or_create_student("a")
     gradebook.update_or_create_submission(LESSON, "a")
-    changed = nbformat.read(folders.notebook(LESSON), as_version=4)
+    changed = nbformat.read(folders.executed(LESSON), as_version=4)
     changed.cells = [cell for cell in changed.cells if "grade_id" not in cell.metadata.get("nbgrader", {})]
-    place = tmp_path / "release" / LESSON
+    place = tmp_path / "source" / LESSON
     place.mkdir(parents=True)
     nbformat.write(changed, place / f"{LESSON}.ipynb")
     with pytest.raises(GradingStopped, match="no longer those that the gradebook knows"):
-        announce(gradebook, type(folders)(**vars(folders) | {"release": tmp_path / "release"}), LESSON)
+        announce(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
 
 
 class TwoAnHour(BasePlugin):

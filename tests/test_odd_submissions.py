@@ -582,7 +582,7 @@ def bench(request, tmp_path_factory) -> Iterator[Bench]:
         yield made
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("bench", DRAWN, indirect=True)
 def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
     own = list(DRAWN).index(bench.lesson)  # the same numbers are drawn in each lesson: each has a part of the list
@@ -595,7 +595,7 @@ def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
     drawn()
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("bench", [(lesson, MeasuredBench) for lesson in DRAWN_MEASURED], indirect=True)
 def test_a_trained_model_in_an_odd_hand_in_is_paid_what_it_deserves(bench):
     @settings(

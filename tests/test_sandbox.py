@@ -186,6 +186,7 @@ print(count)
     assert "No space left" in tell(box, many)
 
 
+@pytest.mark.full
 def test_memory_of_all_processes_together_is_limited(box):
     hog = """
 import os, time
@@ -202,6 +203,7 @@ time.sleep(100)
     assert tell(box, "print('well')") == "well\n"
 
 
+@pytest.mark.full
 def test_a_dead_or_silent_submission_is_told_apart(box):
     for source, reason in [
         ("import os; os._exit(0)", "died"),
@@ -225,6 +227,7 @@ def test_a_reply_that_is_none_is_garbage(box):
         assert lost.value.reason == "garbage"
 
 
+@pytest.mark.full
 def test_the_worker_dies_with_the_grader(tmp_path):
     need_sandbox()
     program = (
@@ -245,6 +248,7 @@ def test_the_worker_dies_with_the_grader(tmp_path):
     assert not alive
 
 
+@pytest.mark.full
 def test_a_judge_dies_with_the_grader_though_it_is_busy():
     need_sandbox()
     program = (

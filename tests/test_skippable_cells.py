@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.grading.folders import load
-from helpers.grading.intake import read_release, read_submission
+from helpers.grading.intake import course_release, read_submission
 from helpers.grading.judge import Judge
 from helpers.grading.skippable_cells import import_names, judge_input, names_touched
 from helpers.grading.submission import Cell, Release
@@ -107,13 +107,14 @@ except NameError:  # of a comprehension's own
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lesson", ["04_scaling", "07_value_weighting"])
 def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_path):
     """Names of the lesson's own cells, drawn; but for numbers that hang on what was drawn at random before."""
     need_sandbox()
     folders, _ = load(tmp_path)
     made, drawn = Lesson(folders, lesson), random.Random(SEED)
-    release = read_release(folders.notebook(lesson), folders.executed(lesson))
+    release = course_release(folders.executed(lesson))
     plain = TopLevel(source for source, names in release.demonstrations.items() if names)
     bound = sorted(plain.uses.keys() - release.given.keys())
     hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})

@@ -90,7 +90,7 @@ def teacher(tmp_path):
     return Teacher(root)
 
 
-@pytest.mark.browser
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
     told = blocks()

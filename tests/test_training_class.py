@@ -92,7 +92,7 @@ def graded(lesson: sample_class.Lesson, folders, config, submissions: dict[str, 
     return words
 
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
 def as_far_above_the_line(points: float, words: str) -> bool:
     """Whether points are those of the scale: all within 0.10 nats of the line, none at the best n-gram."""
     loss, line = map(
-        float, re.search(r"(\d\.\d+) nats a token; the entropy line of these passages is (\d\.\d+)", words).groups()
+        float, re.search(r"(\d\.\d+) nats per token; the entropy line of these passages is (\d\.\d+)", words).groups()
     )
     exact = 12 * (NGRAM - (loss - line)) / (NGRAM - FULL)
     return 0 < points < 12 and int(exact - 0.03) <= points <= int(exact + 0.03)
@@ -242,7 +242,12 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             {"language_model_logits": as_far_above_the_line},
         ),
         "peeks": HandIn(
-            peeking, in_haste, trained, {"language_model_logits": 0.0}, "sees_later_ids", "log-probabilities at place"
+            peeking,
+            in_haste,
+            trained,
+            {"language_model_logits": 0.0},
+            "sees_later_ids",
+            "log-probabilities at position",
         ),
         "sees-all": HandIn(
             {"GPT": blind},
@@ -250,7 +255,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             trained,
             {"GPT": lesson.deserved("GPT", "not_causal"), "language_model_logits": 0.0},
             "sees_later_ids",
-            "when of its ids only those from place",
+            "when only its ids from position",
         ),
         "the-source": HandIn(
             saying(

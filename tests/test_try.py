@@ -119,6 +119,7 @@ def test_what_cannot_run_is_one_sentence(capsys, arguments, said):
     assert said in err and err.count("\n") == 1
 
 
+@pytest.mark.full
 def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(FILES["right"])
@@ -129,6 +130,7 @@ def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
     assert err == f"{bad} is no text in a known encoding.\n"
 
 
+@pytest.mark.full
 def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
     broken, empty = tmp_path / "broken.py", tmp_path / "empty.py"
     broken.write_text(FILES["syntax"])
@@ -151,6 +153,7 @@ def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys
     assert run_try(capsys, LESSON, str(file))[0] == 1
 
 
+@pytest.mark.full
 def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
     """A stand-in for a bubblewrap that may make no namespaces."""
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho bwrap: No permissions to create a new namespace >&2\nexit 1\n")
@@ -165,6 +168,7 @@ def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp
     assert err.count("\n") == 1 and "cannot be isolated here" in err and "plain process" in err
 
 
+@pytest.mark.full
 def test_many_files_at_once_are_all_judged(tmp_path):
     """Parsed in two threads of one process, as they once were, some of these end as `AST constructor recursion`."""
     nested = f"def project(x, W):\n    y = {'+'.join(['0'] * 900)}\n    return x @ W.T + y\n"
@@ -178,6 +182,7 @@ def test_many_files_at_once_are_all_judged(tmp_path):
     assert [line for line in lines if not line["passed"]] == []
 
 
+@pytest.mark.full
 def test_a_pipe_that_closes_ends_it_quietly(tmp_path):
     file = tmp_path / "answer.py"
     file.write_text(FILES["right"])

@@ -20,13 +20,13 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from helpers.authoring.badges import binder_address, colab_address
-from helpers.authoring.build import solution_path, student_path
-from helpers.authoring.build_error import BuildError
+from helpers.authoring.build import released_text, solution_path
 from helpers.authoring.explorers import CALL, moving, on_page
 from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED
 from helpers.authoring.text import BEGIN, END, headings, is_quiz
 from helpers.course import Course, Lesson, course
+from helpers.released import told_of_working_copies, working_copies
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
 PICTURE = re.compile(
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     code = sphinx([*settings, str(folder / "text"), str(folder / "site")])
     size = sum(file.stat().st_size for file in (folder / "site").rglob("*") if file.is_file())
     print(f"{folder / 'site'}: {size / 1e6:.1f} MB. Open index.html there, or publish the folder as it is.")
+    for line in told_of_working_copies(working_copies(home.root), "shown is"):
+        print(line)
     return int(bool(code))
 
 
@@ -84,7 +86,7 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
                 cell.source = NUMBERED.sub(lambda found: f"({_anchor(found)})=\n{found[0]}", linked)
         notebook.cells.append(new_markdown_cell(_made_from(f"solutions/{name}/{name}.py")))
         _write(text / name / f"{name}.ipynb", nbformat.writes(notebook))
-        shutil.copy(student_path(home, home.lesson(name)), extra / name)
+        _write(extra / name / f"{name}.ipynb", released_text(home, home.lesson(name)))
     shutil.copytree(home.root / "docs", text / "docs", ignore=shutil.ignore_patterns("book", "*.py"))
     shutil.copy(home.root / "LICENSE", text)
     write_live(home, extra / FOLDER)
@@ -99,10 +101,8 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
     Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. cache: a folder for
     what explorers draw; without one they stay still. BuildError where the lesson has no notebooks yet.
     """
-    if not (solution_path(home, lesson).is_file() and student_path(home, lesson).is_file()):
-        raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
+    learners = {cell["id"]: cell.source for cell in nbformat.reads(released_text(home, lesson), as_version=4).cells}
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
-    learners = {cell["id"]: cell.source for cell in nbformat.read(student_path(home, lesson), as_version=4).cells}
     pictures.mkdir(parents=True)
     explorers = moving(home, lesson, notebook, cache) if cache else {}
     cells, asked, quiz = [], False, ""

@@ -11,6 +11,7 @@ import nbformat
 
 from helpers.authoring.badges import with_badges, with_figures
 from helpers.authoring.blocks import blocks_path, blocks_source
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
 from helpers.authoring.release import student_notebook
@@ -158,6 +159,14 @@ def strays(home: Course) -> list[str]:
 
 def student_path(home: Course, lesson: Lesson) -> Path:
     return home.root / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
+
+
+def released_text(home: Course, lesson: Lesson) -> str:
+    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. BuildError where it is not built."""
+    solution = _stored_notebook(solution_path(home, lesson))
+    if solution is None:
+        raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
+    return student_notebook(solution, lesson.name)
 
 
 def solution_path(home: Course, lesson: Lesson) -> Path:

@@ -112,11 +112,15 @@ def keys_differ(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> bool
         stored = load_keys(lesson.name, key_path(course, lesson))
     except (ValueError, KeyError, OSError):  # missing, or of another version
         return True
-    fresh, old = [key_to_tree(key) for key in keys], [key_to_tree(key) for key in stored.values()]
-    inputs = [[[case["args"], case["kwargs"]] for case in key["cases"]] for tree in (fresh, old) for key in tree]
-    same_inputs = same(inputs[: len(fresh)], inputs[len(fresh) :], EXACT)
-    tolerances = SAME_INPUTS if same_inputs else OTHER_INPUTS
-    wrong = [[key.pop("mistakes") for key in tree] for tree in (fresh, old)]
+    return list(stored) != [key.name for key in keys] or any(key_differs(key, stored[key.name]) for key in keys)
+
+
+def key_differs(key: ExerciseKey, stored: ExerciseKey) -> bool:
+    """Whether `key` says something else than the stored one, beyond the last bits of float numbers."""
+    fresh, old = key_to_tree(key), key_to_tree(stored)
+    inputs = [[[case["args"], case["kwargs"]] for case in tree["cases"]] for tree in (fresh, old)]
+    tolerances = SAME_INPUTS if same(*inputs, EXACT) else OTHER_INPUTS
+    wrong = [tree.pop("mistakes") for tree in (fresh, old)]
     return not (same(fresh, old, tolerances) and same(*wrong, tolerances | MISTAKES))
 
 

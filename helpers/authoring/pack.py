@@ -9,8 +9,10 @@ import zipfile
 from pathlib import Path
 
 from helpers import __version__
+from helpers.authoring.build import released_text
 from helpers.authoring.pack_gradescope import grader_files, scripts
 from helpers.course import Course, CourseError, Lesson, course
+from helpers.released import told_of_working_copies, working_copies
 
 NAME = "attention-course"
 LARGEST = 7_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
@@ -69,6 +71,10 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     what = f"the grader of {last.name}" if gradescope else f"up to {last.name}" if last else "all lessons"
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
+    packed = [lesson.name for lesson in _up_to(home, last)]
+    changed = [name for name in working_copies(home.root) if name in packed]
+    for line in told_of_working_copies(changed, "packed is"):
+        print(line)
     return 0
 
 
@@ -97,8 +103,7 @@ def write_zip(files: dict[str, bytes], path: Path) -> int:
 
 def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
     """What goes into the edition: contents by path. Blocks are solutions: only those of lessons before the last."""
-    lessons = list(home.lessons)
-    lessons = lessons[: lessons.index(last) + 1] if last else lessons
+    lessons = _up_to(home, last)
     files = {
         "README.txt": _about(lessons, last).encode(),
         "course.toml": _course_toml(home, lessons).encode(),
@@ -109,15 +114,23 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         inside = path.relative_to(home.root)
         if path.is_file() and not set(NOT_PACKED) & set(inside.parts):
             files[inside.as_posix()] = path.read_bytes()
-    for folder in ("answer_keys", "blocks"):
-        files[f"helpers/{folder}/__init__.py"] = (home.root / "helpers" / folder / "__init__.py").read_bytes()
+    for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/rotary.py"):
+        path = home.root / "helpers" / name
+        if path.is_file():
+            files[f"helpers/{name}"] = path.read_bytes()
     for lesson in lessons:
-        for name in (f"notebooks/{lesson.name}/{lesson.name}.ipynb", f"helpers/answer_keys/{lesson.name}.npz"):
-            files[name] = _built(home.root / name, lesson)
+        files[f"notebooks/{lesson.name}/{lesson.name}.ipynb"] = released_text(home, lesson).encode()
+        name = f"helpers/answer_keys/{lesson.name}.npz"
+        files[name] = _built(home.root / name, lesson)
     for lesson in lessons[:-1]:
         name = f"helpers/blocks/{lesson.name}.py"
         files[name] = _built(home.root / name, lesson)
     return files
+
+
+def _up_to(home: Course, last: Lesson | None) -> list[Lesson]:
+    lessons = list(home.lessons)
+    return lessons[: lessons.index(last) + 1] if last else lessons
 
 
 def _built(path: Path, lesson: Lesson) -> bytes:

@@ -18,11 +18,14 @@ from helpers.authoring.build_error import BuildError
 
 
 class ClearAnswers(ClearSolutions):
-    """nbgrader's ClearSolutions, except that an answer which is a value (`quiz_1 = None`) needs no stub to run."""
+    """nbgrader's ClearSolutions, with two differences: an answer that is a value (`quiz_1 = None`) needs no stub, and
+    `**options`, which a solution may take for the course's own use, is no part of the skeleton."""
 
     def preprocess_cell(self, cell, resources, cell_index):
         before = cell.source
         cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        if cell.source != before:
+            cell.source = cell.source.replace(", **options):", "):")
         name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
         if cell.source != before and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
             stub = self.code_stub["python"]

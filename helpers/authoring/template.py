@@ -137,8 +137,12 @@ def _check_lines(text: LessonText, where: str) -> Iterator[str]:
 
 
 def core_prose(text: LessonText) -> str:
-    """The Markdown of the core: what stands before the heading Going further."""
-    prose = "\n".join(_prose(text))
+    """The Markdown that a learner reads in the core, up to the heading Going further: no model answers."""
+    prose = "\n".join(
+        cell.source
+        for cell in text.notebook.cells
+        if cell.cell_type == "markdown" and not cell.metadata.get("nbgrader", {}).get("solution")
+    )
     return re.split(rf"^#+ {FURTHER}$", prose, maxsplit=1, flags=re.MULTILINE)[0]
 
 

@@ -42,15 +42,6 @@ def max_gradient(scores):
     return (p * (1 - p)).amax(dim=-1)  # (...)
 
 
-def weights_jacobian(q, K, divisor):
-    """How the weights softmax(Kq / divisor) of one query move when the query moves.
-
-    q (d_k,), K (T, d_k), float32 or float64, divisor a Python number > 0 -> (T, d_k), same dtype.
-    """
-    p = torch.softmax(K @ q / divisor, dim=0)  # (T,)
-    return softmax_jacobian(p) @ K / divisor  # (T, T) @ (T, d_k) -> (T, d_k)
-
-
 def head_scores(x, W_q, W_k):
     """Scaled self-attention scores of one head, before any softmax.
 
@@ -59,3 +50,12 @@ def head_scores(x, W_q, W_k):
     q = x @ W_q.T  # (..., T, d_head)
     k = x @ W_k.T  # (..., T, d_head)
     return scaled_scores(q, k)  # (..., T, T)
+
+
+def weights_jacobian(q, K, divisor):
+    """How the weights softmax(Kq / divisor) of one query change with the query.
+
+    q (d_k,), K (T, d_k), float32 or float64, divisor a Python number > 0 -> (T, d_k), same dtype.
+    """
+    p = torch.softmax(K @ q / divisor, dim=0)  # (T,)
+    return softmax_jacobian(p) @ K / divisor  # (T, T) @ (T, d_k) -> (T, d_k)

@@ -30,9 +30,9 @@ def softmax_with_temperature(x, temperature):
     """Softmax of x divided by a temperature, along the last dimension.
 
     x (..., N), float32 or float64; temperature from 1e-3 to 1e3. -> (..., N), same dtype.
-    Any temperature that is not above 0: a ValueError that names it.
+    A temperature of 0 or below: a ValueError that names it.
     """
-    if not temperature > 0:
+    if temperature <= 0:
         raise ValueError(f"temperature must be above 0, got {temperature}")
     return softmax(x / temperature)  # (..., N)
 

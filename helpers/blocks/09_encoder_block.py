@@ -72,15 +72,16 @@ def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
 
 
 class Encoder(nn.Module):
-    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every
-    block.
+    """Word vectors plus learned positions, then a stack of encoder blocks.
 
+    Parts: tokens and positions (nn.Embedding), blocks (nn.ModuleList of EncoderBlock).
     forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T))
     -> (B, T, D).
     """
 
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options):
         super().__init__()
+        # self.tokens, self.positions, self.blocks
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.positions = nn.Embedding(max_len, d_model)
         blocks = [EncoderBlock(d_model, num_heads, d_ff, **options) for _ in range(num_layers)]

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/12_language_model/12_language_model.py; never edited here.
-"""The finished blocks of lesson 12: A language model: a GPT, and why it beats every table of counts."""
+"""The finished blocks of lesson 12: A language model: a GPT against tables of counts."""
 
 import math
 
@@ -7,24 +7,17 @@ from torch import nn
 import torch
 import torch.nn.functional as F
 
-from helpers.blocks import EncoderBlock
+from helpers.blocks import RotaryBlock
 from helpers.blocks import causal_mask
 from helpers.blocks import filter_logits
 from helpers.blocks import previous_token_weights
-from helpers.lessons.language_model.rotary import RotaryAttention
-
-
-def bits_per_token(loss):
-    """Bits a token from nats a token: both Python numbers; returns a float."""
-    return loss / math.log(2)
 
 
 def ngram_loss(train, test, order, vocab_size, alpha):
-    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on
-    test.
+    """The loss in nats per token of an n-gram model with additive smoothing.
 
     train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
-    vocab_size: int; alpha: number > 0 -> float, the mean over the places order - 1 to the end of
+    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
     test.
     """
     train, test = [int(i) for i in train], [int(i) for i in test]
@@ -62,38 +55,30 @@ class GPT(nn.Module):
     """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits
     (B, T, vocab_size).
 
-    vocab_size, block_size, d_model, num_heads, num_layers: int; positions: "learned" or "rotary";
-    activation: function, of the feed-forward networks.
+    vocab_size, block_size, d_model, num_heads, num_layers: int. Its parts are called tokens,
+    blocks, norm and unembed.
     """
 
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, positions="rotary", activation=F.relu):
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
         self.block_size = block_size
+        # self.tokens, self.blocks, self.norm, self.unembed
         self.tokens = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(block_size, d_model) if positions == "learned" else None
-        for table in filter(None, (self.tokens, self.positions)):
-            nn.init.normal_(table.weight, std=0.02)  # small at the start, as in GPT-2
-        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, True, activation) for _ in range(num_layers)]
-        self.blocks = nn.ModuleList(blocks)
-        if positions == "rotary":
-            for block in self.blocks:
-                block.attention = RotaryAttention(d_model, num_heads)
+        self.blocks = nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers))
         self.norm = nn.LayerNorm(d_model)
         self.unembed = nn.Linear(d_model, vocab_size)
+        nn.init.normal_(self.tokens.weight, std=0.02)  # as in GPT-2
 
     def forward(self, ids):
-        T = ids.shape[1]
         x = self.tokens(ids)  # (B, T, D)
-        if self.positions is not None:
-            x = x + self.positions(torch.arange(T, device=ids.device))  # (B, T, D)
-        mask = causal_mask(T).to(ids.device)  # (T, T)
+        mask = causal_mask(ids.shape[1]).to(ids.device)  # (T, T)
         for block in self.blocks:
             x = block(x, mask)  # (B, T, D)
         return self.unembed(self.norm(x))  # (B, T, V)
 
 
 def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """Let a model write: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
+    """Sample from a model: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
 
     model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None
     or int, 1 to V; generator: None or torch.Generator.
@@ -111,7 +96,7 @@ def induction_head(vocab_size, max_len):
     """Weights of two heads that together continue any segment that has been seen before.
 
     vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C),
-    (d, C), (C, C) with C = 3 V + M channels: token, place, token before, answer.
+    (d, C), (C, C) with C = 3 V + M channels: token, position, previous token, answer.
     """
     V, M = vocab_size, max_len
     C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5
@@ -123,6 +108,6 @@ def induction_head(vocab_size, max_len):
     match, keys, say = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
     match[:, token] = torch.eye(V)
     keys[:, before] = torch.eye(V)
-    keys[:, V] = -1.0  # place 0 has no token before: its head could only look at itself
+    keys[:, V] = -1.0  # position 0 has no previous token: it could only attend to itself
     say[answer, token] = torch.eye(V)
     return [(sharp * W_q, W_k, copy), (sharp * match, keys, say)]

@@ -87,30 +87,3 @@ def fixed_sentence_vectors(encode, ids, pad_id):
     mask = ids != pad_id  # (B, T)
     x = encode(ids, mask[:, None, None, :])  # (B, T, D)
     return mean_pool(x, mask)  # (B, D)
-
-
-def rename_gpt2(state_dict):
-    """GPT-2's names and layout to those of lesson 9's blocks: fused c_attn cut in three, every
-    matrix transposed.
-
-    state_dict: dict of str to tensor, names "h.0.ln_1.weight" or "transformer.h.0.ln_1.weight" ->
-    dict of str to tensor.
-    """
-    names = {
-        "ln_1": ("norm1",),
-        "attn.c_attn": ("attention.W_q", "attention.W_k", "attention.W_v"),
-        "attn.c_proj": ("attention.W_o",),
-        "ln_2": ("norm2",),
-        "mlp.c_fc": ("feed_forward.up",),
-        "mlp.c_proj": ("feed_forward.down",),
-    }
-    mine = {}
-    for name, tensor in state_dict.items():
-        _, _, rest = name.removeprefix("transformer.").partition(".")  # without "h."
-        i, _, rest = rest.partition(".")
-        part, _, kind = rest.rpartition(".")
-        if part in names:  # neither embeddings nor the mask
-            pieces = tensor.chunk(len(names[part]), dim=-1)  # one, or three for c_attn
-            for new, piece in zip(names[part], pieces, strict=True):
-                mine[f"blocks.{i}.{new}.{kind}"] = piece.T if piece.dim() == 2 else piece
-    return mine

@@ -19,7 +19,7 @@ from helpers.lessons.today.handed import merge_pair
 
 
 def rms_norm(x, weight, eps=1e-6):
-    """RMS norm of every row by itself (Zhang and Sennrich, 2019): no mean is taken away.
+    """RMSNorm of every row (Zhang and Sennrich, 2019): the mean is not subtracted.
 
     x (..., D), weight (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
     """
@@ -45,8 +45,7 @@ class SwiGLU(nn.Module):
 
 
 def apply_rope_half_split(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
-    hub do.
+    """RoPE (Su et al., 2021) in the half-split layout: channel i is paired with channel i + d/2.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """
@@ -56,17 +55,6 @@ def apply_rope_half_split(x, positions, base=10000.0):
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x[..., :half], x[..., half:]  # (..., T, d/2)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)  # (..., T, d)
-
-
-def interleaved_to_half_split(W, num_heads):
-    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
-    (i, i + d/2).
-
-    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
-    dtype.
-    """
-    pairs = W.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, D_in): first and second of each pair
-    return pairs.transpose(1, 2).flatten(0, 2)  # (D, D_in)
 
 
 class LlamaBlock(nn.Module):
@@ -99,6 +87,54 @@ class LlamaBlock(nn.Module):
         return x + self.feed_forward(self.norm2(x))  # (B, T, D)
 
 
+def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
+    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
+
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
+    """
+    T_k = T_q if T_k is None else T_k
+    key = torch.arange(T_k)  # (T_k,)
+    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
+    return (behind >= 0) & ((behind < window) | (key < sinks))
+
+
+class LoRA(nn.Module):
+    """A frozen linear layer plus a learned difference of low rank (Hu et al., 2021).
+
+    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
+    dtype.
+    """
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        W = linear.weight  # (out, in)
+        self.A = nn.Parameter(torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5)
+        self.B = nn.Parameter(torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.A.T @ self.B.T)  # (..., out)
+
+    def merged(self):
+        """A new nn.Linear with the same outputs; self stays as it was."""
+        new = copy.deepcopy(self.linear)
+        with torch.no_grad():
+            new.weight += self.scale * self.B @ self.A  # (out, in)
+        return new
+
+
+def interleaved_to_half_split(W, num_heads):
+    """The rows of a projection, head by head, from the interleaved to the half-split layout.
+
+    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
+    dtype.
+    """
+    pairs = W.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, D_in): first and second of each pair
+    return pairs.transpose(1, 2).flatten(0, 2)  # (D, D_in)
+
+
 def rename_llama(state_dict):
     """The names of Llama's published files to those of a Decoder of LlamaBlocks.
 
@@ -122,18 +158,6 @@ def rename_llama(state_dict):
             mine[f"blocks.{i}.{names[inside]}.{kind}"] = tensor
     mine.setdefault("unembed.weight", mine["tokens.weight"])  # one table for both ends
     return mine
-
-
-def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
-    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
-
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
-    sinks: int >= 0 -> bool (T_q, T_k). The last query stands at the last key.
-    """
-    T_k = T_q if T_k is None else T_k
-    key = torch.arange(T_k)  # (T_k,)
-    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
-    return (behind >= 0) & ((behind < window) | (key < sinks))
 
 
 def train_bpe(text, num_merges):
@@ -171,29 +195,3 @@ def encode_bpe(text, merges):
             tokens = merge_pair(tokens, pair)
         found += tokens
     return found
-
-
-class LoRA(nn.Module):
-    """A frozen linear layer with a learned difference of low rank beside it (Hu et al., 2021).
-
-    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
-    dtype.
-    """
-
-    def __init__(self, linear, rank, alpha=1.0):
-        super().__init__()
-        self.linear = linear.requires_grad_(False)
-        self.scale = alpha / rank
-        W = linear.weight  # (out, in)
-        self.A = nn.Parameter(torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5)
-        self.B = nn.Parameter(torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device))
-
-    def forward(self, x):
-        return self.linear(x) + self.scale * (x @ self.A.T @ self.B.T)  # (..., out)
-
-    def merged(self):
-        """A new nn.Linear with the same outputs; self stays as it was."""
-        new = copy.deepcopy(self.linear)
-        with torch.no_grad():
-            new.weight += self.scale * self.B @ self.A  # (out, in)
-        return new

@@ -1,7 +1,8 @@
 """The finished blocks of every lesson in one flat namespace: `from helpers.blocks import attention_scores`.
 
-Each lesson's pieces stand in a file of its own, NN_topic.py. A name imports only the file it comes from, and files
-may be missing: a lesson that is being graded sees the blocks of earlier lessons alone.
+Each lesson's pieces stand in a file of its own, NN_topic.py, and what a lesson hands out besides in rotary.py. A name
+imports only the file it comes from, and files may be missing: a lesson that is being graded sees the blocks of earlier
+lessons alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def __dir__() -> list[str]:
 @functools.cache  # asked for by every import of a block, inside functions too
 def _contents() -> dict[str, set[str]]:
     """Module name to the public names defined in it, read from the sources without running them."""
-    files = [file for file in resources.files(__name__).iterdir() if file.name[:2].isdigit()]
+    files = [file for file in resources.files(__name__).iterdir() if not file.name.startswith("_")]
     return {
         file.name.removesuffix(".py"): defined_names(file.read_text(encoding="utf-8"))
         for file in sorted(files, key=lambda file: file.name)

@@ -129,10 +129,6 @@ def gradients_of(logits, parameters) -> list:
     return [next(found) if p.requires_grad else None for p in parameters]
 
 
-def parameter_count(model) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def shape_of(x):
     return tuple(x.shape) if isinstance(x, torch.Tensor) else None
 

@@ -385,7 +385,7 @@ COURSE_HOMES = tuple(
 )
 
 # In those homes, and no exercise's answer: what a lesson hands to its exercises.
-OPEN_HOMES = ("helpers.lessons.language_model.rotary", "helpers.lessons.today.handed")
+OPEN_HOMES = ("helpers.lessons.today.handed",)
 ASKS_FOR_A_PART = "helpers.or_given.or_given"  # gives none to an answer that is being judged
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
@@ -402,6 +402,8 @@ def course_part(thing) -> str:
         for home, module in list(sys.modules.items()):
             if re.fullmatch(r"helpers\.lessons\.\w+\.given", home) and thing is getattr(module, "GIVEN", None):
                 return f"{home}.GIVEN"
+    if isinstance(thing, torch.nn.Module):
+        return ""  # a model that a cell has made and trained: only its class would be an answer
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     home = home if _lies_in(home, COURSE_HOMES) else _file_of(thing) or home
     name = str(getattr(thing, "__name__", type(thing).__name__))

@@ -11,7 +11,7 @@ import torch
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
 from helpers.checking.key import ExerciseKey
-from helpers.checking.observe import NOT_TRIED, WANTS_GRAD, Observation
+from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
 from helpers.checking.verdict import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, decided, worst
 from helpers.checking.vocabulary import Case, Stub
@@ -337,6 +337,8 @@ def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
     if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
         return f"not tried: another call had no answer after {limit}"
+    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message.endswith(IN_ALL):
+        return f"{problem.seen.error.message}: all calls of a check share this time"
     return f"no answer after {limit}; is there an endless loop?"
 
 

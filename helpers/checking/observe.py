@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
-import signal
 import sys
 import sysconfig
-import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,16 +15,21 @@ from pathlib import Path
 
 import torch
 
+from helpers.checking import clock
+from helpers.checking.clock import TooSlow, time_limit
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
-from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
+from helpers.checking.first_use import import_first
+from helpers.checking.forbidden import Listener, Watch, in_source
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
+from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 from helpers.or_given import nothing_given
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
+IN_ALL = "in all"  # ends the words on a call that was too slow because those before it were slow
 NOT_TRIED = "not tried"  # a call after one that took too long
 HELPERS = str(Path(__file__).parents[1])
 LIBRARIES = (
@@ -41,6 +43,7 @@ LIBRARIES = (
 )
 MUTABLE = (torch.Tensor, list, dict, tuple)
 MAX_MESSAGE = 400
+MOST_CALLS, LEAST = 2, 0.1  # times the time limit that all calls may take together; seconds of each even so
 WATCHED = 1  # calls of a model through one scenario, in which each operator is looked at
 MOST_NAMED = 50  # inputs, forbidden calls or base classes of one observation
 SAID_LINES, SAID_CHARACTERS = 20, 2000  # of what an answer prints
@@ -184,8 +187,13 @@ def observe_all(
 
     To watch each operator takes twice the time of a model. A scenario that makes whole models of torch's own blocks
     meets them in any call, so that where these alone are forbidden its first call is watched.
+
+    All calls together may take MOST_CALLS times the limit of one. One that was too slow while something was imported
+    is made once more, without the cost of first use.
     """
+    import_first(answer, cases)
     seen: list[Observation] = []
+    before = clock.spent()
     blind, called = replace(facts, forbidden=()), Counter()
     for number, case in enumerate(cases):
         called[case.via] += 1
@@ -194,8 +202,16 @@ def observe_all(
         if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
         else:
-            told = blind if unwatched else facts
-            seen.append(observe(answer, case, told, scan=scan and number == 0, leave=leave))
+            left = MOST_CALLS * facts.time_limit - (clock.spent() - before)
+            told = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
+            late = told.time_limit < facts.time_limit
+            modules = len(sys.modules)
+            one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
+            if one.error is not None and one.error.type == TOO_SLOW and len(sys.modules) > modules:
+                one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
+            if late and one.error is not None and one.error.type == TOO_SLOW:
+                one.error = Error(TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}")
+            seen.append(one)
     return seen
 
 
@@ -203,11 +219,11 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
     """One more call, in which Python's profiler listens for what is forbidden, in every thread: torch's own looks can
     be switched off. What it hears is told at once (see forbidden.tell). The name of the error that the call raised, ""
     where it raised none or took too long."""
-    with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
+    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
         torch.default_generator.manual_seed(0)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
-            with Watch(facts.forbidden), _time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
+            with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
                 _call(answer, case, args, kwargs)
         except KeyboardInterrupt:
             raise
@@ -225,15 +241,13 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
     seen = Observation()
     started = time.perf_counter()
     sink = _Sink()
-    if case.via:
-        warm_up()  # a scenario may look at operators
-    with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
+    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
         torch.default_generator.manual_seed(0)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         undrawn = torch.default_generator.get_state()
         watch = Watch(facts.forbidden) if facts.forbidden else None
         try:
-            with watch or contextlib.nullcontext(), _time_limit(facts.time_limit), torch.enable_grad():
+            with watch or contextlib.nullcontext(), time_limit(facts.time_limit), torch.enable_grad():
                 output, _ = _call(answer, case, args, kwargs)
             seen.output = plain(output)
         except KeyboardInterrupt:
@@ -252,35 +266,6 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
             _observe_gradients(answer, case, facts, seen)
     seen.seconds = time.perf_counter() - started
     return seen
-
-
-@contextlib.contextmanager
-def _switches_set():
-    """Torch's global switches as they are at the start, whatever a notebook has left; afterwards as they were."""
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-    grad, threads = torch.is_grad_enabled(), torch.get_num_threads()
-    with torch.inference_mode(False), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if deterministic:  # asked first, as setting it imports torch's compiler, which takes seconds
-            torch.use_deterministic_algorithms(False)
-        torch.autograd.set_detect_anomaly(False)
-        torch.set_default_dtype(torch.float32)
-        torch.set_float32_matmul_precision("highest")
-        torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
-            now = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-            if now != (deterministic, warn_only):
-                torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-            torch.autograd.set_detect_anomaly(anomaly, check_nan)
-            torch.set_default_dtype(dtype)
-            torch.set_float32_matmul_precision(precision)
-            torch.set_grad_enabled(grad)
 
 
 def _scan(answer, facts: Facts) -> list[str]:
@@ -306,7 +291,7 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     )
     args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, leaves)).arguments()
     try:
-        with _time_limit(facts.time_limit), torch.enable_grad():
+        with time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
             _require_unfrozen(parameters, list(call.state))
             total = _weighted_sum(output)
@@ -354,8 +339,8 @@ def _weighted_sum(tree) -> torch.Tensor | None:
     if isinstance(tree, torch.Tensor):
         if not tree.is_floating_point():
             return None
-        count = torch.arange(1, tree.numel() + 1, dtype=torch.float64)
-        return (tree * count.cos().reshape(tree.shape).to(tree.dtype)).sum()
+        count = torch.arange(1, tree.numel() + 1, dtype=torch.float64, device="cpu")
+        return (tree * count.cos().reshape(tree.shape).to(tree.device, tree.dtype)).sum()
     if isinstance(tree, dict):
         tree = list(tree.values())
     if isinstance(tree, (list, tuple)):
@@ -449,36 +434,6 @@ def _quiet(sink):
         yield
 
 
-class TooSlow(BaseException):
-    """Not an Exception, so that an answer's own `except Exception` does not swallow it."""
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float):
-    """Raise TooSlow in the block after `seconds` of computing, and again every half second, where there are timers.
-
-    Processor time counts, so that an honest answer passes on a busy machine; one that only waits has six times as
-    long.
-    """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(_number, _frame):
-        raise TooSlow
-
-    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, 6 * seconds))
-    before = [signal.signal(number, ring) for number, _, _ in timers]
-    for _, timer, limit in timers:
-        signal.setitimer(timer, limit, 0.5)
-    try:
-        yield
-    finally:
-        for (number, timer, _), handler in zip(timers, before, strict=True):
-            signal.setitimer(timer, 0)
-            signal.signal(number, handler)
-
-
 def describe(error: BaseException, seconds: float = 0.0, answer: object = None) -> Error:
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
@@ -520,27 +475,3 @@ def keeps_promise(case: Case, error: Error) -> bool:
 def is_not_answered(error: Error | None) -> bool:
     """Whether this is the empty `raise NotImplementedError` of the answer's own cell, not of one that it calls."""
     return error is not None and error.type == "NotImplementedError" and not error.message and not error.function
-
-
-if sys.platform == "win32":  # no SIGALRM: a timer thread interrupts the main one instead
-    import _thread
-
-    @contextlib.contextmanager
-    def _time_limit(seconds: float):  # noqa: F811
-        rang = threading.Event()
-
-        def ring():
-            rang.set()
-            _thread.interrupt_main()
-
-        timer = threading.Timer(seconds, ring)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except KeyboardInterrupt:
-            if rang.is_set():
-                raise TooSlow from None
-            raise
-        finally:
-            timer.cancel()

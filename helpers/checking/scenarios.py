@@ -47,7 +47,7 @@ def module_called_again(answer, args, kwargs):
     WrongParts says so where it gives something else: no known mistake can tell of numbers that are drawn."""
     init, state, *calls = args
     training, last = kwargs.get("training", False), copy.deepcopy(calls[-1])
-    built, _ = _loaded(training, answer, Call((), {}, init, state))
+    built, _ = loaded_module(training, answer, Call((), {}, init, state))
     outputs, leaves = called_again(built, calls, {})
     if training and not alike(outputs[-1], built(*last)):
         raise WrongParts(
@@ -70,7 +70,7 @@ def alike(one, other) -> bool:
 def module_in(training: bool, answer, args):
     """As `module`, in training mode or in evaluation mode."""
     call = Call.of(MODULE, args, kwargs={})
-    built, leaves = _loaded(training, answer, call)
+    built, leaves = loaded_module(training, answer, call)
     return built(*call.args, **call.kwargs), leaves
 
 
@@ -85,7 +85,21 @@ def _out_of_sight(built: torch.nn.Module, name: str) -> str:
     return ""
 
 
-def _loaded(training: bool, answer, call: Call):
+def _missing_part(built: torch.nn.Module, name: str) -> str:
+    """A sentence about the part that a module lacks for a parameter of this name; empty where all parts are there."""
+    place, path = built, name.split(".")[:-1]
+    for depth, part in enumerate(path, start=1):
+        if not isinstance(place, torch.nn.Module):
+            return ""
+        if not hasattr(place, part):
+            parts = ", ".join(dict(place.named_children())) or "none"
+            where = f"your {'.'.join(path[: depth - 1])}" if depth > 1 else "your module"
+            return f"{where} has no part called {part}; its parts are: {parts}"
+        place = getattr(place, part)
+    return ""
+
+
+def loaded_module(training: bool, answer, call: Call):
     """The module that a call asks for, with its numbers in it, and the parameters that got them."""
     state, built = call.state, answer(*call.init)
     if not isinstance(built, torch.nn.Module):
@@ -96,6 +110,8 @@ def _loaded(training: bool, answer, call: Call):
         if name not in own:
             more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
             names = ", ".join(list(own)[:MOST_NAMES]) or "none"
+            if missing := _missing_part(built, name):
+                raise WrongParts(missing)
             raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
         if own[name].shape != value.shape:
             shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"

@@ -13,9 +13,12 @@ from helpers.checking.observe import observe_all
 from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
+from helpers.checking.switches import switches_set
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
 from helpers.progress import remember, remember_passed
 from helpers.setup import current_lesson
+
+INSTANCE = "instance"
 
 
 def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
@@ -23,8 +26,9 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
 
     A wrong option of a quiz raises nothing: it has earned its points, and the explanation stands there.
     """
-    key = find_key(name, answer, names)
-    verdict = verdict_on(key, answer)
+    with switches_set():
+        key = find_key(name, answer, names)
+        verdict = verdict_on(key, answer)
     best = remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
     if verdict.answered and best > verdict.points:
         note = f"Your best check so far stays in progress(): {counted(best, key.bonus)}."
@@ -47,6 +51,7 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     own = _keys(lesson) if lesson else {}
     named = getattr(answer, "__name__", "")
     candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
+    candidates.append(type(answer).__name__)  # an object that the learner's class has made
     for candidate in candidates:
         if candidate in own:
             return own[candidate]
@@ -54,7 +59,10 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
         home = lesson_of(candidate) if candidate else None
         if home:
             return _keys(home)[candidate]
-    shown = name or named or type(answer).__name__
+    kind = type(answer).__name__
+    if kind in own:
+        raise CheckFailed(f"check wants the class itself, not an object made of it: check({kind}).")
+    shown = name or named or kind
     known = ", ".join(own) or "none: run the set-up cell first"
     raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
 
@@ -72,6 +80,8 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return decide_quiz(key, answer)
     if answer is None or answer is Ellipsis:
         return not_answered(key)
+    if is_instance(key.name, answer):
+        return refused(key, "wrong_type", wrong_kind_text(key, INSTANCE))
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
     names = namespace(answer)
@@ -106,7 +116,14 @@ def _observed(key: ExerciseKey, answer) -> Verdict:
     return dataclasses.replace(decided(key, observations), said=observations[0].said)
 
 
+def is_instance(name: str, answer) -> bool:
+    """Whether an answer is an object of the class that the exercise asks for, in place of the class."""
+    return type(answer).__name__ == name and not isinstance(answer, type)
+
+
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:
+    if kind == INSTANCE:
+        return f"this is an object that {key.name} made; the check makes its own: check({key.name}), without arguments."
     return f"{key.name} is a {kind}, not a function or class; define it with def or class, and check({key.name})."
 
 

@@ -75,3 +75,23 @@ def watched_engine(note: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         variable._execution_engine = engine
+
+
+def default_device() -> str:
+    """The kind of the device that new tensors are made on; "" of one that is not here."""
+    try:
+        return torch.get_default_device().type
+    except Exception:  # whatever a build says of a device that it does not have
+        return ""
+
+
+@contextlib.contextmanager
+def plain_printing() -> Iterator[None]:
+    """While active, tensors are printed as torch does by itself; torch tells its options to nobody."""
+    options = torch._tensor_str.PRINT_OPTS
+    before = dict(vars(options))
+    torch.set_printoptions(profile="default")
+    try:
+        yield
+    finally:
+        vars(options).update(before)

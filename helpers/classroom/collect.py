@@ -17,7 +17,7 @@ from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, r
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.intake import find_submissions, lesson_of, read_release
+from helpers.grading.intake import course_release, find_submissions, lesson_of
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release
@@ -92,7 +92,7 @@ def collect(
     lesson: None where the notebooks tell. room: an empty folder for what is unpacked.
     """
     lessons = folders.lessons()
-    releases = [read_release(folders.notebook(name)) for name in lessons]
+    releases = [course_release(folders.executed(name)) for name in lessons]
     files = find_files(path, room)
     found, notes = submissions(files.found, lessons)
     notes = [*files.notes, *notes]
@@ -139,6 +139,7 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
         for name, file in one.files
         if name.lower().endswith((".ipynb", ".json"))
     }
+    found = [replace(one, files=_without_other_lessons(one, told, lesson)) for one in found]
     of_download: dict[tuple, Counter] = {}
     for one in found:
         if one.platform != "files":
@@ -165,6 +166,16 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
             named_so = [(name, file) for name, file in one.files if file in mine]
             if of or target:
                 yield _Part(one, of or target, target or of, best, named_so + others)
+
+
+def _without_other_lessons(
+    one: HandIn, told: dict[Path, tuple[str | None, int]], lesson: str | None
+) -> list[tuple[str, Found]]:
+    """The files of a submission; of a whole clone the notebooks of `lesson`, or else those that hold answers."""
+    ours = [file for _, file in one.files if file.of_clone and file.path in told]
+    kept = [file for file in ours if (told[file.path][0] == lesson if lesson else told[file.path][1] > 0)]
+    left = {file.path for file in ours if file not in kept} if kept else set()
+    return [(name, file) for name, file in one.files if file.path not in left]
 
 
 def _of_this_assignment(people: list[Person], parts: list[_Part]) -> list[Person]:

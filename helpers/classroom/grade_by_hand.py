@@ -22,7 +22,7 @@ from pathlib import Path
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import lesson_name, write_pages
-from helpers.grading.intake import read_release
+from helpers.grading.intake import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
@@ -105,10 +105,10 @@ def read_question(folders: Folders, lesson: str, name: str | None = None) -> Que
     """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
     from nbgrader import api
 
-    if not folders.notebook(lesson).is_file():
+    if not folders.executed(lesson).is_file():
         known = ", ".join(folders.lessons())
         raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {known}.")
-    release = read_release(folders.notebook(lesson))
+    release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
     name = next(iter(release.written)) if name is None else name

@@ -19,7 +19,7 @@ from itertools import combinations
 from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.grade import lesson_name
-from helpers.grading.intake import find_submissions, read_release, read_submission
+from helpers.grading.intake import course_release, find_submissions, read_submission
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
@@ -66,15 +66,15 @@ def run(args: argparse.Namespace) -> int:
 def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
     """student -> exercise -> code, of every submission that can be read; exercise -> what everybody has: the release's
     code and the solution's."""
-    if not folders.notebook(lesson).is_file():
+    if not folders.executed(lesson).is_file():
         raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {', '.join(folders.lessons())}.")
-    release = read_release(folders.notebook(lesson))
+    release = course_release(folders.executed(lesson))
     students = find_submissions(folders.submitted, lesson)
     if not students:
         raise GradingStopped(f"Nobody has handed in {lesson}.")
     handed_in: dict[str, dict[str, str]] = {}
     for student in students:
-        submission = read_submission(folders.submitted, student, release, folders.release)
+        submission = read_submission(folders.submitted, student, release, folders.source)
         if submission.problem:
             continue
         answers: dict[str, str] = defaultdict(str)
@@ -83,11 +83,9 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
                 answers[cell.exercise] += cell.source + "\n"
         handed_in[student] = dict(answers)
     public = defaultdict(list)
-    for place in (folders.notebook(lesson), folders.executed(lesson)):
-        if place.is_file():
-            for cell in json.loads(place.read_text(encoding="utf-8"))["cells"]:
-                if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
-                    public[name].append("".join(cell["source"]))
+    for cell in json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]:
+        if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
+            public[name] += ["".join(cell["source"]), release.graded[name]["source"]]
     return handed_in, public
 
 

@@ -6,6 +6,7 @@ A name from a zip is only a label here; bytes are written under numbers, so no n
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import unicodedata
 import zipfile
@@ -16,21 +17,27 @@ from pathlib import Path
 
 from helpers.errors import CourseError
 from helpers.grading.safe_text import one_line
+from helpers.grading.whole_clone import SKIPPED, own_files
 
 LARGEST_FILE = 50 * 2**20  # bytes of one file; a larger one is named and stays where it is
 LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds
 MOST_INSIDE = 500  # files of one zip inside of a download
 DEEPEST = 3  # zips inside of zips
-JUNK = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".ipynb_checkpoints"}  # made by computers, not by people
+MOST_LISTED = 100_000  # names of a zip that are looked at
+JUNK = {".DS_Store", "Thumbs.db", "desktop.ini"}  # made by computers, not by people
 BROKEN = (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, OSError, ValueError)
 
 
 @dataclass(frozen=True)
 class Found:
-    """One file. names: its folders and its own name as the download has them, a zip counting as a folder."""
+    """One file. names: its folders and its own name as the download has them, a zip counting as a folder.
+
+    of_clone: whether it lies in a whole clone of the course, whose other files were left (grading/whole_clone.py).
+    """
 
     names: tuple[str, ...]
     path: Path
+    of_clone: bool = False
 
 
 @dataclass
@@ -51,12 +58,16 @@ def find_files(path: Path, room: Path) -> Files:
     """The files of `path`, a folder or a file. room: an empty folder for what is unpacked. CourseError if none."""
     files = Files(room)
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            names = tuple(_label(part) for part in file.relative_to(path).parts)
+        there = [(tuple(map(_label, file.relative_to(path).parts)), file) for file in _walk(path)]
+        own = own_files(inside for inside, _ in there)
+        for inside, file in there:
+            names = own.get(inside)
+            if names is None:
+                continue
             if file.is_symlink():
                 files.notes.append(f"{_told(names)} is a link and was not followed.")
             elif file.is_file() and not _is_junk(names):
-                _take(files, Found(names, file), depth=0)
+                _take(files, Found(names, file, names != inside), depth=0)
     elif path.suffix.lower() == ".zip" and path.is_file():
         if problem := _open_zip(files, path, (), depth=0):
             raise CourseError(f"{path} cannot be unpacked: {problem}. Download it again.")
@@ -93,12 +104,14 @@ def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int) -> s
     left = LARGEST_INSIDE
     try:
         with _zip(path) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-            if depth and len(entries) > MOST_INSIDE:
-                return f"it holds {len(entries)} files"
-            for entry in entries:
-                inner = names + tuple(_parts(entry.filename))
-                if _is_junk(inner) or len(inner) == len(names):
+            entries = [entry for entry in archive.infolist()[:MOST_LISTED] if not entry.is_dir()]
+            listed = [(names + tuple(_parts(entry.filename)), entry) for entry in entries]
+            own = own_files(inside for inside, _ in listed if len(inside) > len(names))
+            there = [(inside, own[inside], entry) for inside, entry in listed if inside in own]
+            if depth and len(there) > MOST_INSIDE:
+                return f"it holds {len(there)} files"
+            for inside, inner, entry in there:
+                if _is_junk(inner):
                     continue
                 place = files.free()
                 most = min(LARGEST_FILE, left) if depth else LARGEST_FILE
@@ -109,10 +122,18 @@ def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int) -> s
                 if problem:
                     files.notes.append(f"{_told(inner)} was left in the zip: {problem}.")
                 else:
-                    _take(files, Found(inner, place), depth)
+                    _take(files, Found(inner, place, inner != inside), depth)
     except BROKEN as error:
         return _reason(error)
     return None
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files and links below a folder, without what tools put there."""
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and name not in links)
+        yield from (Path(place) / name for name in sorted([*files, *links]))
 
 
 def _zip(path: Path) -> zipfile.ZipFile:

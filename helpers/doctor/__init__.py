@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from helpers.course import Course, CourseError, course
+from helpers.released import working_copies
 
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
 GRADING_PACKAGES = ("nbgrader", "nh3", "psutil", "rich")
@@ -154,7 +155,11 @@ def look_at_notebooks(home: Course) -> list[Finding]:
         place = f"notebooks/{lesson}/{lesson}.ipynb"
         if not (home.root / place).is_file():
             found.append((False, f"{place} is not there. If you moved it, put it back; else take it from the course."))
-    return found or [(True, "every notebook has its own name and place")]
+    found = found or [(True, "every notebook has its own name and place")]
+    if worked := working_copies(home.root):
+        names = ", ".join(worked)
+        found.append((True, f"somebody has worked in notebooks/: {names}. Grader, pack and book use the release."))
+    return found
 
 
 def lesson_in(path: Path) -> str | None:

@@ -82,6 +82,7 @@ TODAY = {  # what each lesson is about, in the picture's own words
     14: "the GPT's block, as it is built today",
 }
 GPT = ("embed2", "place2", "self", "norm3", "feed2", "norm5", "linear", "loss")
+BLOCK = ("place2", "self", "norm3", "feed2", "norm5")  # of the GPT's parts those that lesson 14 changes
 BERT = ("embed", "place", "attention", "norm1", "feed", "norm2")
 
 
@@ -102,7 +103,9 @@ def transformer_map(lesson: str) -> Picture:
 
 
 def _look(part: Part, number: int) -> str:
-    if number in (12, 14):
+    if number == 14:
+        return "today" if part.name in BLOCK else _look(part, 12).replace("today", "passed")
+    if number == 12:
         return "today" if part.name in GPT else "passed" if part.name not in ("cross", "norm4", *BERT) else "to come"
     if number == 13:
         return "today" if part.name in BERT else "passed" if part.name in HEAD else "to come"
@@ -282,7 +285,7 @@ def _said(number: int, looks: dict[str, str]) -> str:
         11: "everything, with the gradient of the loss going back through every part",
         12: "the decoder without encoder and cross-attention",
         13: "the encoder alone",
-        14: "the decoder without encoder and cross-attention",
+        14: "what is in a block of the GPT, and its positions",
     }
     lit = whole.get(number) or names("today")
     passed = f" Behind us: {names('passed')}." if names("passed") and number < 11 else ""

@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.intake import find_submissions, misplaced, name_problem, read_release, read_submission
+from helpers.grading.intake import course_release, find_submissions, misplaced, name_problem, read_submission
 from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
 from helpers.grading.warm import warm_pool
+from helpers.released import released_notebook
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
 
@@ -82,7 +83,7 @@ def grade_lesson(
         for student in names:
             graded_before = not force and folders.result(lesson, student).is_file()
             if graded_before and recorder.finished(
-                read_submission(folders.submitted, student, release, folders.release)
+                read_submission(folders.submitted, student, release, folders.source)
             ):
                 outcome.unchanged += 1
             else:
@@ -94,7 +95,7 @@ def grade_lesson(
             batch = Batch(lesson, batch_seed(folders, lesson), unsafe, cell_seconds, folders.drawn(lesson))
 
             def read(student: str) -> Submission:
-                return read_submission(folders.submitted, student, release, folders.release)
+                return read_submission(folders.submitted, student, release, folders.source)
 
             judges = _judged(batch, jobs, scheduler, keep, todo, read, release, on_judged)
             with contextlib.closing(judges) as judging:
@@ -202,11 +203,11 @@ def _require_bubblewrap() -> None:
 
 
 def _release(folders: Folders, lesson: str) -> Release:
-    path = folders.notebook(lesson)
+    path = folders.executed(lesson)
     if not path.is_file():
         known = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
         raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {known}.")
-    release = read_release(path, folders.executed(lesson))
+    release = course_release(path)
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release
@@ -227,9 +228,9 @@ def _names(folders: Folders, lesson: str, students: Iterable[str] | None) -> lis
 
 def fingerprint(folders: Folders, lesson: str) -> str:
     """Changes when the lesson changes: a submission graded against an older lesson is no longer finished."""
-    digest = hashlib.sha256()
-    for path in (folders.notebook(lesson), ROOT / "helpers" / "answer_keys" / f"{lesson}.npz"):
-        digest.update(path.read_bytes() if path.is_file() else b"")
+    digest = hashlib.sha256(json.dumps(released_notebook(folders.executed(lesson))).encode())
+    key = ROOT / "helpers" / "answer_keys" / f"{lesson}.npz"
+    digest.update(key.read_bytes() if key.is_file() else b"")
     return digest.hexdigest()[:16]
 
 

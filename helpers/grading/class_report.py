@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import find_submissions, read_release
+from helpers.grading.intake import course_release, find_submissions
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result, read_result, write_atomically
 from helpers.grading.safe_text import inert
@@ -95,7 +95,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
     with open_gradebook(folders) as gradebook:
         for cell in gradebook.find_notebook(lesson, lesson).grade_cells:
             report.columns.append(_column(cell))
-        release = read_release(folders.notebook(lesson))
+        release = course_release(folders.executed(lesson))
         order = {grade_id: place for place, grade_id in enumerate(release.graded)}
         report.choices = _choices(folders, release)
         report.columns.sort(key=lambda column: order.get(column.grade_id, len(order)))
@@ -205,7 +205,7 @@ def _together(notes: list[str]) -> list[str]:
 
 def _title(folders: Folders, lesson: str) -> str:
     """The first heading of the lesson's notebook."""
-    cells = json.loads(folders.notebook(lesson).read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]
     prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     found = re.search(r"^# (.+)$", prose, re.MULTILINE)
     return found[1] if found else lesson

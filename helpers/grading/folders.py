@@ -23,6 +23,7 @@ class Folders:
     course_id: str
 
     def notebook(self, lesson: str) -> Path:
+        """Somebody's working copy; the release is made of the solution notebook (helpers/released)."""
         return self.release / lesson / f"{lesson}.ipynb"
 
     def executed(self, lesson: str) -> Path:
@@ -48,7 +49,7 @@ class Folders:
         return self.gradebook / "reports" / f"{lesson}.{kind}"
 
     def lessons(self) -> list[str]:
-        return sorted(path.stem for path in self.release.glob("*/*.ipynb") if path.stem == path.parent.name)
+        return sorted(path.stem for path in self.source.glob("*/*.ipynb") if path.stem == path.parent.name)
 
 
 def from_coursedir(coursedir) -> Folders:

@@ -16,6 +16,7 @@ from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
 from helpers.grading.safe_text import one_line
+from helpers.released import differs, told_of_working_copies
 
 SHOWN_FLAGS = 6
 
@@ -120,6 +121,9 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     report = write_pages(folders, config, lesson, args.feedback)
     for line in summary(graded, outcome.results, report):
         print(line)
+    changed = [lesson] if differs(folders.notebook(lesson), folders.executed(lesson)) else []
+    for line in told_of_working_copies(changed, "graded against"):
+        print(f"  {line}")
     print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
     if has_pages(folders, lesson):
         print(f"  feedback: {shown(folders.feedback)}")

@@ -17,10 +17,14 @@ import stat
 from pathlib import Path
 
 from helpers.grading.attachments import is_the_courses, lying_beside
+from helpers.grading.newer_python import without_newer_syntax
+from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.safe_text import one_line
 from helpers.grading.skippable_cells import import_names, is_silent, names_touched, only_shows
 from helpers.grading.submission import Cell, Release, Submission
 from helpers.grading.top_level import TopLevel
+from helpers.grading.whole_clone import notebooks_below
+from helpers.released import released_notebook
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
@@ -31,6 +35,8 @@ UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on wh
 NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
+# A link with a picture or a platform's name, and nothing else: what Colab, Deepnote and their like add.
+BADGE = re.compile(r"(?is)<a\b[^>]*>\s*<img\b(?:(?!</?a\b).){0,8000}</a>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)")
 MOST_NOTEBOOKS = 12  # of one submission, of which the answered one is looked for
 
 
@@ -38,14 +44,22 @@ class Unreadable(Exception):
     """A submission that cannot be graded; the message is the sentence for the teacher."""
 
 
-def read_release(path: Path, executed: Path | None = None) -> Release:
-    """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb.
+def course_release(solution: Path) -> Release:
+    """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
-    executed: the solution notebook; it has the outputs of what need not run for every submission (skippable_cells.py),
-    the set-up cell among it: the sandbox has found the course.
+    The solution has the outputs of what need not run for every submission (skippable_cells.py), the set-up cell among
+    it: the sandbox has found the course.
     """
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
+    return _read_release(solution.stem, released_notebook(solution), solution)
+
+
+def read_release(path: Path) -> Release:
+    """The release that is the notebook at `path`."""
+    return _read_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
+
+
+def _read_release(lesson: str, notebook: dict, executed: Path | None = None) -> Release:
+    release = Release(lesson, notebook.get("metadata", {}), {}, {}, {}, set())
     before = ""
     for cell in notebook["cells"]:
         source = _text(cell.get("source", ""))
@@ -75,9 +89,11 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
         release.given = import_names(TopLevel(plain))
     else:
         release.demonstrations = {source: set() for _, source in release.code if only_shows(source)}
-    if executed is not None and executed.is_file():
+    if executed is not None:
         for cell in json.loads(executed.read_text(encoding="utf-8"))["cells"]:
             source = _text(cell.get("source", ""))
+            if (name := _grade_id(cell)) in release.graded and _learners(release.graded[name]):
+                release.solved[name] = source
             if _grade_id(cell) == "setup" and source in release.sources:
                 release.demonstrations[source] = set()
             if source in release.demonstrations:
@@ -120,7 +136,7 @@ def name_problem(student: str) -> str | None:
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
-    """Read what `student` handed in. notebooks: the folder of all released lessons, to name a wrong lesson."""
+    """Read what `student` handed in. notebooks: the folder of all lessons, to name a wrong one."""
     folder = submitted / student / release.lesson
     submission = Submission(student, release.lesson, [], sha="")
     content, beside = b"", b""
@@ -129,10 +145,15 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         content = _read_bytes(path)
         cells = _cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
+        for cell in cells:
+            if cell["cell_type"] == "code" and cell["source"] not in release.sources:
+                _leave_out_newer_syntax(cell, submission.flags)
         submission.cells = _merge(cells, release, submission.flags)
+        _wait_for_a_person(submission, set().union(*(cell.get("unread", ()) for cell in cells)), release)
         submission.timestamp = _timestamp(folder, submission.flags)
-        submission.folder = folder
-        files, flags = lying_beside(folder, submission.code())
+        submission.folder = path.parent
+        submission.flags += published_flags(submission.cells, release)
+        files, flags = lying_beside(path.parent, submission.code())
         submission.flags += flags
         for name, data in files.items():
             if name.endswith(".safetensors") and is_the_courses(data):
@@ -151,13 +172,36 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     return submission
 
 
+def _leave_out_newer_syntax(cell: dict, flags: list[str]) -> None:
+    """Keep what a newer Python alone can read from the rest of a cell, and note the names that it would bind."""
+    cell["source"], unread = without_newer_syntax(cell["source"], cell["ran"])
+    cell["unread"] = set().union(*(one.names for one in unread))
+    flags += [one.told(_grade_id(cell) or cell["id"] or "without a name") for one in unread]
+
+
+def _wait_for_a_person(submission: Submission, unread: set[str], release: Release) -> None:
+    """Let exercises that hang on what could not be read wait for a person."""
+    if not unread:
+        return
+    code = TopLevel(cell.source for cell in submission.cells if cell.runs)
+    waiting = [name for name in release.checks if {name, *code.closure(name)} & unread]
+    for cell in submission.cells:
+        if cell.kind == "check" and cell.exercise in waiting:
+            cell.waits = True
+    if waiting:
+        submission.flags.append(f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for a person")
+
+
 def blank_cells(release: Release) -> list[Cell]:
     """The cells of a submission of which nothing can be used."""
     return _merge([], release, [])
 
 
 def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
-    """The notebook in the folder: of several the one that holds answers, of the right name if that has some."""
+    """The notebook in the folder: of several the one that holds answers, of the right name if that has some.
+
+    Where none lies there but folders do, the one in them; of a clone of the course the learner's, never the solution.
+    """
     expected = f"{release.lesson}.ipynb"
     if folder.is_symlink() or not folder.is_dir():
         raise Unreadable(f"{release.lesson} is not a folder; nothing was read. Ask for the notebook {expected}.")
@@ -166,11 +210,14 @@ def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
     except OSError as error:
         raise Unreadable(f"The folder cannot be read ({error.strerror}). Ask for the notebook {expected}.") from None
     if not found:
+        found = sorted(notebooks_below(folder), key=lambda path: path.name != expected)[:MOST_NOTEBOOKS]
+        found = [path for path in found if path.name == expected or lesson_of(path, [release])[0]]
+    if not found:
         raise Unreadable(f"No notebook was handed in; {expected} was expected.")
     own = [path for path in found if path.name == expected]
     others = [path for path in found if path.name != expected][:MOST_NOTEBOOKS]
     chosen = own[0] if own else others[0]
-    if others and len(found) > 1 and not (own and _likeness(own[0], release)[0] > 0):
+    if len(found) > 1 and not (own and _likeness(own[0], release)[0] > 0):
         chosen = max([*own, *others], key=lambda path: _likeness(path, release))
     if chosen.name != expected:
         flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
@@ -181,12 +228,15 @@ def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
 
 
 def _likeness(path: Path, release: Release) -> tuple[int, int]:
-    """How many answers a notebook holds that differ from the release, and how many cells of the lesson; or -1, -1."""
+    """How many answers a notebook holds that differ from the release, and how many cells of the lesson; -1, -1 where it
+    cannot be read. The published solution's own notebook holds no answers of a learner's."""
     try:
         cells = _cells(_read_bytes(path), path.name)
     except Unreadable:
         return -1, -1
     named = [(cell, name) for cell, name in zip(cells, _names(cells, release), strict=True) if name is not None]
+    if is_published(((name, cell["source"]) for cell, name in named), release):
+        return -1, len(named)
     own = sum(
         _learners(release.graded[name]) and _squeezed(cell["source"]) not in release.texts for cell, name in named
     )
@@ -417,7 +467,7 @@ def _own_text(cell: Cell, release: Release) -> bool:
     """Whether a cell holds text that is not the release's."""
     if cell.kind not in ("markdown", "raw") or cell.grade_id or not cell.source.strip():
         return False
-    return _squeezed(cell.source) not in release.texts
+    return _squeezed(cell.source) not in release.texts and not BADGE.fullmatch(cell.source.strip())
 
 
 def _prose(cell: Cell) -> bool:

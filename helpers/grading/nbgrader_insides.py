@@ -11,6 +11,7 @@ import importlib
 from helpers.grading.folders import Folders
 from helpers.grading.pool import GradingStopped
 from helpers.grading.safe_text import one_line
+from helpers.released import released_notebook
 
 
 def take_over(name: str, app: str, converter: type) -> None:
@@ -75,7 +76,7 @@ def announce(gradebook, folders: Folders, lesson: str) -> None:
     from nbgrader.preprocessors import SaveCells
 
     gradebook.update_or_create_assignment(lesson)
-    notebook = nbformat.read(folders.notebook(lesson), as_version=4)
+    notebook = nbformat.from_dict(released_notebook(folders.executed(lesson)))
     try:
         SaveCells().preprocess(notebook, _resources(folders, lesson))
     except RuntimeError as error:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT
-from helpers.grading.intake import read_release, read_submission
+from helpers.grading.intake import course_release, read_submission
 from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.reports import ExerciseReport
+from helpers.grading.whole_clone import SKIPPED
 
 NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, or the file's name
 
@@ -72,20 +73,20 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool = False) -> Judged
 
     GradingStopped where it cannot be read or judged, or where the grader fails its own test: then it has no points.
     """
-    notebooks = ROOT / "notebooks"
-    release = read_release(notebooks / lesson / f"{lesson}.ipynb", ROOT / "solutions" / lesson / f"{lesson}.ipynb")
+    solutions = ROOT / "solutions"
+    release = course_release(solutions / lesson / f"{lesson}.ipynb")
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "handed_in" / lesson
         if handed_in.is_dir():
-            shutil.copytree(handed_in, folder, symlinks=True)
+            shutil.copytree(handed_in, folder, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
         else:
             folder.mkdir(parents=True)
             beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST]
             for path in [handed_in, *beside]:
                 shutil.copy(path, folder, follow_symlinks=False)
-        submission = read_submission(Path(scratch), "handed_in", release, notebooks)
+        submission = read_submission(Path(scratch), "handed_in", release, solutions)
         if submission.problem:
             raise GradingStopped(submission.problem)
         with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:

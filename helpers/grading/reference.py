@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from helpers.course import load_source
 from helpers.errors import CourseError
 from helpers.grading.staging import HELPERS
 from helpers.grading.top_level import statements
+from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.
 PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -50,9 +50,9 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
 
 def release_imports(lesson, exercises: Collection[str]) -> str:
     """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
-    path = HELPERS.parent / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
+    path = HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb"
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = released_notebook(path)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
         return PRELUDE

@@ -127,6 +127,7 @@ class Run:
             found = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
             self.changed = {str(name) for name in reply["changed"]} & set(self.exercises)
             self.flag_patches(reply["patched"])
+            self.flag_devices(reply["moved"])
             self.found = found
             self.seen_alive = True
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
@@ -160,6 +161,12 @@ class Run:
             if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
                 raise Lost("too slow") from None
             raise
+
+    def flag_devices(self, moved) -> None:
+        """Say so where code asked for a device that is not here and ran on the processor instead."""
+        if moved:
+            names = " and ".join(sorted({str(name)[:20] for name in list(moved)[:5]}))
+            self.flags.append(f"Its code asks for the device {names}, which is not here; it ran on the processor.")
 
     def flag_patches(self, patched) -> None:
         if patched:

@@ -17,7 +17,8 @@ class Cell:
     trusted: the source is the release's own, so it is not searched for what learners should not write.
     gone: the learner had deleted it and the intake put it back, so that its exercise counts as it stands at the end.
     ran: whether it ran at home without an error, as far as its outputs tell.
-    waits: a written answer that looks untouched, though there is other text: a person must look.
+    waits: a written answer that looks untouched, though there is other text, or a check whose answer has syntax that
+    the grader cannot read: a person must look.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Release:
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
     demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
     given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/skippable_cells.py
+    solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
 
 
 @dataclass

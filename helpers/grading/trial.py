@@ -299,6 +299,7 @@ class Trial:
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_patches(reply["patched"])
+            self.run.flag_devices(reply["moved"])
             if key.metric and not reply["ran"] and all(seen.error is None for seen in observations):
                 self.run.flags.append(f"{key.name} gave an answer for which no model ran.")
             if reply["raised"]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from importlib import metadata
 
 from helpers.grading.staging import HELPERS
+from helpers.released import released_notebook
 
 
 def version_of(lesson: str) -> str:
@@ -16,9 +18,10 @@ def version_of(lesson: str) -> str:
     digest = hashlib.sha256(f"{lesson} {sys.version_info[:2]}".encode())
     for package in ("torch", "numpy"):
         digest.update(metadata.version(package).encode())
-    own = [root / "solutions" / lesson / "answer_key.py", root / "notebooks" / lesson / f"{lesson}.ipynb"]
+    solution = root / "solutions" / lesson / f"{lesson}.ipynb"
+    digest.update(json.dumps(released_notebook(solution)).encode() if solution.is_file() else b"")
     shared = (path for path in HELPERS.rglob("*") if path.suffix != ".pyc")
-    for path in [root / "course.toml", *own, *sorted(shared)]:
+    for path in [root / "course.toml", solution.with_name("answer_key.py"), *sorted(shared)]:
         if path.is_file():
             digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]

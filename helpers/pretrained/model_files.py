@@ -32,7 +32,7 @@ def _cache() -> Path:
 
 def model_folders() -> list[Path]:
     """Folders that may hold the model's files, most wanted first."""
-    folders = [Path.cwd() / BESIDE, _cache()]
+    folders = [Path(BESIDE), _cache()]
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.submodule_search_locations:
         folders += [Path(folder) / "model" for folder in package.submodule_search_locations]

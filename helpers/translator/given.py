@@ -103,7 +103,7 @@ def masked_softmax(scores, mask):
 def leaks_future(f, x):
     before = f(x)
     for t in range(1, x.shape[1]):
-        changed = torch.cat([x[:, :t], torch.randn_like(x[:, t:]) * x.std().clamp_min(1e-3)], dim=1)
+        changed = torch.cat([x[:, :t], x[:, t:] + torch.randn_like(x[:, t:]) * x.std().clamp_min(1e-3)], dim=1)
         if not torch.allclose(f(changed)[:, :t], before[:, :t], rtol=0, atol=1e-5):
             return True
     return False

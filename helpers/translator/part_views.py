@@ -180,17 +180,24 @@ def temperature_view(trial, sentence, parts):
 
 
 def head_view(trial, sentence, parts):
-    """Lesson 7: the heads' map, and how far context moved each word."""
-    network, src = trial.network, source_batch([sentence])
-    after = network.encode(src)[0]  # (T, D)
-    words = sentence.split()
-    numbers = state()
-    before = numbers["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
-    shift = parts.get("context_shift", GIVEN["context_shift"])(before, after)
-    turned = [(word, float(far), f"{far:.2f}") for word, far in zip(words, shift, strict=True)]
-    what = "how far context turned each word"
-    said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
-    return [Fact(said, tuple(Row(what, *word) for word in turned))], _map(trial, sentence)
+    """Lesson 7: the heads' map, and how far the encoder turns each word, with its attention and without it."""
+    src, words = source_batch([sentence]), sentence.split()
+    facts = []
+    for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
+        after = network.encode(src)[0]  # (T, D)
+        before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
+        shifts = parts.get("context_shift", GIVEN["context_shift"])(before, after)
+        turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
+        what = f"how far the encoder turned each word {how} attention"
+        said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
+        facts.append(Fact(said, tuple(Row(what, *word) for word in turned)))
+    return facts, _map(trial, sentence)
+
+
+def _no_attention(Q, K, V, mask=None):
+    """Attention that adds nothing: the control beside which a shift is read."""
+    weights = (Q @ K.transpose(-2, -1)).mul(0)  # (..., T_q, T_k)
+    return weights @ V, weights
 
 
 def heads_view(trial, sentence, parts):
@@ -205,15 +212,9 @@ def heads_view(trial, sentence, parts):
     seen = evaluation.look(network, src).encoder
     said = [
         Fact(
-            f"how far attention of block {i + 1} moves without each head: "
-            + "  ".join(f"{value:.2f}" for value in row),
+            f"how far attention of block {i} moves without each head: " + "  ".join(f"{value:.2f}" for value in row),
             tuple(
-                Row(
-                    "how far attention's output moves without a head",
-                    f"block {i + 1}, head {h + 1}",
-                    value,
-                    f"{value:.2f}",
-                )
+                Row("how far attention's output moves without a head", f"block {i}, head {h}", value, f"{value:.2f}")
                 for h, value in enumerate(row)
             ),
         )

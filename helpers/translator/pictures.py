@@ -29,8 +29,8 @@ def attention_map(trial, sentence: str) -> Picture | None:
     axes, said = list(axes[0]), []
     if inside is not None:
         matrix = inside[0, head]
-        said.append(f"Encoder, block {layer + 1}, head {head + 1}: " + _strongest(matrix, words, words))
-        _looks(axes.pop(0), matrix, words, words, f"Encoder, block {layer + 1}, head {head + 1}\n{relation}")
+        said.append(f"Encoder, block {layer}, head {head}: " + _strongest(matrix, words, words))
+        _looks(axes.pop(0), matrix, words, words, f"Encoder, block {layer}, head {head}\n{relation}")
     if across is not None:
         matrix, rows = across[0].mean(dim=0), [*written, "<eos>"]
         said.append("From French to English: " + _strongest(matrix, rows, words))
@@ -72,7 +72,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         scores,
         words,
         words,
-        f"Raw scores, block {layer + 1}, head {head + 1}",
+        f"Raw scores, block {layer}, head {head}",
         cmap=SIGNED,
         vmin=-top,
         vmax=top,
@@ -91,7 +91,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     ax.set_ylim(-0.6, len(words) - 0.4)
     ax.axis("off")
     said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))
-    return Picture(figure, f"Raw scores of block {layer + 1}, head {head + 1}: {said}.")
+    return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")
 
 
 def temperature_curve(points: list[tuple[float, float]]) -> Picture:
@@ -123,11 +123,9 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
                 ax.set_xlabel("is looked at")
             if h == 0:
                 ax.set_ylabel("looks")
-            ax.set_title(f"block {i + 1}, head {h + 1}\nmoves {moves[i][h]:.1f}", fontsize=10)
+            ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
     said = " ".join(
-        f"Block {i + 1}, head {h + 1}: " + _strongest(seen[i, h], words, words)
-        for i in range(layers)
-        for h in range(heads)
+        f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words) for i in range(layers) for h in range(heads)
     )
     return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
 

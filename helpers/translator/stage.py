@@ -19,7 +19,7 @@ from importlib import resources
 import torch
 from torch import nn
 
-from helpers.checking.observe import TooSlow, _time_limit
+from helpers.checking.clock import TooSlow, time_limit
 from helpers.setup import current_lesson
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
@@ -221,7 +221,7 @@ def _alone(limit: float):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the limit counts the processor time of all threads, and small tensors need no more
     try:
-        with _time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed, warnings.catch_warnings():
+        with time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:

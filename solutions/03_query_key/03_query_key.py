@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 3. Query and key: who looks at whom
 #
-# **Goal:** make two small matrices that turn the words of a sentence into questions and offers, so that every word
-# finds the words that matter to it. At the end you will have the first matrix product of attention, $QK^\top$, and you will
-# know which tables of scores it can make and which it cannot.
+# **In this lesson** you'll compute the first matrix product of attention, $QK^\top$. Two small matrices turn every word
+# of a sentence into a query and a key, and the dot products of queries and keys tell which words attend to which.
 #
-# **Time:** about 115 minutes, of which 21 are for the two extras. A good place for a break is after exercise 3.4.
+# **Core:** about 80 minutes. A good place for a break is after exercise 3.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -22,79 +21,63 @@ from helpers.lessons.query_key import experiments, explore, figures
 transformer_map("03_query_key")
 
 # %% [markdown]
-# Words are vectors now, and they know their places. We are at the door of the attention block: where words find each
-# other.
-
-# %% [markdown]
-# ## You need
+# Words are vectors now, which include their positions, and we've reached the attention block, where they exchange
+# information.
 #
-# - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): a word becomes an id, an id becomes a row of numbers.
-# - [Lesson 2](../02_position/02_position.ipynb): the order of the words is added to these rows.
+# ## What you need
 #
-# Two questions to warm up. Answer before you unfold.
+# - word vectors and the dot product, from [lesson 1](../01_token_embedding/01_token_embedding.ipynb);
+# - positions, from [lesson 2](../02_position/02_position.ipynb).
 #
-# <details><summary>Lesson 1: two vectors point the same way, one is twice as long. What are their cosine and their dot
-# product?</summary>
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# The cosine is 1: it sees directions only. The dot product is the product of the two lengths. Keep this difference in
-# mind; it comes back below.
+# Here are two questions to warm up; answer each one before you unfold it.
+#
+# <details><summary>Lesson 1: two vectors have the same direction, but one is twice as long. What do their cosine and their
+# dot product have to do with their lengths?</summary>
+#
+# The cosine is one, because it depends only on directions, whereas the dot product is the product of the two lengths.
 #
 # </details>
 #
-# <details><summary>Lesson 2: you shuffle the tokens and add no position codes. What happens to the outputs of
+# <details><summary>Lesson 2: you shuffle the tokens and add no position vectors. What happens to the outputs of
 # attention?</summary>
 #
-# They are shuffled in the same way, and nothing else changes: each token still meets the same other tokens.
-#
-# </details>
-#
-# <details><summary>Conventions (the same in every lesson)</summary>
-#
-# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
-#   `V` vocabulary. `...` stands for any leading dimensions, none included.
-# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
-# - **Masks** are boolean, True = may attend.
-# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
-#   values (in gradients too where the exercise says so).
-# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
-#   inside a float64 answer is no mistake.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
-#   it.
+# They are shuffled in the same way, and nothing else changes, because every token still attends to the same other tokens.
 #
 # </details>
 
 # %% [markdown]
-# ## A sentence before the wiring
+# ## A sentence as a graph
 #
-# Read *jane visits africa*. When your eyes rest on *jane*, which word do they want next, to know what jane is about?
-# Probably *visits*. At *visits* you ask where, and look at *africa*. At *africa* you ask what happened there. Draw an
-# arrow for every such look, and the sentence becomes a **graph**: tokens are its nodes, looks are its edges.
+# Read *jane visits africa*. To understand *jane*, you probably want to know what she does, so you look for *visits*. At
+# *visits* you ask where and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each of these
+# questions, the sentence becomes a **graph**: tokens are its nodes, and arrows are its edges.
 
 # %%
 figures.wiring()
 
 # %% [markdown]
-# Every arrow starts at the token that asks, the **query**, and ends at the token that answers, the **key**. The
-# numbers are those of the notes that this course grew from, which do not say where they come from: take the picture
-# as a sketch of an idea.
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The weights
+# are a sketch, taken from an explanation on the web that doesn't say where they come from; lesson 13 measures a real
+# network.
 #
-# A Transformer starts with the left picture, tokens in a row. It draws the right picture itself, anew for every
-# sentence. This lesson is about the pen.
+# A Transformer starts with the picture on the left, an unconnected row of tokens, and computes the picture on the right
+# separately for every sentence. Let's see how.
 
 # %% [markdown]
-# ## An inquiry system
+# ## Attention as a soft search
 #
-# You have used one today. You type a **query** into a video search. The machine compares it with a **key** for every
-# video, made of title and description. What you get is the **value**: the video. A database says it in one line:
+# You've probably used queries and keys today. When you type a **query** into a video search, the search engine compares
+# it with a **key** for every video, made of its title and description, and returns a **value**, the video itself. In a
+# database we'd write this in one line:
 #
 # ```sql
 # SELECT value FROM videos WHERE key = query
 # ```
 #
-# A database wants `key = query` exactly. A search engine cannot, so it takes the key that fits best, and "fits" is a
-# number: the dot product. **On paper**, with three features (cooking, music, far away) and the query (2, 0, 1):
+# A database wants an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
+# product. **On paper:** with three features (cooking, music, far away), the query is $(2, 0, 1)$ and the keys are
 #
 # | title | key |
 # |---|---|
@@ -102,8 +85,7 @@ figures.wiring()
 # | Jazz for beginners | (0, 4, 0) |
 # | Street food of Hanoi | (2, 0, 3) |
 #
-# *Which video wins by the dot product? And which by the cosine?* Work out the three dot products before you run the
-# cell.
+# Work out the three dot products before you run the cell. Which video wins, and which one would win by the cosine?
 
 # %%
 titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
@@ -112,24 +94,22 @@ keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The dot products are 2·3 = 6, then 0, then 2·2 + 1·3 = 7: Hanoi. By cosine rice would win, because its key points
-# more nearly where the query points. The dot product also rewards a long key. Attention uses the dot product.
-#
-# </details>
+# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win, because its direction is nearer to the
+# query's. The dot product also rewards a long key, and it's the one that attention uses.
 
 # %% [markdown]
 # ### Exercise 3.1 `hard_lookup`
 #
-# Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 12 points
 #
-# A SELECT that takes the best match. One query $q$ of shape `(D,)`, keys `(N, D)`, values `(N, E)`:
+# Write a SELECT that returns the value of the best match:
 #
 # $$\text{hard\_lookup}(q, K, V) = V_{j^*}, \qquad j^* = \text{the first } j \text{ with the largest } q \cdot k_j$$
 #
-# The result has shape `(E,)`. On a tie the first key wins. The gradient must reach `values`; nothing is asked of the
-# gradients at `query` and `keys`.
+# - **Arguments:** `query (D,)`, `keys (N, D)` and `values (N, E)`.
+# - **Returns:** a tensor of shape `(E,)`, the value of the best key. If several keys are equally good, the first one
+#   counts.
+# - **Gradient:** it must reach `values`, whereas nothing is asked of it at `query` and `keys`.
 
 
 # %% nbgrader={"solution": "hard_lookup"}
@@ -152,54 +132,49 @@ check(hard_lookup)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First make one number for each key. What shape does a matrix `(N, D)` times a vector `(D,)` have?
+# First compute one score for each key, as a product of the matrix `(N, D)` and the vector `(D,)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# You need the *place* of the largest number, not the number. PyTorch has `argmax` for it, which takes the first of equal
-# ones. With the place you can pick a row of `values`.
+# `argmax` gives the index of the largest entry, and the first one if there are several, so you can use it to select a row
+# of `values`.
 #
 # </details>
 #
-# Now turn a query among three keys and watch what comes back. *Nothing is asked of the gradient at the query. Why not?*
+# Now turn the query in the explorer and watch which of the three values the search returns.
 
 # %%
 explore.search()
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The value is flat, jumps, and is flat again. On a flat piece the derivative is 0: a small change of the query changes
-# nothing, so gradient descent gets no advice.
-#
-# </details>
-#
-# Attention therefore does not pick *one* value. It gives every key a share, a large one to a good match. How scores
-# become shares is the subject of lessons 4 and 6, and what happens to the values that of lesson 7. This lesson stays
-# with the scores.
+# The returned value is constant between jumps. Wherever it's constant, the derivative with respect to the
+# query is zero, so gradient descent can't improve the query. That's why attention doesn't select a *single* value.
+# Instead it's a soft search, which gives every key a weight, and a large one to a good match. We'll turn scores into
+# weights in lessons 4 and 6 and apply them to the values in lesson 7. Here we compute the scores.
 
 # %% [markdown]
 # ## Why not compare the words themselves?
 #
-# Let the embedding of each word have three features: person, action, place.
+# Suppose the vector of each word has three features, namely person, action and location.
 #
 # $$x_\text{jane} = (1, 0, 0), \quad x_\text{visits} = (0, 1, 0), \quad x_\text{africa} = (0, 0, 1)$$
 #
-# Compare the embeddings directly and *jane* finds *jane*: the dot products are 1 with itself and 0 with the others. But
-# jane did not ask "who is like me?". She asked "what is the action?". What a word **is** and what a word **seeks** are
-# two things. So each word gets two more vectors, made by two matrices:
+# If we compared these vectors directly, *jane* would find *jane*, because each vector has dot product one with itself and
+# zero with the others. But we didn't want to know which word is like *jane*; we wanted to know what she does. What a word
+# **is** and what a word **looks for** are two different things. So each word gets two more vectors, computed by two
+# matrices:
 #
-# $$q_t = W_Q\, x_t \quad \text{(what I seek)}, \qquad k_t = W_K\, x_t \quad \text{(what I offer)}$$
+# $$q_t = W_Q\, x_t \quad \text{(what the token looks for)}, \qquad k_t = W_K\, x_t \quad \text{(what it offers)}$$
 #
-# Try these, with two channels, "action" and "place":
+# Let's choose these two matrices by hand, with the two channels "action" and "location":
 #
 # $$W_Q = \begin{pmatrix} 3 & 0 & 2 \\ 0 & 3 & 0 \end{pmatrix}, \qquad
 #   W_K = \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}$$
 #
-# Read them column by column: *jane* seeks an action (3, 0), *visits* seeks a place (0, 3), *africa* seeks an action
-# (2, 0). *jane* offers nothing here (0, 0), *visits* offers an action (1, 0), *africa* a place (0, 1).
+# If you read them column by column, you see that *jane* looks for an action, $(3, 0)$, whereas *visits* looks for a
+# location, $(0, 3)$. As keys, *visits* offers an action, $(1, 0)$, and *africa* a location, $(0, 1)$.
 
 # %%
 X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
@@ -208,32 +183,25 @@ W_k = torch.tensor([[0.0, 1, 0], [0, 0, 1]])  # (d_k=2, D=3)
 figures.projections(X, W_q, W_k)
 
 # %% [markdown]
-# Tokens are rows, so each product is $X W^\top$. **On paper:** multiply each query with each key, nine dot products,
-# before you run the next cell. *Which graph do they draw?*
+# **On paper:** compute the dot product of each query with each key, nine in all, before you run the next cell. Which
+# graph do we get from them?
 
 # %%
 figures.scores_of_graph(X, W_q, W_k)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The graph of Figure 3.1: jane → visits 3, visits → africa 3, africa → visits 2. All other scores are 0. Two small
-# matrices drew it.
-#
-# </details>
-#
-# *Where intuition stops.* We chose the features and named the channels. A trained network has neither: its features
-# have no names, and "seeks" and "offers" are our words for two linear maps. The mathematics is only this: two
-# projections and a dot product.
+# It's the graph of Figure 3.1, computed by two small matrices. Note that we chose the features ourselves. Those of a trained
+# network have no names, and "looks for" and "offers" are only our words for two linear maps.
 
 # %% [markdown]
 # ### Exercise 3.2 `project`
 #
-# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 10 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 14 points
 #
-# All words at once. Rows of $X$ are tokens, $W$ is `(d_out, d_in)` as in `nn.Linear`:
+# Write the projection of all tokens at once, $\text{project}(X, W) = X W^\top$.
 #
-# $$\text{project}(X, W) = X W^\top, \qquad (\ldots, d_\text{in}) \to (\ldots, d_\text{out})$$
+# - **Arguments:** `x (..., d_in)`, whose rows are tokens, and `W (d_out, d_in)` as in `nn.Linear`.
+# - **Returns:** a tensor of shape `(..., d_out)`.
 
 
 # %% nbgrader={"solution": "project"}
@@ -253,184 +221,62 @@ check(project)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes side by side. Which dimension of `W` must meet the last dimension of `x`?
+# Write the two shapes next to each other and find the dimension of `W` that has to match the last dimension of `x`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The result has `d_out` numbers for each token, one for each *row* of `W`. A square `W` gives a right shape either way,
-# so look at a number, not only at the shape.
+# The result has one entry for each *row* of `W`, so `W` has to be transposed. If it's square, shapes alone don't tell.
 #
 # </details>
 #
-# **Think further.** Somebody hides a $W$ of shape `(2, 3)`, but projects any tokens that you hand over. *Which tokens
-# would you hand over, to read $W$ off? How many do you need at least, if they are random?*
-
-# %%
-generator = torch.Generator().manual_seed(2)
-hidden = torch.randint(-9, 10, (2, 3), generator=generator).float()  # (d_out=2, d_in=3)
-ask = torch.eye(3)  # (N, d_in): change me
-or_given(project)(ask, hidden), hidden
+# You'll find this map written in three ways, and we use the second one. The Transformer paper writes $X W$ with a matrix `(in, out)`, PyTorch's
+# `nn.Linear` computes $y = xW^\top + b$ with a matrix `(out, in)` (we leave out the bias $b$), and textbooks on linear
+# algebra write $W x$, where a token is a column. In all three the inner width is the width of a token. So with
+# tokens $X$ of shape `(T, D)`, the weights $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have shape `(T, d_k)`.
+# Queries and keys must have the same width, because a dot product needs two vectors of equal length, but that width may
+# be smaller or larger than $D$.
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# ## One query against all keys
 #
-# Hand over the identity. Each row switches one input on, so what comes back is $W^\top$ itself. Three are needed: each
-# token tells two numbers, and $W$ has six. Any three tokens will do that are linearly independent (none is a sum of
-# multiples of the others); then `torch.linalg.solve(ask, answers).T` is $W$. Keep the identity in mind for exercise
-# 3.5.
-#
-# </details>
-
-# %% [markdown]
-# ## One map, three notations
-#
-# Books and code write this map in three ways, and you will meet them all:
-#
-# | written | each token is | shape of the matrix | where |
-# |---|---|---|---|
-# | $X \cdot W$ | a row | (in, out) | the Transformer paper |
-# | $X \cdot W^\top$ | a row | (out, in) | `nn.Linear`; **this course** |
-# | $W \cdot x$ | a column | (out, in) | most textbooks on linear algebra |
-#
-# The same query of *africa*, three times:
-
-# %%
-A = torch.tensor([[3.0, 0], [0, 3], [2, 0]])  # (D=3, d_k=2): W_q stored the other way
-layer = nn.Linear(3, 2, bias=False)
-layer.load_state_dict({"weight": W_q})
-print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matmul(X[2]))
-
-# %% [markdown]
-# They differ in how the matrix is stored, and in whether a token is a column or a row. `nn.Linear` computes $y = xW^\top + b$;
-# here there is no $b$.
-#
-# In every notation one rule holds: the inner width must be the width of a token. So $X \in \mathbb{R}^{T \times D}$,
-# $W_Q, W_K \in \mathbb{R}^{d_k \times D}$ and $Q, K \in \mathbb{R}^{T \times d_k}$. Queries and keys must agree in
-# width, because a dot product needs two vectors of the same length.
-
-# %% [markdown]
-# ## One query asks every key
-#
-# Now a sentence whose numbers a reader wrote down: *Life is short, eat dessert first*, with random embeddings of width
-# 16 and random weights. The second token, *is*, asks; *dessert*, the fifth, answers.
+# Now we use a well-known example, *Life is short, eat dessert first*, with random embeddings of width $16$ and random
+# weights. Let's take the second token, *is*, and compute its score with every key.
 
 # %%
 torch.manual_seed(123)
 embedding = nn.Embedding(6, 16)
 x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
 W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k=24, D=16) each
-W_value = torch.rand(28, 16)  # (d_v=28, D=16)
 
 # %%
-q_is, k_dessert, v_dessert = W_query @ x[1], W_key @ x[4], W_value @ x[4]  # (24,), (24,), (28,)
-q_is.dot(k_dessert)
+query_is = W_query @ x[1]  # (24,)
+keys_life = x @ W_key.T  # (6, 24)
+keys_life @ query_is  # (6,)
 
 # %% [markdown]
-# The score is 2.3206. Values may be as wide as they like, here 28: nobody takes a dot product with them. Five more keys
-# are waiting.
-
-# %% [markdown]
-# ### Exercise 3.3 `scores_for_one`
-#
-# Difficulty 1 of 5 · Importance 3 of 5 · 3 minutes · 4 points
-#
-# One query $q$ `(d_k,)` against all keys $K$ `(T, d_k)`:
-#
-# $$\omega_j = q \cdot k_j, \qquad \text{shape } (T,)$$
-#
-# Plain dot products: not divided, not normalized. It is half of `hard_lookup`, and it gets a name of its own.
-
-
-# %% nbgrader={"solution": "scores_for_one"}
-def scores_for_one(q, K):
-    """The dot product of one query with every key.
-
-    q (d_k,), K (T, d_k), float32 or float64 -> (T,), same dtype.
-    """
-    ### BEGIN SOLUTION
-    return K @ q  # (T,)
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "scores_for_one"}
-check(scores_for_one)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# It is the first half of `hard_lookup`, before you looked for the winner.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# If you multiply entry by entry you get `(T, d_k)`. One step is missing: which dimension has to disappear?
-#
-# </details>
-
-# %% [markdown]
-# ## Does a word look at itself?
-#
-# **Predict before you run.** *is* asks six keys, its own among them. Nothing has been trained. *Which of the six scores
-# will be the largest: that of* is *itself, or another?* Write your guess down.
+# **Before you run the next cell, make a guess:** nothing has been trained here. Which of these scores is the largest, that
+# of *is* with itself, or another one?
 
 # %%
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# *eat* wins, with 10.238; *is* gives itself −4.540. The score of a token with itself is $x^\top W_Q^\top W_K\, x$.
-# With two unrelated matrices this is a random number like any other. It need not be large, nor even positive.
-#
-# </details>
-#
-# *When would a token look at itself?* Here are five ways to make scores, counted over 400 random sentences of six
-# tokens.
-
-# %%
-figures.looks_at_itself()
+# The largest score is that with *eat*, and *is* has a negative score with itself, $x^\top W_Q^\top W_K\, x$. If the entries of the two matrices are independent with mean zero, this is positive
+# or negative by chance, so nothing makes a token attend to itself. (In *Going further* we measure how often tokens do.)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# ### Exercise 3.3 `attention_scores`
 #
-# It certainly does when $W_Q = W_K$ and all keys are equally long: then $q_t = k_t$, and no vector of that length has a larger dot
-# product with $q_t$ than $q_t$ itself (Cauchy and Schwarz). With $W_Q$ and $W_K$ independent and drawn around 0 it is
-# left to chance: one in six.
+# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 22 points
 #
-# </details>
+# Compute the scores of all queries with all keys at once, which is the *first matrix product* of attention:
 #
-# **Predict before you run.** And training, which nobody tells to look at itself? The course's translator has eight
-# *heads* in its encoder, the part that reads English: eight pairs of $W_Q$ and $W_K$, each with a table of scores of
-# its own. *Over 300 sentences, how often is a word's best match the word itself: as often as by chance, twice as often,
-# or nearly always? And in a network of the same shape whose numbers are still random?*
-
-# %%
-experiments.own_first_choices()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
+# $$S = Q K^\top, \qquad S_{ij} = q_i \cdot k_j .$$
 #
-# Twice as often: 0.27 of the words in the trained network, 0.12 to 0.13 in the random ones, and 0.13 by chance. So this
-# training did change something. All eight heads lie above chance, and five of them above every untrained head that is
-# printed here; and still three words of four look mostly at another one. Training lowers the loss of a task, and for
-# that a word's own row is one source among others.
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 3.4 `attention_scores`
-#
-# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 16 points
-#
-# All queries at once: the *first MatMul* of attention.
-#
-# $$S = Q K^\top, \qquad S_{ij} = q_i \cdot k_j, \qquad (\ldots, T_q, d_k),\ (\ldots, T_k, d_k) \to (\ldots, T_q, T_k)$$
-#
-# A row for every query, a column for every key. The number of queries and the number of keys may differ. There may be
-# no leading dimension, or one (a batch), or more (a batch of heads).
+# - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`. The number of queries and the number of keys may differ.
+# - **Returns:** a tensor of shape `(..., T_q, T_k)`, with one row per query and one column per key.
 
 
 # %% nbgrader={"solution": "attention_scores"}
@@ -450,213 +296,133 @@ check(attention_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `@` multiplies the last two dimensions and carries all others along. Which shape must the second factor have?
+# `@` multiplies the last two dimensions and treats all others as batch dimensions, so the second factor needs the shape
+# `(..., d_k, T_k)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Two dimensions of `K` trade places, and they must be the same two whether `K` has two, three or four dimensions. Count
-# them from the end.
+# `transpose` swaps two dimensions of `K`, which must be the last two whether `K` has two, three or four dimensions. So
+# count them from the end.
 #
 # </details>
 #
-# **Predict before you run.** The setting of Andrej Karpathy's lecture: a batch of 4 sentences, 8 tokens of width 32, a head of
-# width 16. *What shape will the scores have? And if the sentences were twice as long?*
+# Let's try it at the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
+# head of width $16$.
 
 # %%
 torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
-Wk, Wq, Wv = (nn.Linear(C, head_size, bias=False) for _ in range(3))  # Wv waits for lesson 7
+Wk, Wq = (nn.Linear(C, head_size, bias=False) for _ in range(2))
 batch = torch.randn(B, T, C)  # (4, 8, 32)
 scores = or_given(attention_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
-print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item():.4f}")
+scores.shape
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# In each sentence, eight queries and eight keys give $8 \times 8$ scores, however wide the tokens are. If the sentences
+# were twice as long, there would be four times as many, which is the quadratic cost of attention.
 #
-# `(4, 8, 8)`: in each sentence 8 queries meet 8 keys, however wide the tokens are. Double the sentence and there are
-# four times as many scores.
-#
-# </details>
+# In other people's code you'll often find **einsum** instead of the matrix product. You name the axes of all inputs and of
+# the output, and every axis that the output doesn't have is summed over:
+
+# %%
+by_einsum = torch.einsum("bqd,bkd->bqk", Wq(batch), Wk(batch))  # (B, T_q, T_k): the sum runs over d
+torch.allclose(by_einsum, scores, atol=1e-5)
 
 # %% [markdown]
-# ## A word's arcs in a trained network
+# ## The scores of a trained head
 #
-# Time for real queries and keys. The course's translator reads *jane visits africa in september*. Its heads stand in two
-# *blocks*, four in each, one after the other. These are the vectors that come into the second block, and $W_Q$ and
-# $W_K$ of one head there; your two functions make the scores. Slide
-# along the words: *whom does each one look at, and do you see a pattern?*
+# Now we can compute real scores. The encoder of our translator, which reads the English sentence, has two blocks with
+# four **heads** each. A head is a pair of $W_Q$ and $W_K$ with a table of scores of its own (and more, as lesson 8
+# explains). Counting blocks and heads from zero, we take block 1, head 3, together with the vectors that enter this block,
+# and let your two functions compute the scores.
 
 # %%
 tokens = "jane visits africa in september".split()
-inside, W_q_head, W_k_head = figures.one_real_head()  # (T=5, D=64), (d_k=16, D=64), (16, 64)
-Q, K = or_given(project)(inside, W_q_head), or_given(project)(inside, W_k_head)  # (5, 16) each
+x_head, W_q_head, W_k_head = figures.one_real_head()  # (T=5, D=64), (d_k=16, D=64), (16, 64)
+Q, K = or_given(project)(x_head, W_q_head), or_given(project)(x_head, W_k_head)  # (5, 16) each
 head_scores = or_given(attention_scores)(Q, K).detach()  # (5, 5)
 explore.arcs(head_scores, tokens)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# Move the slider along the words. *visits* attends mostly to *jane*, *africa* to *visits*, and *in* to *africa*, so this
+# head attends mostly to the **previous token**, although we didn't program it. (Over 300 unseen sentences, the previous
+# token has the largest score for 58% of the words.) Also note that the table isn't symmetric. The score of *visits* with
+# *jane* is larger than that of *jane* with *visits*, since $q_i \cdot k_j$ and $q_j \cdot k_i$ come from different
+# vectors.
 #
-# *visits* looks at *jane*, *africa* at *visits* and *in* at *africa*. *september* wavers: its largest score is at
-# *africa*, two back. So mostly this head looks at the word before. Nobody told it to. (Over 300 unseen sentences the
-# word before is its first choice for 58 % of the words and gets 0.47 of the weight, where a random network gives 0.13.)
+# The arrow from *visits* to *jane* invites an explanation. French verbs have endings, which depend on the subject, so the
+# verb has to find its subject. To test such a story we **ablate** the head, that is, we set its output to zero, and
+# translate 300 sentences that the translator wasn't trained on.
 #
-# </details>
-#
-# **Predict before you run.** *visits → jane*: the verb finds its subject. It is tempting to say why: French verbs have
-# endings, and the ending depends on the subject. So let us take this head away (its share of the output is set to zero)
-# and translate 300 sentences that nobody trained on. *How many will go wrong: none, some fifty, or nearly all?*
+# **Before you run the cell, make a guess:** how many translations will be wrong without this head?
 
 # %%
-experiments.silence_heads()
+experiments.ablate()
+experiments.ablate((1, 3))  # (block, head), both counted from 0
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# None. The loss hardly moves, and all 300 come out word for word. Head 1 of the same block is another matter: without it 53 of
-# 300 go wrong. So the story was too good: in this little language every English verb has a single French form, and
-# no verb needs its subject. (Adjectives do, as in *jane est fatiguée*, *tom est fatigué*; they too come out right
-# without this head.) A head that looks where you would look is not yet a head that is needed. To know that, take
-# it away.
-#
-# </details>
-#
-# The table is not symmetric: visits → jane is 39.9, jane → visits only 24.6. Looking is not mutual. And the scores run
-# from −21 to 44. Whether that is much is a question for lesson 4.
-
-# %% [markdown]
-# ## A published table, looked at closely
-#
-# For *I like to eat apples*, notes on Rowel Atienza's *Transformer in PyTorch* print the table below as the output of
-# $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as in lesson 2, turns each row into positive shares that add up
-# to 1. And $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. *Does the table keep these two promises? What is it
-# really?*
+# None. The story was too good, because in this small language every English verb has a single French form, so no verb
+# needs its subject. To see whether any head matters, let's ablate another one, and then the seven others together.
 
 # %%
-table = torch.tensor(
-    [
-        [1.00, 0.20, 0.10, 0.10, 0.05],
-        [0.20, 1.00, 0.40, 0.30, 0.10],
-        [0.10, 0.40, 1.00, 0.50, 0.20],
-        [0.10, 0.30, 0.50, 1.00, 0.60],
-        [0.05, 0.10, 0.20, 0.60, 1.00],
-    ]
-)
-figures.five_by_five(table)
+experiments.ablate((1, 0))
+experiments.ablate((0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3))  # change me
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# - **It is no softmax.** The rows add up to 1.45, 2.00, 2.20, 2.50 and 1.95.
-# - **It is no general $QK^\top$.** It is symmetric: *I* → *like* equals *like* → *I*. But $q_i \cdot k_j$ and
-#   $q_j \cdot k_i$ are two different numbers, unless $W_Q$ and $W_K$ happen to fit together (as when they are equal).
-# - **So what is it?** A diagonal of exactly 1 and symmetry: that is what *cosines* between the words look like, without
-#   any $W_Q$ and $W_K$. It is a similarity table, and a good picture of one.
-#
-# </details>
+# Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error, but they matter
+# together, because without all seven a third of the translations are wrong. So a pattern that you can explain doesn't prove that
+# the network needs the head, and a single ablation doesn't prove that it's useless, because others may do the same work.
 
 # %% [markdown]
-# ## Is there only one way to relate two vectors?
+# ## How many different patterns can a head have?
 #
-# The dot product is the cosine *times both lengths*, $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$, so a
-# key can shout. And there are other scores in the literature:
+# Written in terms of the tokens, a score is
 #
-# | score | formula | learns | from |
-# |---|---|---|---|
-# | cosine | $q \cdot k \,/\, (\lVert q \rVert \lVert k \rVert)$ | nothing | search engines |
-# | dot | $q \cdot k$ | nothing | Luong et al. 2015; Transformer |
-# | bilinear | $q^\top M k$ | $M$ | Luong et al. 2015 ("general") |
-# | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
+# $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j .$$
 #
-# Each panel colors the plane of keys by the score that a key there gets. The arrow is the query. The two dots are a
-# key and the same key twice as long; their scores are in the title. Change the query's length: *which panel does not
-# move at all?*
-
-# %%
-explore.four_scores()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# Cosine: it ignores length. Dot and bilinear scores are flat sheets, tilted in different directions; for the bilinear one
-# the best direction is not the query's own. The additive score bends.
-#
-# </details>
-#
-# Seen from the tokens, self-attention is of the bilinear kind:
-#
-# $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j$$
-
-# %% [markdown]
-# ## What a few channels can hold
-#
-# So one matrix $M = W_Q^\top W_K$ decides who looks at whom. For our three words,
+# So a single matrix $M$ decides which token attends to which. For our three words it is
 #
 # $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
 #   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
 #   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
 #
-# Every row of $M$ is a mixture of the two rows of $W_K$: three times the first, three times the second, twice the first.
-# The smallest number of rows from which all the others can be mixed is called the **rank** of a matrix. Here it is 2,
-# and in
-# general **at most** $d_k$, as $W_K$ has no more rows. In the Transformer paper $M$ is 512 by 512 and goes through
-# $d_k = 64$; in our translator it is 64 by 64 and $d_k = 16$:
+# Every row of $M$ is a combination of the two rows of $W_K$. The smallest number of rows from which all others can be
+# combined is the **rank** of a matrix, and since $W_K$ has $d_k$ rows, the rank of $M$ is at most $d_k$. For example, in
+# the Transformer paper $M$ would be a $512 \times 512$ matrix, but with $d_k = 64$ its rank is at most $64$. Let's check
+# the head of the translator, and ours:
 
 # %%
 M = W_q_head.T @ W_k_head  # (D=64, D=64)
-torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)  # of the translator's head, and of ours by hand
+torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
 
 # %% [markdown]
-# What does this cost? Give each user of a shop a query and each product a key, and let the score be how much this user
-# wants that product. *Do more products need more channels?* Choose a table, then find the smallest $d_k$ that misses
-# nothing.
+# To see what this limits, imagine that each user of a shop has a query, each product has a key, and the score says how
+# much the user likes the product. Do we need more channels if there are more products? Choose a table in the explorer and
+# find the smallest $d_k$ that misses nothing.
 
 # %%
 explore.channels()
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# With three tastes, three channels hold all twelve products, and would hold twelve thousand. With a different favorite
-# for each user it takes all twelve. What counts is not the number of products, but how many independent patterns there
-# are: the rank. (The closest table of rank $d_k$ comes from the singular value decomposition, a theorem of Eckart and
-# Young, 1936.)
-#
-# </details>
-#
-# **From a graph to its matrices.** Turn the question around: you know the scores that you want, and look for $W_Q$ and
-# $W_K$. When the tokens are one-hot, $X = I$, the scores *are* $M$. So any table of rank $r$ can be cut into two
-# matrices of $r$ rows, and the singular value decomposition does the cutting: it writes
-# the table as a sum of patterns, each a column times a row times a size, the largest first. Here for the table above, which had
-# jane → visits 3, visits → africa 3, africa → visits 2:
-
-# %%
-wanted = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q=3, T_k=3)
-U, sizes, Vh = torch.linalg.svd(wanted)  # (3, 3), (3,), (3, 3): wanted = U diag(sizes) Vh
-found_W_q, found_W_k = (U * sizes)[:, :2].T, Vh[:2]  # (2, 3) each: the two patterns that are there
-found_W_q.T @ found_W_k, sizes
+# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If each
+# user has a different favorite, you need all twelve. So what counts isn't the number of products but the rank of the table.
 
 # %% [markdown]
-# Two patterns, the third size is 0. These are not the matrices that we wrote by hand, and yet they draw
-# the same table: only the product $M$ can be seen from outside.
+# ### Exercise 3.4 `previous_token_weights`
 #
-# That is about the whole table of scores. But a graph asks for less: that in each row *the right key wins*. How many
-# channels does that take? The next two exercises let you find out.
-
-# %% [markdown]
-# ### Exercise 3.5 `previous_token_weights`
+# Difficulty 4 of 5 · Importance 4 of 5 · 15 minutes · 18 points
 #
-# Difficulty 4 of 5 · Importance 4 of 5 · 15 minutes · 20 points
+# The head of the translator attends mostly to the previous token. Now construct one that always does, where each token is the
+# one-hot vector of its position, so `x = torch.eye(max_len)`. Choose $W_q$ and $W_k$ by hand such that the previous key
+# always wins:
 #
-# A puzzle. The head of the translator looked mostly at the word before. Make one that always does. Token $t$ is the
-# one-hot vector of its position: `x = torch.eye(max_len)`. Choose by hand $W_q$ and $W_k$, both float32 of shape
-# `(d, max_len)` with any `d` you like, such that every query $t \ge 1$ scores the key before it strictly higher than
-# every other key:
+# $$q_t \cdot k_{t-1} > q_t \cdot k_j \quad \text{for all } j \ne t - 1, \qquad t = 1, \ldots, \text{max\_len} - 1 .$$
 #
-# $$q_t \cdot k_{t-1} > q_t \cdot k_j \quad \text{for all } j \ne t - 1, \qquad t = 1, \ldots, \text{max\_len} - 1$$
-#
-# Query 0 has nobody before it: it is free. It must work for every `max_len` from 2 up.
+# - **Arguments:** `max_len`, an integer of at least 2.
+# - **Returns:** the tuple `(W_q, W_k)`, both float32 of shape `(d, max_len)`, for any `d` you like.
+# - **Edge case:** the first query has no previous token, so it may attend to anything.
 
 # %%
 figures.previous_token_target(6)
@@ -664,7 +430,7 @@ figures.previous_token_target(6)
 
 # %% nbgrader={"solution": "previous_token_weights"}
 def previous_token_weights(max_len):
-    """Weights of a head that looks one token back when x = torch.eye(max_len).
+    """Weights of a head that attends to the previous token when x = torch.eye(max_len).
 
     max_len: int >= 2 -> (W_q, W_k), float32, each (d, max_len) for any d. Query 0 is free.
     """
@@ -683,140 +449,55 @@ check(previous_token_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You found out after exercise 3.2 what a projection of the identity is. So the query of token $t$ is a *column* of
-# `W_q`, and the key of token $j$ a column of `W_k`. You may choose all columns freely.
+# If you project the identity, you get the transposed weights. So the query of token $t$ is *column* $t$ of `W_q`, and the
+# key of token $j$ is column $j$ of `W_k`, and you can choose all columns freely.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Let the keys be as different as can be, each with a direction of its own. Then which direction must the query of
-# token $t$ have?
+# Make the keys one-hot vectors with `torch.eye`, so that each has a direction of its own. The query of token $t$ then
+# needs the direction of one of these keys.
 #
 # </details>
 #
-# Such a *previous-token head* is no toy. Olsson et al. (2022) found them in trained language models, and lesson 12 builds on
-# yours.
-#
-# **Think further.** With one channel for each token this is easy. *What is the smallest number of channels that
-# works for three tokens? For a thousand?* Guess; the next exercise and the circle after it tell.
-
-# %% [markdown]
-# ### Exercise 3.6 `two_channel_graph`
-#
-# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 15 minutes · 12 bonus points
-#
-# Any graph, with two channels. `looks_at` is a LongTensor `(T,)` with $2 \le T \le 50$: token $t$ looks at token
-# `looks_at[t]`, which may be itself, and several may look at one. For *jane visits africa* it is `[1, 2, 1]`. Give
-# float32 weights of exactly shape `(2, T)`, all finite, with which, for `x = torch.eye(T)`,
-#
-# $$q_t \cdot k_{\text{looks\_at}[t]} > q_t \cdot k_j \quad \text{for all } j \ne \text{looks\_at}[t],
-# \qquad t = 0, \ldots, T - 1,$$
-#
-# strictly, in float32. Any weights that do this are right.
-#
-# One channel is not enough in general: a number times a number is largest at the largest key or at the smallest, so only
-# two keys can ever win. *In the plane, where would you put the keys so that each can win?*
-
-
-# %% nbgrader={"solution": "two_channel_graph"}
-def two_channel_graph(looks_at):
-    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token
-    looks_at[t].
-
-    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
-    """
-    ### BEGIN SOLUTION
-    angle = 2 * torch.pi * torch.arange(len(looks_at), device=looks_at.device) / len(looks_at)  # (T,)
-    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
-    return W_k[:, looks_at], W_k
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "two_channel_graph"}
-check(two_channel_graph)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# Draw some keys as dots on paper, and a query as an arrow. The winner is the dot that lies farthest in the direction of
-# the arrow. Which dots can never win, wherever the arrow points?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# A dot between two others can never win. On which curve is no dot between others? Once every key can win, ask for which
-# arrow it does; then let each token take the arrow of the key that it wants.
-#
-# </details>
-#
-# Your weights for a circle of friends, in which each looks at the next one. *What happens to the margin between the best
-# score and the second best as the circle grows?* (All your queries and keys are made at most 1 long, to compare.)
-
-# %%
-experiments.margins(two_channel_graph)
-
-# %% [markdown]
-# ## Two channels on a circle
-#
-# *This section shows an answer to exercise 3.6. Try that first.*
-#
-# On a circle every key is its own best match: all are equally long, so by Cauchy and Schwarz an arrow toward a key
-# finds that key. Two channels are enough for **any** graph in which each token looks at one other, over any number of
-# tokens, even a thousand, as long as every token has an axis of its own, as here. (One channel is
-# enough where only two keys must win: looking one back in three tokens.) *So why do real heads have 64?*
-# Add keys and watch the margin, the distance between the best score and the second.
-
-# %%
-explore.circle()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The price is the margin: $1 - \cos(2\pi/n)$ with $n$ keys, which is 0.19 for 10 keys, 0.002 for 100, 0.00002 for a
-# thousand. What you save in channels you pay in precision or in huge weights. And the graph is only *who wins*: with
-# two channels you cannot also choose how much the second best gets. The table of all scores has rank 2 at most.
-#
-# </details>
-#
-# So there are two answers to "how many channels?". For the whole table it is the rank. For the winners alone it is two.
-# Softmax stands close to the first. Its shares fix a row of scores, but for one number that may be added to the whole
-# row: whoever wants exact shares saves one channel at most.
+# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you'll use yours in lesson 12. You
+# used one channel per token; exercise 3.6 asks how many you really need.
 
 # %% [markdown]
 # ## The Markov chain: one fixed edge
 #
-# There is an older machine that says which word goes with which: count, in a text, how often $b$ comes right after $a$.
-# Divide by how often anything comes after $a$. That is a **Markov chain**, $P(\text{next} = b \mid \text{current} = a)$.
+# There is a much older model of which word goes with which. Count in a text how often $b$ comes right after $a$, and
+# divide by how often anything comes after $a$. The result is a **Markov chain**, $P(\text{next} = b \mid \text{current} =
+# a)$.
 #
-# **On paper**, for the text *jane visits africa jane loves visits*: *what is* $P(\text{visits} \mid \text{jane})$?
-# And the row of *visits*? Work them out before you run the cell.
+# **On paper:** if the text is *jane visits africa jane loves visits*, what is $P(\text{visits} \mid \text{jane})$, and
+# what is the row of *visits*? Work them out before you run the cell.
 
 # %%
 chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
 figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# *jane* is followed twice, once by *visits* and once by *loves*: 1/2. *visits* occurs twice, but only once does
-# anything come after it: *africa*, with probability 1.
-#
-# </details>
+# The word *jane* is followed once by *visits* and once by *loves*, so the probability is $\frac12$. Since only one of the
+# two occurrences of *visits* is followed by anything, *africa* has probability one there.
 
 # %% [markdown]
-# ### Exercise 3.7 `bigram_probabilities`
+# ### Exercise 3.5 `bigram_probabilities`
 #
 # Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 14 points
 #
-# ids is a LongTensor `(T,)` with $T \ge 1$; the result is float32 of shape `(V, V)`, rows are the current token:
+# Estimate the Markov chain of a text by counting:
 #
-# $$P_{ab} = \frac{\text{how often } b \text{ comes right after } a}{\text{how often } a \text{ is followed by anything}}$$
+# $$P_{ab} = \frac{\text{how often } b \text{ comes right after } a}{\text{how often } a \text{ is followed by anything}} .$$
 #
-# A token that is never followed by anything tells us nothing: its row is uniform, $1/V$ everywhere. That goes for tokens
-# that do not occur, and for one that occurs only at the very end. For *I like to eat apples* as ids `0 1 2 3 4`, each
-# word has one follower with probability 1, and the row of *apples* is 0.2 five times.
+# - **Arguments:** `ids`, a LongTensor `(T,)` of at least one token, and `vocab_size`, which we call $V$.
+# - **Returns:** a float32 tensor of shape `(V, V)`, whose rows belong to the current token.
+# - **Edge case:** the row of a token that is never followed by anything is uniform, $1/V$ everywhere. That includes tokens
+#   that don't occur and a token that occurs only at the very end.
+#
+# For *I like to eat apples* as ids `0 1 2 3 4`, each word but the last has one follower with probability one, and every
+# entry in the row of *apples* is $0.2$.
 
 
 # %% nbgrader={"solution": "bigram_probabilities"}
@@ -840,96 +521,312 @@ check(bigram_probabilities)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A loop over neighbors is fine. If you index with tensors instead, try a text in which the same pair comes twice: is it
-# counted twice?
+# First fill a table of counts; a loop over neighbors is fine. If you index with tensors instead, test a text in which the
+# same pair occurs twice.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The row sums of your table of counts say how often each token is *followed*. That is not always how often it
-# *occurs*. What do you do with a row whose sum is 0?
+# The row sums of the counts say how often each token is *followed*, which isn't always how often it *occurs*. Divide by
+# them with `keepdim=True`, and use `torch.where` for the rows whose sum is zero.
 #
 # </details>
 #
-# Your chain reads 2,000 sentences of the language that the translator speaks. *What comes after* jane?
+# Let's estimate your chain from 2,000 sentences of the language that the translator speaks.
 
 # %%
 experiments.chain_of_the_course(bigram_probabilities)
 
 # %% [markdown]
-# After *visits* a place, after *jane* nothing in particular: one row for each word, and the same in every sentence.
+# After *visits* the chain predicts a country, and after *jane* nothing in particular, the same in every sentence.
 
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# You and a colleague: at work you are the boss; at the judo club in the evening, your colleague is the master. The same
-# two people, two relations. The chain cannot say this: it has **one** edge from *jane* to *visits*, 0.5, wherever the two meet.
+# Suppose that you're the boss of a colleague at work, but at the judo club in the evening, your colleague is the master.
+# The same two people are then related in two different ways. A Markov chain can't express that, because it has only **one**
+# edge from *jane* to *visits*, with probability $\frac12$ wherever the two occur.
 #
-# Take our $W_Q$ and $W_K$ again, and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves
-# visits*, *visits* is a noun. **Predict before you run:** *does the score jane → visits change? Does the winner?*
+# To see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In
+# *jane loves visits*, *visits* is a noun. **Before you run the cell, make a guess:** does the score of *jane* with
+# *visits* change, and does another key win?
 
 # %%
 figures.two_sentences(W_q, W_k, 0.5)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# The **score** of *jane* with *visits* is $3$ in both sentences. It has to be, because a score depends on two vectors only,
+# and in the first layer these are the same two (if no positions are added). What changes is the **competition**: the
+# largest score of *jane* is now the one with *loves*, and since the attention weights are computed from the whole row,
+# *visits* gets a smaller weight.
 #
-# The **score** jane → visits is 3 in both. It must be: a score is made of two vectors, and in the first layer these are
-# the same two. But jane's largest score is now *loves*, 6.
+# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Suppose a first
+# layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
+# 0)$ in the first sentence and $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. Its keys are $(0.5, 0)$
+# and $(1.5, 0)$, so with the unchanged query $(3, 0)$ of *jane*, the scores are $1.5$ and $4.5$. The two matrices are the
+# same, but the score now depends on the sentence. We'll measure this in lessons 9 and 13.
+
+# %% [markdown]
+# ## Where do the two matrices come from?
 #
-# </details>
+# We get them by gradient descent. We start with random $W_Q$ and $W_K$, measure by a loss how far the scores
+# are from what we want, change the weights a little in the direction that lowers the loss, and repeat. In the explorer,
+# the squares mark the edges that we want.
+
+# %%
+explore.training()
+
+# %% [markdown]
+# In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real Transformer we don't. It's trained to predict the next
+# word or the French translation, and attention patterns emerge as far as they help, as you'll see in lessons 11 and 12.
+
+# %% [markdown]
+# ## At work
 #
-# What differs between the sentences, then?
+# Finally, your `project` and `attention_scores` run in the translator, in all its heads at once.
+
+# %%
+at_work(project, attention_scores)
+
+# %% [markdown]
+# The translation and the loss are the same as with the finished parts. *Going further* shows what one wrong line costs.
+
+# %% [markdown]
+# ### Quiz 3.1
 #
-# - In the first layer the **competition**: shares are made from all scores of the row, so *loves* takes attention away
-#   from *visits*. And the **position**, if position codes are added: then the two *visits* are not quite the same
-#   vector.
-# - From the second layer on, and more important, the vectors themselves: they have been blended with their
-#   company. Suppose a first layer blends each word half and half with the word before it. Then *visits* is
-#   $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5, 0)$ in the first sentence, and
-#   $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. *jane* has no word before her, and still asks
-#   with $(3, 0)$. Which scores does she give to the two?
+# `X` has shape `(6, 16)`, six tokens of width $16$, and `W` has shape `(24, 16)`. Which expression gives six queries?
 #
-# <details><summary>Answer</summary>
+# - **a** `X @ W`
+# - **b** `W @ X`
+# - **c** `X @ W`, after making `W` square
+# - **d** `(W @ X.T).T`
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_1 = "d"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ### Quiz 3.2
 #
-# The keys of *visits* are $W_K\,(0.5, 0.5, 0) = (0.5, 0)$ and $W_K\,(0, 1.5, 0) = (1.5, 0)$, so the scores are 1.5
-# and 4.5. The same pair and the same two matrices, but two numbers: the matrices act on a vector that knows its
-# sentence. Lessons 9 and 13 measure this; lesson 12 sets a trained Transformer against a Markov chain.
+# In the *first* layer, without position vectors, you replace the third word of *jane visits africa* by another word. What
+# happens to the score of query *jane* with key *visits*?
+#
+# - **a** It changes, because attention depends on the context.
+# - **b** It stays the same, but the attention weight of *visits* may change.
+# - **c** It stays the same, and so does the attention weight.
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Written question
+#
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
+#
+# Choose two words and two sentences in which both occur, such that the first word should attend strongly to the second
+# in one sentence but not in the other. (Don't use *jane*.) Explain what a Markov chain that was counted from both
+# sentences says about the pair. What can differ between the two sentences in the *first* layer of a Transformer, and
+# what can't? What would earlier layers have to do to the second word's vector so that the *score* differs, and how do
+# $W_Q$ and $W_K$ turn that into a different score?
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# <details><summary>Model answer and marking scheme</summary>
+#
+# **Model answer.** *bank* and *water*: "the bank of the river was under water" and "the bank sold its water works". The
+# chain counts neighbors only, so it has one probability $P(\text{water} \mid \text{bank})$ for both sentences, here even
+# zero. In the first layer the score is $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the
+# same embedding table, so without positions the score is the same in both sentences. The attention weight may differ,
+# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the
+# first sentence *water* takes in something of *river*, in the second something of *sold* and *works*. A channel of $W_K$
+# can read such a feature from the vector, and the same channel of $W_Q$ can look for it, so the dot product is larger in
+# the first sentence, although the two matrices are the same.
+#
+# **Marking scheme (15).** 3: a fitting pair and two sentences. 3: one fixed probability in the chain, from neighbors only.
+# 4: the same score in the first layer, of which 2 for the reason (the same two vectors, position aside). 2: the weights may
+# differ, by competition. 3: the vector changes by mixing, and $W_K$ reads the change while $W_Q$ looks for it. The claim "attention recomputes $W_Q$ and $W_K$ for every sentence" costs 2, because the matrices
+# are fixed after training.
 #
 # </details>
 
 # %% [markdown]
-# ## A graph from a table of weights
+# ## Recap
 #
-# Back to the arrows. Suppose scores have become shares. The first figure gave only the largest one of each row; here
-# the rest is filled in so that each row adds up to 1. Move the threshold. *From which threshold on is the graph that of
-# Figure 3.1?*
+# - A sentence is a graph, in which each token has a query and a key. The score of an edge is their dot product.
+# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$, with one row per query and one column per key. In general $S$ isn't
+#   symmetric.
+# - A hard lookup has zero gradient with respect to the query, so attention gives weights to all keys instead.
+# - $W_Q^\top W_K$ has rank at most $d_k$, which limits how many independent patterns a head can have.
+# - An attention pattern suggests what a head does. To find out whether the network needs it, ablate it.
+# - A Markov chain has one fixed edge for each pair of words, whereas attention computes its edges for every sentence.
+#
+# **Next:** the scores of *is* ranged from $-10.5$ to $10.2$. Is that large? In
+# [lesson 4](../04_scaling/04_scaling.ipynb) you'll see why the formula divides them by $\sqrt{d_k}$.
+
+# %% [markdown]
+# ## Going further
+#
+# What follows is optional. It has three more exercises, and it measures what this lesson only mentioned.
+
+# %% [markdown]
+# ### Exercise 3.6 `two_channel_graph`
+#
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 15 minutes · 12 bonus points
+#
+# In exercise 3.4 you used many channels. Now construct *any* graph with only two. Token $t$ should attend to the token
+# `looks_at[t]`, which may be itself, and several tokens may attend to the same one. For *jane visits africa*, `looks_at`
+# is `[1, 2, 1]`. With `x = torch.eye(T)`,
+#
+# $$q_t \cdot k_{\text{looks\_at}[t]} > q_t \cdot k_j \quad \text{for all } j \ne \text{looks\_at}[t],
+# \qquad t = 0, \ldots, T - 1 .$$
+#
+# - **Arguments:** `looks_at`, a LongTensor `(T,)` with $2 \le T \le 50$.
+# - **Returns:** `(W_q, W_k)`, float32 and finite, both of shape `(2, T)`. The inequality must hold strictly in float32.
+#
+# With a single channel only two keys can ever win, the largest and the smallest. In a plane there is more room.
+
+
+# %% nbgrader={"solution": "two_channel_graph"}
+def two_channel_graph(looks_at):
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t attends most to
+    token looks_at[t].
+
+    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
+    """
+    ### BEGIN SOLUTION
+    angle = 2 * torch.pi * torch.arange(len(looks_at), device=looks_at.device) / len(looks_at)  # (T,)
+    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
+    return W_k[:, looks_at], W_k
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "two_channel_graph"}
+check(two_channel_graph)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Draw keys as dots and a query as an arrow. The winner is the dot that is farthest in the direction of the arrow. A dot
+# between two others can never win, so find a curve on which no dot is between others.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Place the keys with `torch.cos` and `torch.sin`. Once every key can win, find the arrow for which it does, and select
+# for each token the arrow of its key by indexing with `looks_at`.
+#
+# </details>
+#
+# Two channels have a price, though. The cell uses your weights for a ring in which each token attends to the next one, and
+# prints the margin between the best score and the second best. The explorer shows the keys of such a solution.
+
+# %%
+experiments.margins(two_channel_graph)
+
+# %%
+explore.circle()
+
+# %% [markdown]
+# Two channels are enough for any graph in which each token attends to one other, as long as every token has an axis of its
+# own. The price is the margin, which shrinks like $1 - \cos(2\pi/n)$ with $n$ keys, so you need higher precision or larger
+# weights.
+
+# %% [markdown]
+# ### How often does a token attend to itself?
+#
+# Figure 3.9 counts how often a token's largest score is its own, for five ways to compute scores.
+
+# %%
+figures.self_scores_by_kind()
+
+# %% [markdown]
+# If $W_Q = W_K$ and all keys have the same length, a token always finds itself, because no vector of that length has a
+# larger dot product with $q_t$ than $q_t$ itself. With independent matrices of mean zero it happens by chance, once in
+# six. The example of *is* uses `torch.rand`, whose weights are positive. Both projections then mostly measure the sum of a
+# token's entries, so self-scores are usually positive and win more often. The next cell compares our trained translator
+# with untrained networks of the same shape.
+
+# %%
+experiments.own_first_choices()
+
+# %% [markdown]
+# Training has doubled the fraction, from $0.13$ to $0.27$, but most words still attend mostly to another word.
+#
+# ### Other scores
+#
+# The dot product isn't the cosine, since $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$ grows with the lengths.
+# Other scores are in use as well:
+#
+# | score | formula | learned | used in |
+# |---|---|---|---|
+# | cosine | $q \cdot k \,/\, (\lVert q \rVert \lVert k \rVert)$ | nothing | search engines |
+# | dot | $q \cdot k$ | nothing | Luong et al. 2015; Transformer |
+# | bilinear | $q^\top M k$ | $M$ | Luong et al. 2015 ("general") |
+# | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
+#
+# Each panel colors the plane of keys by the score that a key there would get. Which panel doesn't change if you change
+# the length of the query?
+
+# %%
+explore.four_scores()
+
+# %% [markdown]
+# Only the cosine ignores the length. Self-attention is bilinear in the tokens, with $M = W_Q^\top W_K$.
+#
+# ### A published table
+#
+# For *I like to eat apples*, some notes on the web print the following table as the output of
+# $\text{softmax}(QK^\top/\sqrt{d_k})$. Can you see why it can't be?
+
+# %%
+table = torch.tensor(
+    [
+        [1.00, 0.20, 0.10, 0.10, 0.05],
+        [0.20, 1.00, 0.40, 0.30, 0.10],
+        [0.10, 0.40, 1.00, 0.50, 0.20],
+        [0.10, 0.30, 0.50, 1.00, 0.60],
+        [0.05, 0.10, 0.20, 0.60, 1.00],
+    ]
+)
+figures.five_by_five(table)
+
+# %% [markdown]
+# It isn't the output of a softmax, because the rows don't add up to one, and it isn't a general $QK^\top$, because it's
+# symmetric, whereas $q_i \cdot k_j$ and $q_j \cdot k_i$ usually differ. With ones on the diagonal it looks like a table of
+# *cosines*, without any $W_Q$ and $W_K$. Lesson 6 applies softmax to it.
+
+# %% [markdown]
+# ### Exercise 3.7 `attention_edges`
+#
+# **Extra** · Difficulty 2 of 5 · Importance 2 of 5 · 10 minutes · 8 bonus points
+#
+# In the explorer, move the threshold until the table of attention weights gives the graph of Figure 3.1.
 
 # %%
 weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])  # (T_q, T_k)
 explore.graph(weights, figures.JANE)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# Your function lists the edges of such a graph.
 #
-# From just above 0.14, the heaviest edge that is not in it (africa → jane), up to 0.76. An edge from a token to itself
-# is an edge too.
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 3.8 `attention_edges`
-#
-# Difficulty 2 of 5 · Importance 2 of 5 · 10 minutes · 8 points
-#
-# weights is a float tensor `(T, T)`, rows are queries; tokens is a list of `T` strings, and a word may occur twice.
-# Return a list of tuples `(query, key, weight)`: query and key are the token *strings*, the weight is a Python `float`.
-#
-# - An edge is in the list if its weight is at least `threshold` (equal counts). Edges from a token to itself too.
-# - Heaviest first. Where weights are equal: by the query's position, then by the key's position.
-#
-# Nothing hangs on the last bit of a weight: you may compare tensors or Python numbers.
+# - **Arguments:** `weights (T, T)`, whose rows are queries; `tokens`, a list of `T` strings, in which a word may occur
+#   twice; and `threshold`, a float.
+# - **Returns:** a list of tuples `(query, key, weight)` with the two token *strings* and the weight as a Python float, for
+#   every edge whose weight is at least `threshold`. An edge from a token to itself counts too.
+# - **Order:** the heaviest edge first. Edges of equal weight are ordered by the query's position, then by the key's
+#   position.
 
 
 # %% nbgrader={"solution": "attention_edges"}
@@ -955,62 +852,41 @@ check(attention_edges)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two nested loops visit the edges in the order that ties ask for. `.tolist()` or `.item()` makes Python numbers.
+# Two nested loops visit the edges in the right order for ties, and `.tolist()` gives Python numbers.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Python's `sorted` keeps the order of equal elements; torch's `sort` and `argsort` do so only with `stable=True`. Sort by
-# the weight alone; a whole tuple as the key would compare the strings too.
+# Python's `sorted` keeps the order of equal elements, whereas `torch.sort` does so only with `stable=True`. Use only the
+# weight as the sorting key.
 #
 # </details>
-
-# %% [markdown]
-# ## Where do the two matrices come from?
 #
-# From training, by gradient descent. Start with random $W_Q$ and $W_K$, say which edges you want, measure how far the
-# scores are from that (a loss, lesson 6), go a small step downhill, repeat. The squares mark the edges we want. *After
-# how many steps does every word look where it should?*
+# Here is the graph of the translator's head with your function. Its scores are divided by four (lesson 4 explains why) and
+# go through a softmax, and we keep every edge of at least one third.
 
 # %%
-explore.training()
+figures.drawn_by(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# After 6 steps already, in this run. The loss goes on falling from there: it wants the right key to win by a wide margin.
-# And after 60 steps no word looks at itself.
-#
-# </details>
-#
-# *What is loose here.* We told the machine which edges to draw. No one does that for a real Transformer. It is told
-# which *word* comes next, or how the sentence reads in French, and edges grow along the way: some that are needed for the
-# answer, and some, such as *visits → jane* above, that the network can do without. You will watch it in lessons 11 and 12.
-
-# %% [markdown]
-# ### Exercise 3.9 `fixed_self_scores`
+# ### Exercise 3.8 `fixed_self_scores`
 #
 # **Extra** · **Find the bug** · Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 6 bonus points
 #
-# This function takes tokens `(..., T, D)` and weights `(d_k, D)`. It raises no error and its shape is right. Its numbers
-# are not:
-#
-# ```python
-# def self_scores(x, W_q, W_k):
-#     Q = x @ W_q.T  # (..., T, d_k)
-#     K = x @ W_k.T  # (..., T, d_k)
-#     K_turned = K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., d_k, T)
-#     return Q @ K_turned  # (..., T, T)
-# ```
-#
-# The same slip was reported in published attention code
+# The function in the next cell has the right shapes and raises no error, but its values are wrong. The same mistake was
+# reported in a public repository
 # ([Attention-Augmented-Conv2d, issue 21](https://github.com/leaderj1001/Attention-Augmented-Conv2d/issues/21)). Try the
-# suspicious line on a small $K$ with the numbers 0 to 5, then write the function right:
-# $S = (X W_q^\top)(X W_k^\top)^\top$, shape `(..., T, T)`.
+# suspicious operation on a small tensor, then write the function correctly.
+#
+# - **Arguments:** `x (..., T, D)`, `W_q (d_k, D)` and `W_k (d_k, D)`.
+# - **Returns:** the scores $(X W_q^\top)(X W_k^\top)^\top$ of shape `(..., T, T)`.
+
 
 # %%
-torch.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2).reshape(2, 3)
+def buggy_self_scores(x, W_q, W_k):
+    Q, K = x @ W_q.T, x @ W_k.T  # (..., T, d_k)
+    return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., T, T)
 
 
 # %% nbgrader={"solution": "fixed_self_scores"}
@@ -1033,238 +909,45 @@ check(fixed_self_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# In the small example, is the first *row* of the second table the first *column* of the first table?
+# Compare `torch.arange(6).reshape(3, 2)` with its own `.reshape(2, 3)`. Is the first row of the second table the first
+# column of the first one?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Reshaping reads the numbers in their old order into new rows. You want two dimensions to trade places instead.
+# `reshape` keeps the entries in their order and only cuts the rows elsewhere. You want `transpose`, which swaps two
+# dimensions.
 #
 # </details>
 #
-# The head of the arcs once more, by the published scores and by yours:
+# What does this bug cost the translator?
 
 
 # %%
-def published_self_scores(x, W_q, W_k):
-    Q, K = x @ W_q.T, x @ W_k.T  # (..., T, d_k)
-    return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., T, T)
-
-
-experiments.published_and_repaired(fixed_self_scores, published_self_scores)
-
-# %% [markdown]
-# ## At work
-#
-# Your `project` and `attention_scores` in the course's translator, in all its heads at once.
-
-# %%
-at_work(project, attention_scores)
-
-# %% [markdown]
-# And here is the graph that the head from before draws, with your `attention_edges`: its scores are divided by 4 (lesson
-# 4 says why) and go through a softmax, and every edge of at least a third is kept.
-
-# %%
-figures.drawn_by(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
-
-# %% [markdown]
-# **Predict before you run.** The published bug of exercise 3.9 raises no error. *What does it cost the translator? Will
-# you see it in one sentence?*
-
-
-# %%
-def published_scores(Q, K):
+def buggy_scores(Q, K):
     return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., T_q, T_k)
 
 
-at_work(attention_scores=published_scores)
+at_work(attention_scores=buggy_scores)
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# It costs everything, because no key reaches the product in one piece. A network that is *trained* with the bug learns to
+# live with it (table below), and then it's much harder to notice, although its translations depend on the padding.
 #
-# Everything: 5.31 nats a word, where 0.00016 is right, and not one sentence comes out. *jane visits africa in
-# september* becomes *l' voyage en septembre*. The keys have been cut into pieces and glued together anew, so no query
-# meets a key that it knows.
+# ### How stable are these numbers?
 #
-# All this is the cost to a network that was trained without the bug. One that is *trained* with it learns to live with
-# it: two trainings ended at 0.016 and 0.015 nats, and 99 and 95 of 100 sentences of a batch came out right. Now the bug
-# is much harder to see. But how the keys are cut depends on how far the batch is padded. One at a time, without padding,
-# only 40 and 45 of the same hundred came out right, and with the first of the two *jane visits africa in september* ends
-# in India. (With the sound network all hundred come out right, in a batch and one at a time.)
-#
-# </details>
-
-# %% [markdown]
-# ### Quiz 3.1
-#
-# `X` has shape `(6, 16)`: six tokens of width 16. `W` has shape `(24, 16)`. Which one gives six queries?
-#
-# - **a** `X @ W`
-# - **b** `W @ X`
-# - **c** `(W @ X.T).T`
-# - **d** `X @ W`, after making `W` square
-
-# %% nbgrader={"solution": "quiz_1"}
-quiz_1 = None  # "a", "b", "c" or "d"
-### BEGIN SOLUTION
-quiz_1 = "c"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_1"}
-check(quiz_1=quiz_1)
-
-# %% [markdown]
-# ### Quiz 3.2
-#
-# In the *first* layer, with no position codes, you replace the third word of *jane visits africa* by another word. What
-# happens to the score of query *jane* with key *visits*?
-#
-# - **a** It changes, because attention depends on context.
-# - **b** It stays the same, but the share that *visits* gets of jane's attention may change.
-# - **c** It stays the same, and so does the share.
-
-# %% nbgrader={"solution": "quiz_2"}
-quiz_2 = None  # "a", "b" or "c"
-### BEGIN SOLUTION
-quiz_2 = "b"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_2"}
-check(quiz_2=quiz_2)
-
-# %% [markdown]
-# ### Quiz 3.3
-#
-# $D = 512$ and $d_k = 64$. What is the largest rank that $W_Q^\top W_K$ can have?
-#
-# - **a** 64
-# - **b** 512, its size
-# - **c** 8, the number of heads
-
-# %% nbgrader={"solution": "quiz_3"}
-quiz_3 = None  # "a", "b" or "c"
-### BEGIN SOLUTION
-quiz_3 = "a"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_3"}
-check(quiz_3=quiz_3)
-
-# %% [markdown]
-# ## Written question
-#
-# *15 points, graded by hand, 10 minutes, six to ten sentences.*
-#
-# Choose two words and two sentences in which both occur, such that the first word should attend strongly to the second
-# in one sentence and hardly in the other. (Not jane's.) Explain what a Markov chain that was counted from both
-# sentences says about the pair; what can differ between the two sentences in the *first* layer of a Transformer, and
-# what cannot; and what earlier layers would have to do to the second word's vector so that the *score* differs, and how
-# $W_Q$ and $W_K$ turn that into a different number.
-#
-# <details><summary>For those who learn alone: what a good answer has</summary>
-#
-# - The chain has one fixed number for the pair, from neighbors only.
-# - In the first layer the score is the same, with the reason (the same two vectors, position aside); the share may
-#   differ, by competition.
-# - Blending changes the vector; a channel of $W_K$ reads the change and $W_Q$ seeks it. The matrices stay the same.
-#
-# </details>
-
-# %% [markdown] nbgrader={"written": "written_1"}
-# <details><summary>Model answer and marking scheme</summary>
-#
-# **Model answer.** *bank* and *water*: "the bank of the river was under water" and "the bank sold its water shares".
-# The chain counts neighbors only. It has one number $P(\text{water} \mid \text{bank})$ for both sentences, here even
-# 0, since *water* never comes right after *bank*. In the first layer the score is
-# $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the same embedding table, so without position
-# codes the score is the same in both. With position codes it may differ, but for the place, not for the meaning. What
-# can differ is the share: the other words of the sentence compete for bank's attention. Earlier layers blend each
-# vector with those of its neighbors. In the first sentence *water* takes in something of *river* and *under*, in the
-# second something of *sold* and *shares*. $W_K$ can read such a feature, "wet place" say, into a channel of the key,
-# and $W_Q$ can make *bank* seek that channel. Then the key, and with it the dot product, is larger in the first
-# sentence, with the same two matrices.
-#
-# **Marking scheme (15).** A fitting pair and two sentences: 3. One fixed number in the chain, from neighbors only: 3.
-# The same score in the first layer, with the reason (the same two vectors, position aside): 4, of which 2 for the
-# reason. The shares may differ, by competition: 2. The vector changes by blending, and a channel of $W_K$ reads it while
-# $W_Q$ seeks it: 3. No points off for language. The claim "attention recomputes $W_Q$ and $W_K$ for every sentence"
-# costs 2: the matrices are fixed after training.
-#
-# </details>
-
-# %% [markdown]
-# ## From the notes this course grew from
-#
-# <details><summary>Claims about queries and keys, looked at</summary>
-#
-# **The table of three looks.** 0.94, 0.86 and 0.76 come from an answer on Stack Exchange that explains Q and K as an
-# inquiry system. It does not say where the numbers are from. Lesson 13 measures a real network and finds a head that
-# gives jane → visits 0.935 and visits → africa 0.893, among 72 heads and in a sentence of three words, where some head
-# fits almost any story. The answer's picture of the boss and the master is in this lesson; its "memory" of context is
-# what Figure 3.10 takes apart: the score cannot know the sentence before the vectors do.
-#
-# **Connections by "co-occurrences of them in billions of sequences".** That is how the same answer says that a Transformer
-# gets its wires. It describes a count, and a count is what the Markov chain of this lesson makes: one edge for a pair of
-# words. Training counts nothing. It moves two matrices downhill on a loss, and the wires are made anew in each sentence. (In
-# the answer's code T may be "512 for BERT": that is the most tokens that BERT takes, its table of places has 512 rows.)
-#
-# **Self-attention** is "an attention mechanism relating different positions of a single sequence in order to compute a
-# representation of the sequence", in the words of Vaswani et al. that notes on the Transformer's parts quote. The scores
-# of this lesson are the relating; lesson 7 computes the representation. The notes compare stacked heads with a receptive
-# field, "but in terms of pairs". One layer already sees every position, so what grows with depth is not how far a word
-# sees but what it sees there: words that have already seen others.
-#
-# **Does a word attend to itself?** Notes made from Sebastian Raschka's
-# [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html), from which the
-# numbers of *is* come, say that *is* does not find itself "because our Q and K networks are not trained yet". With
-# unrelated $W_Q$ and $W_K$ it is chance. Training changed it in our translator from 0.13 to 0.27: more often than by chance,
-# and still mostly another word. Raschka's weights come from `torch.rand`, all positive, so both projections mostly measure
-# the sum of a token's numbers, and 0.34 of the tokens find themselves in Figure 3.6. That is a fact about `rand`, not
-# about attention. (The scores of *is* in the notes: −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may
-# differ in the last digit. The article draws its matrices after one more seed, so it prints others.)
-#
-# **"There is probably only one way to express relationship between elements in NN: cosine similarity."** The same notes. The
-# dot product is no cosine, and the explorer of this lesson shows four scores. "The more products we have, the more channels
-# we need" is true of ranks, not of products. That users and products are "jointly learned", as the notes go on, is
-# right: only the product of the two tables meets the data, so neither can be learned without the other.
-#
-# **Queries as the output of "an FFN with arbitary output channels"**, again the same notes. Fair: `W.shape[0]` channels out,
-# `W.shape[1]` in, the same for every token. But it is one layer without a nonlinearity, a *linear* layer. The feed-forward
-# network of lesson 9 is more.
-#
-# **The widths.** The walk-through of *I like to eat apples* has $X$ of $N \times M$ and all matrices $M \times M$: the
-# special case $D = d_k = M$, in which a missing transpose raises no error. Its 5×5 table is Figure 3.7; its own note
-# says that one would still divide by $\sqrt{d_k}$ and apply softmax, so the table is what goes *in* (lesson 6: *I* gets
-# 0.377 0.170 0.153 0.153 0.146). Notes on the Transformer's parts, after AI Summer (below), write $X \in \mathbb{R}^{N \times d_k}$ with
-# $W^Q, W^K \in \mathbb{R}^{d_k \times d_{model}}$. Read strictly, $X \cdot W^\top$ does not exist, and $X \cdot W$ maps
-# *up*, although the text wants fewer dimensions. One symbol repairs it: $X \in \mathbb{R}^{N \times d_{model}}$. Their
-# legend calls $d_k$ the "matrix size": it is the width of one query or key, one side of $W^Q$. And in *Life is short*
-# $d_k = 24$ is wider than $D = 16$. Nothing forbids that.
-#
-# **Notations.** The walk-through writes $X \cdot W$, the answer $X \cdot W^\top$ (as $y = xW^\top + b$ of `nn.Linear`),
-# Raschka $W \cdot x$ with tokens as columns: `W_key.matmul(x.T).T` is `x @ W_key.T`.
-#
-# </details>
-
-# %% [markdown]
-# ## Recap
-#
-# - A sentence is a graph. A token asks with its query, all tokens answer with their keys, and the score is a dot product.
-# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$: a row for each query, a column for each key, in general not symmetric.
-# - A hard SELECT has no slope to learn from, so attention gives shares.
-# - $W_Q^\top W_K$ has rank at most $d_k$: that many independent patterns in the table of scores, however many words. For
-#   the winners alone two channels are enough, where each token has an axis of its own, at the price of the margin.
-# - A Markov chain has one fixed edge for each pair of words. Attention makes its edges anew: by competition in the first
-#   layer, by vectors that know their sentence further up.
-#
-# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
+# | measurement | in the text | elsewhere |
+# |---|---|---|
+# | translations right of 300, ablated one at a time | 300 for seven heads | all of block 0: 286; all of block 1: 251 |
+# | weight on the previous token, block 1 head 3 | 0.47 | three untrained networks: 0.13 |
+# | words that attend most to themselves | 0.27 | three untrained networks: 0.12 to 0.13; by chance: 0.13 |
+# | trained with the bug: loss; right of 100 in a batch; one at a time | | 0.016; 99; 40 and, in another run, 0.015; 95; 45 |
 
 # %% [markdown]
 # ## Further reading
 #
-# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2: queries, keys, dot
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2: queries, keys and dot
 #   products.
 # - Bahdanau, Cho and Bengio, [Neural Machine Translation by Jointly Learning to Align and
 #   Translate](https://arxiv.org/abs/1409.0473) (2014): the additive score.
@@ -1275,7 +958,7 @@ check(quiz_3=quiz_3)
 # - Andrej Karpathy, [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY) and [Introduction to Transformers,
 #   Stanford CS25](https://youtu.be/XfpMkf4rD6E?t=1395): a sentence as a graph.
 # - Sebastian Raschka, [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html):
-#   the six tokens and the numbers of *is*.
+#   the six tokens and the scores of *is*.
 # - [Transformers Explained Visually, part
 #   2](https://towardsdatascience.com/transformers-explained-visually-part-2-how-it-works-step-by-step-b49fa4a64f34),
 #   [Illustrated Guide to Transformers](https://www.youtube.com/watch?v=4Bdc55j80l8), [Getting meaning from
@@ -1285,10 +968,7 @@ check(quiz_3=quiz_3)
 #   Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html) (PyTorch), and Rowel Atienza's
 #   [Transformer in PyTorch](https://www.youtube.com/watch?v=6PmIoCnqcFU): the same steps in code.
 # - Mikolov et al., [word2vec's negative sampling](https://arxiv.org/abs/1310.4546) (2013), and Wan et al.,
-#   [GE2E](https://arxiv.org/abs/1710.10467) (2018): vectors that are pulled together and pushed apart (lesson 1).
+#   [GE2E](https://arxiv.org/abs/1710.10467) (2018): training with positive and negative pairs (lesson 1).
 # - Olsson et al., [In-context Learning and Induction
 #   Heads](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html) (2022):
 #   previous-token heads in trained models.
-#
-# **Next:** [lesson 4](../04_scaling/04_scaling.ipynb). The scores of *is* ran from −10.5 to 10.2. Is that much? Why does the
-# formula divide by $\sqrt{d_k}$, and what goes wrong without it?

@@ -72,21 +72,6 @@ def cases_project(draw):
     ]
 
 
-def cases_scores_for_one(draw):
-    def square(dtype):
-        return draw.normal(4, dtype=dtype), draw.normal(4, 4, dtype=dtype)
-
-    def make(dtype, *lead):
-        return draw.normal(*lead, 6, dtype=dtype), draw.normal(*lead, 5, 6, dtype=dtype)
-
-    return [
-        Case(square(torch.float32)),
-        *tensor_cases(make, leads=((),)),
-        Case((draw.normal(3), draw.normal(1, 3)), part="one key"),
-        Case((draw.normal(1), draw.normal(5, 1)), part="d_k = 1"),
-    ]
-
-
 def cases_attention_scores(draw):
     def make(dtype, *lead):
         return draw.normal(*lead, 5, 4, dtype=dtype), draw.normal(*lead, 7, 4, dtype=dtype)
@@ -111,7 +96,7 @@ def cases_previous_token_weights(draw):
 
 def cases_two_channel_graph(draw):
     def graph(T):
-        """Any graph in which somebody is looked at twice, somebody looks back, and somebody at itself."""
+        """A random graph in which several tokens attend to one, one attends to an earlier one, and one to itself."""
         looks_at = draw.integers(0, T, (T,))
         looks_at[:4] = torch.tensor([T - 2, 2, 2, T - 1])
         return (looks_at,)
@@ -123,9 +108,9 @@ def cases_two_channel_graph(draw):
         tried([1, 2, 1], note="jane, visits and africa: looks_at 1, 2, 1"),
         Case(graph(7), view="graph_of_weights"),
         Case(graph(11), view="graph_of_weights"),
-        tried(draw.permutation(9), part="everybody looks at another one", note="a permutation of nine tokens"),
-        tried(torch.arange(6), part="everybody looks at itself", note="looks_at 0, 1, 2, 3, 4, 5"),
-        tried([3] * 8, part="all look at one token", note="eight tokens, all of which look at token 3"),
+        tried(draw.permutation(9), part="every token attends to another one", note="a permutation of nine tokens"),
+        tried(torch.arange(6), part="every token attends to itself", note="looks_at 0, 1, 2, 3, 4, 5"),
+        tried([3] * 8, part="all attend to one token", note="eight tokens, all of which attend to token 3"),
         tried([1, 0], part="T = 2", note="looks_at 1, 0"),
         Case(graph(50), view="graph_of_weights", part="T = 50", note="fifty tokens"),
         Case(graph(5), view="pair_dtypes", part="float32 weights"),
@@ -210,16 +195,16 @@ exercises = [
     Exercise("hard_lookup", cases_hard_lookup, axes=("value",)).with_mistakes(f"""
     by_cosine: the key with the best direction
         keys @ query -> keys @ query / keys.norm(dim=-1)
-        The dot product also rewards a long key. Did you normalize something?
+        The dot product also rewards a long key. Leave the keys' lengths as they are.
     nearest_key: the key at the smallest distance
         keys @ query -> -(keys - query).norm(dim=-1)
-        Near and large dot product are two things. What does the formula maximize?
+        The nearest key need not have the largest dot product. Which of the two does the formula maximize?
     soft_average: a weighted average of all values
         values[matches.argmax()] -> torch.softmax(matches, dim=0) @ values
-        That is attention as later lessons build it. A SELECT returns one row.
+        That is the soft lookup of later lessons. A hard lookup returns a single row.
     last_on_ties: the last key wins a tie
         matches.argmax() -> len(matches) - 1 - matches.flip(0).argmax()
-        When a later key is only as good as the best so far, should it replace it?
+        If several keys have the same dot product, the first one counts. Which one does your code keep?
     starts_from_zero: a search that starts with a best match of 0
         matches.argmax() -> matches.clamp(min=0).argmax()
         What happens when every dot product is negative?
@@ -228,89 +213,51 @@ exercises = [
         A strongly negative dot product is the worst match, not a good one.
     smallest_match: the worst match
         argmax -> argmin
-        Is a large dot product a good match or a bad one?
+        A large dot product is a good match. Use argmax.
     longest_key: the longest key
         keys @ query -> keys.norm(dim=-1)
         Your answer does not depend on the query. Should it?
     returns_the_key: a key instead of a value
         return values[ -> return keys[
-        You search in the keys. From which table do you return a row?
-    returns_the_place: the place of the winner
+        You compare with the keys, but the returned row must come from the values.
+    returns_the_place: the index of the best key
         values[matches.argmax()] -> matches.argmax()
-        You have found where. Now fetch what stands there.
+        You have found the index. Now select that row of the values.
     squeezed: {SHAPE_CUT}
         values[matches.argmax()] -> values[matches.argmax()].squeeze()
-        With values of width 1 the result still has one dimension. Who removed it?
-    kept_a_dimension: a row that is still a table
+        With values of width 1 the result still has shape (1,). Which call removed that dimension?
+    kept_a_dimension: a matrix with one row
         argmax() -> argmax(dim=0, keepdim=True)
         The result has one dimension, (E,). Where does the extra one come from?
-    adds_up_ties: the values of all tied keys added up
+    adds_up_ties: the sum of the values of all tied keys
         values[matches.argmax()] -> (matches == matches.max()).to(values.dtype) @ values
-        Comparing with the maximum marks every tied key. How many may win?
-    no_gradient: cut off from the values
+        Comparing with the maximum selects every tied key, but only the first one counts.
+    no_gradient: no gradient reaches the values
         values[matches.argmax()] -> values[matches.argmax()].detach()
-        The values must learn from the result. What did you put the lookup under?
+        The gradient must reach the values. Is there a detach, .data or no_grad in your code?
 """),
     Exercise("project", cases_project, axes=("token", "channel")).with_mistakes(f"""
     not_transposed: the matrix used as (in, out)
         x @ W.T -> x @ W
-        W is stored as (out, in). Which of its dimensions meets the tokens' width?
+        W is stored as (out, in). Which of its dimensions has to match the width of the tokens?
     reshaped_weights: a reshape where a transpose is meant
         W.T -> W.reshape(W.shape[1], W.shape[0])
-        A reshape keeps the numbers in reading order. Do rows become columns?
+        A reshape keeps the entries in their order. Which operation turns rows into columns?
     tokens_as_columns: tokens in columns
         x @ W.T -> W @ x.transpose(-2, -1)
-        Each token should stay a row. What would bring the columns back to rows?
+        Each token should remain a row of the result. Yours are columns.
     all_axes_reversed: right for one sentence, an error in a batch
         x @ W.T -> (W @ x.T).T
-        What does .T do to a tensor of three dimensions? Which two should trade places?
+        `.T` reverses all dimensions of a tensor. Which two should be swapped?
     cosines: cosines with the rows of W
         x @ W.T -> x / x.norm(dim=-1, keepdim=True) @ (W / W.norm(dim=-1, keepdim=True)).T
-        A linear map keeps lengths in play. What did you normalize?
-    scaled: divided by a root of the width
+        A linear map doesn't normalize. Leave out the division by the lengths.
+    scaled: divided by the square root of the width
         x @ W.T -> x @ W.T / W.shape[-1] ** 0.5
-        Nothing is divided here; scaling is the next lesson.
+        Nothing is divided here; scaling comes in the next lesson.
     squeezed: {SHAPE_CUT}
         x @ W.T -> (x @ W.T).squeeze()
-        A batch of one sentence is still a batch.
-"""),
-    Exercise("scores_for_one", cases_scores_for_one, axes=("key",)).with_mistakes(f"""
-    cosines: cosines
-        K @ q -> K @ q / K.norm(dim=-1) / q.norm()
-        The lengths of query and keys count here.
-    scaled: divided by the root of the width
-        K @ q -> K @ q / q.shape[-1] ** 0.5
-        These are plain dot products. Scaling is the next lesson.
-    mean_of_products: the mean of the products
-        K @ q -> (K * q).mean(-1)
-        A dot product adds the products up. Does it divide by how many there are?
-    softmaxed: shares that add up to 1
-        K @ q -> torch.softmax(K @ q, dim=-1)
-        The scores themselves are asked for, before any softmax.
-    keys_not_turned: the query against the columns of K
-        K @ q -> q @ K
-        A key is a row of K. With a square K the shape alone does not tell.
-    products_not_added: products that are not added up
-        K @ q -> K * q
-        One number for each key: which dimension must go?
-    squeezed: {SHAPE_CUT}
-        K @ q -> (K @ q).squeeze()
-        With a single key the result still has shape (1,).
-    still_a_row: a table with one row
-        K @ q -> q[None] @ K.T
-        One query, no batch: the result has one dimension.
-    still_a_column: a table with one column
-        K @ q -> K @ q[:, None]
-        One query, no batch: the result has one dimension.
-    negative_distance: minus the squared distance
-        K @ q -> -((K - q) ** 2).sum(-1)
-        Distance and dot product differ by the lengths. Which one is asked for?
-    minus_distance: minus the distance
-        K @ q -> -(K - q).norm(dim=-1)
-        Distance and dot product differ by the lengths. Which one is asked for?
-    distance: the distance from the query to each key
-        K @ q -> (K - q).norm(dim=-1)
-        A distance is small for a good match. Should the key that fits best have a small number or a large one?
+        A dimension of size 1 must remain in the result.
 """),
     Exercise("attention_scores", cases_attention_scores, axes=("query", "key")).with_mistakes(f"""
     queries_and_keys_swapped: keys and queries swapped
@@ -318,127 +265,98 @@ exercises = [
         A row belongs to a query, a column to a key.
     reshaped_keys: a reshape where a transpose is meant
         K.transpose(-2, -1) -> {RESHAPED}
-        The shape fits, but a reshape keeps the reading order. Do rows become columns?
+        The shape fits, but a reshape keeps the entries in their order. Which operation turns rows into columns?
     first_two_axes: the first two dimensions swapped
         transpose(-2, -1) -> transpose(0, 1)
-        Right for one sentence. Which dimensions are the first two in a batch?
+        This is right for a single sentence, but in a batch the first two dimensions are others. Count from the end.
     only_for_batches: made for a batch only
         transpose(-2, -1) -> transpose(1, 2)
-        Without a batch there is no third dimension. Count the dimensions from the end.
+        Without a batch there is no dimension 2. Count the dimensions from the end.
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
-        Right for one sentence. What happens to the batch when every dimension is turned around?
-    scaled: divided by the root of the width
+        This is right for a single sentence, but in a batch it reverses the batch dimension as well.
+    scaled: divided by the square root of the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1] ** 0.5
-        Scaling is the next lesson. Here the plain dot products are asked for.
+        Scaling comes in the next lesson. Return the plain dot products.
     divided_by_the_width: divided by the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1]
-        Does a dot product divide by how many products it adds up?
+        A dot product is a sum, not a mean.
     cosines: cosines
         Q @ K.transpose(-2, -1) -> {COSINES}
-        The lengths of queries and keys count here.
-    softmaxed: shares that add up to 1
+        A dot product depends on the lengths of queries and keys. Don't normalize them.
+    softmaxed: attention weights that add up to 1
         Q @ K.transpose(-2, -1) -> torch.softmax(Q @ K.transpose(-2, -1), dim=-1)
-        The scores themselves are asked for, before any softmax.
+        Return the scores themselves, before any softmax.
     negative_distance: minus the squared distance
         Q @ K.transpose(-2, -1) -> -((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(-1)
-        Distance and dot product differ by the lengths. Which one is asked for?
+        A distance is not a dot product. Return the dot products.
     minus_distance: minus the distance
         Q @ K.transpose(-2, -1) -> -(Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        Distance and dot product differ by the lengths. Which one is asked for?
+        A distance is not a dot product. Return the dot products.
     distance: the distance from each query to each key
         Q @ K.transpose(-2, -1) -> (Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        A distance is small for a good match. Should the key that fits best have a small number or a large one?
+        A distance is small for a good match, whereas a score must be large. Return the dot products.
     squeezed: {SHAPE_CUT}
         Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()
-        One query or a batch of one: the table keeps its dimensions.
+        Dimensions of size 1 must remain in the result.
 """),
     Exercise("previous_token_weights", cases_previous_token_weights, time_limit=10.0).with_mistakes("""
-    looks_at_itself: every token looks at itself
+    looks_at_itself: every token attends to itself
         W_q[steps - 1, steps] -> W_q[steps, steps]
-        Key t is now the best match of query t. Whose key should it be?
-    looks_ahead: every token looks at the next one: shifted the wrong way, or W_q and W_k exchanged
+        Query t has its largest score with key t. It should be key t - 1.
+    looks_ahead: every token attends to the next one: shifted the wrong way, or W_q and W_k exchanged
         W_q[steps - 1, steps] -> W_q[steps, steps - 1]
-        Column t of W_q is what token t seeks. In which direction did you shift?
-    always_the_first: every token looks at the first one
+        Column t of W_q is the query of token t. In which direction did you shift?
+    always_the_first: every token attends to the first one
         W_q[steps - 1, steps] -> W_q[steps * 0, steps]
-        Query 2 wants key 1, query 3 wants key 2. Do your queries differ?
-    two_before: every token looks two back
+        Query 2 needs key 1, and query 3 needs key 2, so the queries must differ.
+    two_before: every token attends to the token two before
         arange(1, -> arange(2,
         steps - 1, -> steps - 2,
-        One step too far.
+        The shift is one too many.
     all_before_tie: all earlier tokens tie
         W_q[steps - 1, steps] = 1.0 -> W_q += torch.triu(torch.ones(max_len, max_len), 1)
-        Every earlier token gets the same score. One of them must be strictly higher.
+        Every earlier token gets the same score, but that of the previous token must be strictly higher.
     last_query_forgotten: the last query is forgotten
         torch.arange(1, max_len) -> torch.arange(1, max_len - 1)
-        Where does your range end?
+        Check the end of the range: the last token needs a query as well.
     weights_turned: weights of shape (max_len, d)
         return W_q, W_k -> return torch.cat((W_q, W_q)).T, torch.cat((W_k, W_k)).T
-        W is (out, in), and what comes in has width max_len.
+        W has shape (out, in), and the tokens have width max_len.
     one_size_only: weights of one fixed size
         W_k = torch.eye -> max_len = 5
         |    W_k = torch.eye
-        Your weights do not depend on max_len. Should they?
+        The weights don't depend on max_len, but they must.
     float64_weights: float64 weights
         return W_q, W_k -> return W_q.double(), W_k.double()
-        The weights shall be float32, like torch's own layers.
-"""),
-    Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
-    keys_on_a_line: keys in a row, as on a line: only its two ends win
-        (angle.cos(), angle.sin()) -> (angle, torch.ones_like(angle))
-        Turn a ruler as you like: which of its marks can be farthest ahead? What shape has no ends?
-    circle_closed_twice: the first key and the last one at the same place
-        / len(looks_at) -> / (len(looks_at) - 1)
-        Where does the last angle end up after a full turn?
-    longer_and_longer_keys: keys of different lengths: the long ones shout
-        (angle.cos(), angle.sin()) -> (angle * angle.cos(), angle * angle.sin())
-        A dot product rewards direction and length. Which of the two should tell your keys apart?
-    looks_at_itself: every token looks at itself
-        W_k[:, looks_at] -> W_k
-        Where does looks_at come in?
-    looks_one_back: every token looks one back, whatever the graph
-        W_k[:, looks_at] -> W_k.roll(1, dims=1)
-        That was the last exercise. Where does looks_at come in?
-    exchanged: the graph read backwards, or W_q and W_k exchanged
-        return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]
-        looks_at[t] says where token t looks. Does it choose among your keys, or among your queries?
-    a_channel_for_each_token: as many channels as tokens
-        return W_k[:, looks_at], W_k -> return torch.eye(len(looks_at))[:, looks_at], torch.eye(len(looks_at))
-        That draws the graph. Now with two numbers for each key: how many different directions has a plane?
-    weights_turned: weights of shape (T, 2)
-        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T
-        W is (out, in). Two channels come out.
-    float64_weights: float64 weights
-        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()
-        The weights shall be float32, like torch's own layers.
+        The weights must be float32, like those of torch's own layers.
 """),
     Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current token", "next token")).with_mistakes("""
     transposed: columns are the current token
         1 / vocab_size) -> 1 / vocab_size).T.contiguous()
-        A row belongs to the current token, so each row adds up to 1.
+        Rows must belong to the current token, so that each row adds up to 1.
     given_the_next: the current token given the next
         ids[:-1] * vocab_size + ids[1:] -> ids[1:] * vocab_size + ids[:-1]
-        Rows add up to 1, but which word of a pair do they belong to?
+        The rows add up to 1, but they belong to the second token of each pair instead of the first.
     zero_rows: rows of zeros for tokens without a follower
         counts / followed, 1 / vocab_size -> counts / followed, 0.0
-        A row of zeros is no distribution. What says nothing about the next word?
+        A row of zeros isn't a distribution. Which distribution gives every token the same probability?
     nan_rows: 0 divided by 0
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts / followed
-        A token that is never followed has a sum of 0. Treat it apart.
+        A token that is never followed has a sum of 0. Treat it separately, for example with torch.where.
     columns_divided: columns divided by the sums of the rows
         sum(dim=1, keepdim=True) -> sum(dim=1)
-        The sums have shape (V,), and are laid along a row. Which shape lies along a column?
+        Sums of shape (V,) are broadcast along the rows. Keep the dimension with keepdim=True.
     joint_probabilities: divided by the number of all pairs
         sum(dim=1, keepdim=True) -> sum()
-        That is P(current and next). Given the current one, what does each row add up to?
+        That is the joint probability of both tokens. In a conditional distribution each row adds up to 1.
     divided_by_occurrences: divided by how often the token occurs
         counts.sum(dim=1, keepdim=True) -> torch.bincount(ids, minlength=vocab_size)[:, None]
         The last token of the text occurs once more than it is followed.
     smoothed: one added to every count
         vocab_size**2).view -> vocab_size**2).add(1).view
-        Pairs that never occur have probability 0 here. Did you smooth?
-    text_closed_to_a_ring: the last token followed by the first
+        Pairs that never occur have probability 0. Don't add anything to the counts.
+    text_closed_to_a_ring: the first token counted as the follower of the last
         ids[:-1] * -> ids *
         ids[1:] -> ids.roll(-1)
         Nothing comes after the last token.
@@ -448,61 +366,90 @@ exercises = [
         Order matters: the pair (a, b) is not the pair (b, a).
     repeated_pairs_lost: a pair counted once however often it comes
         vocab_size**2).view -> vocab_size**2).clamp(max=1).view
-        Adding at tensor indices writes repeated places only once. Try a text with a pair twice.
+        Indexed addition with += counts a repeated index only once. Use bincount, index_put_ with accumulate=True, or a loop.
     softmax_of_counts: a softmax of the counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
-        Of four followers three were the same word: what share is that? And what does your row give to a word that never came?
+        Three of four followers should give the probability 3/4, and a word that never followed 0. Divide instead of using softmax.
     only_counts: counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts.float()
-        Each row should add up to 1.
+        Divide the counts, so that each row adds up to 1.
     stays_where_it_is: a token without a follower followed by itself
         followed, 1 / vocab_size -> followed, torch.eye(vocab_size)
-        Nothing was seen after it, not itself either.
+        No token followed it, so its row must be uniform.
     last_token_forgotten: a row of zeros for a token that is only last
         followed, 1 / vocab_size -> followed, (torch.bincount(ids, minlength=vocab_size)[:, None] == 0) / vocab_size
-        A token may occur and still never be followed. Where?
+        A token that occurs only at the end is never followed, so its row must be uniform too.
     two_apart: tokens two apart
         ids[:-1] * vocab_size + ids[1:] -> ids[:-2] * vocab_size + ids[2:]
-        Neighbors are one apart.
+        Neighbors are adjacent tokens: ids[:-1] and ids[1:].
     float64: float64 probabilities
         counts / followed, -> counts.double() / followed,
         The table should be float32.
 """),
+    Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
+    keys_on_a_line: all keys are on a line, so only its two ends can win
+        (angle.cos(), angle.sin()) -> (angle, torch.ones_like(angle))
+        A key between two others can never have the largest score. On which closed curve is no point between two others?
+    circle_closed_twice: the first key and the last one are equal
+        / len(looks_at) -> / (len(looks_at) - 1)
+        The last angle is a full turn, so it equals the first. How many steps does the circle need?
+    longer_and_longer_keys: keys of different lengths, so that long keys win too often
+        (angle.cos(), angle.sin()) -> (angle * angle.cos(), angle * angle.sin())
+        A dot product depends on direction and length. Let the keys differ only in direction.
+    looks_at_itself: every token attends to itself
+        W_k[:, looks_at] -> W_k
+        The result doesn't depend on looks_at. Use it to choose the queries.
+    looks_one_back: every token attends to the previous one, whatever the graph
+        W_k[:, looks_at] -> W_k.roll(1, dims=1)
+        That is exercise 3.4. Here looks_at decides which key each query needs.
+    exchanged: the graph read backwards, or W_q and W_k exchanged
+        return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]
+        looks_at[t] is the token that query t attends to. Does it select among the keys or among the queries?
+    a_channel_for_each_token: as many channels as tokens
+        return W_k[:, looks_at], W_k -> return torch.eye(len(looks_at))[:, looks_at], torch.eye(len(looks_at))
+        The graph is right, but only two channels are allowed. A plane has infinitely many directions.
+    weights_turned: weights of shape (T, 2)
+        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T
+        W has shape (out, in), so with two channels it is (2, T).
+    float64_weights: float64 weights
+        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()
+        The weights must be float32, like those of torch's own layers.
+"""),
     Exercise("attention_edges", cases_attention_edges).with_mistakes("""
     query_and_key_swapped: key before query
         (tokens[i], tokens[j], weight) -> (tokens[j], tokens[i], weight)
-        Rows of the table are queries, and a tuple starts with the query.
+        Rows of the matrix are queries, and each tuple starts with the query.
     self_edges_left_out: no edges from a token to itself
         enumerate(row)] -> enumerate(row) if i != j]
-        A token may look at itself. Keep such edges.
+        A token may attend to itself, so keep such edges.
     strictly_above: edges equal to the threshold left out
         >= threshold -> > threshold
         At least the threshold: does that include equality?
     lightest_first: lightest first
         -edge[2] -> edge[2]
-        In which direction does sorting go by default?
+        Sorting is ascending by default.
     unsorted: in reading order
         sorted(edges, key=lambda edge: -edge[2]) -> edges
         The heaviest edge should come first.
     sorted_as_tuples: sorted by the words, from the end of the alphabet
         key=lambda edge: -edge[2] -> reverse=True
-        What does Python compare first when it sorts tuples? What should it compare?
+        Python compares the first entries of tuples first. Sort by the weight instead.
     positions_for_tokens: positions instead of tokens
         (tokens[i], tokens[j], weight) -> (i, j, weight)
-        The list should hold the words, not their places.
+        The list should contain the words, not their positions.
     tensors_for_floats: tensors instead of Python floats
         weight) for -> weights[i, j]) for
-        A tensor of one element is no Python float yet.
+        A tensor of one element is not a Python float. Use .item() or .tolist().
     rounded: rounded weights
         sorted(edges, key=lambda edge: -edge[2])
         -> [(q, k, round(w, 2)) for q, k, w in sorted(edges, key=lambda edge: -edge[2])]
         Return the weights as they are; rounding is for printing.
     ties_by_alphabet: ties in alphabetical order
         edge: -edge[2] -> edge: (-edge[2], edge[0], edge[1])
-        Equal weights go by position. Are strings part of your sorting key?
+        Edges of equal weight are ordered by position, so the sorting key must not contain the strings.
     ties_by_alphabet_backwards: ties from the end of the alphabet
         edge: -edge[2] -> edge: (edge[2], edge[0], edge[1]), reverse=True
-        Equal weights go by position. What else does your sorting compare, and in which direction?
+        Edges of equal weight are ordered by position. The sorting key must contain only the weight.
     ties_by_key_first: ties by the key's position first
         (tokens[i], tokens[j], weight) for j, weight in enumerate(row)
         -> (tokens[j], tokens[i], float(weights[j, i])) for j in range(len(tokens))
@@ -513,73 +460,67 @@ exercises = [
     repeated_words_merged: one edge for each pair of words
         return sorted(edges, -> edges = [(*pair, w) for pair, w in {edge[:2]: edge[2] for edge in edges}.items()]
         |    return sorted(edges,
-        A dict holds one value for a pair of words, but a word may occur twice.
-    first_place_of_a_word: every word taken at its first place
+        A dict has one value per pair of words, but a word may occur twice in the sentence.
+    first_place_of_a_word: every word taken at its first position
         tokens[j], weight) -> tokens[j], float(weights[tokens.index(tokens[i]), tokens.index(tokens[j])]))
-        Looking a word up gives its first place only. Count positions instead.
+        tokens.index finds only the first position of a word. Loop over positions instead.
     zeros_left_out: edges of weight zero left out
         >= threshold -> >= threshold and edge[2] > 0
-        A threshold of 0 lets a weight of 0 in.
+        With a threshold of 0, a weight of 0 is at least the threshold.
     best_key_only: one edge for each query
         enumerate(row)] -> enumerate(row) if j == row.index(max(row))]
         A query may have several edges that reach the threshold.
     one_direction_only: only edges to later tokens
         enumerate(row)] -> enumerate(row) if i <= j]
-        An edge may go backwards in the sentence. Where does your inner loop start?
+        An edge may lead to an earlier token. Start the inner loop at the first key.
 """),
     Exercise("fixed_self_scores", cases_fixed_self_scores, axes=("query", "key")).with_mistakes(f"""
-    published_version: the published version
+    published_version: still the bug, a reshape instead of a transpose
         K.transpose(-2, -1) -> {RESHAPED}
-        Follow one key through the suspicious line. Do its numbers stay together?
+        Follow one key through the reshape. Do its entries stay together?
     queries_twice: the queries' weights used twice
         x @ W_k.T -> x @ W_q.T
-        Your table is symmetric. Where do the keys' weights come in?
+        Your scores are symmetric, because W_k is never used.
     keys_twice: the keys' weights used twice
         x @ W_q.T -> x @ W_k.T
-        Your table is symmetric. Where do the queries' weights come in?
+        Your scores are symmetric, because W_q is never used.
     no_weights: tokens compared with no weights
         Q @ K.transpose(-2, -1) -> x @ x.transpose(-2, -1)
         Neither of the two matrices is used.
     keys_and_queries_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
-        Rows belong to queries.
+        Rows must belong to queries.
     first_two_axes: the first two dimensions swapped
         transpose(-2, -1) -> transpose(0, 1)
-        Right for one sentence. Which dimensions are the first two in a batch?
+        This is right for a single sentence, but in a batch the first two dimensions are others. Count from the end.
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
-        Right for one sentence. What happens to the batch when every dimension is turned around?
+        This is right for a single sentence, but in a batch it reverses the batch dimension as well.
     only_for_batches: made for a batch only
         transpose(-2, -1) -> transpose(1, 2)
-        Without a batch there is no third dimension. Count the dimensions from the end.
+        Without a batch there is no dimension 2. Count the dimensions from the end.
     reshaped_weights: the weights reshaped
         W_q.T -> W_q.reshape(W_q.shape[1], -1)
         W_k.T -> W_k.reshape(W_k.shape[1], -1)
-        The suspicious line was further down; the projections were right.
-    scaled: divided by the root of the width
+        The projections were right; only the reshape of the keys is wrong.
+    scaled: divided by the square root of the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / W_q.shape[0] ** 0.5
-        Only the bug is to be mended; scaling is the next lesson.
+        Fix only the bug; scaling comes in the next lesson.
 """),
 ]
 
 quizzes = listed_quizzes("""
-    quiz_1: c
-        a: (6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).
-        b: (24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.
-        c: The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), and
-           its transpose (6, 24). It is the same map as the course's.
-        d: A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may
-           differ, and here they do.
+    quiz_1: d
+        a: In (6, 16) times (24, 16) the inner widths 16 and 24 differ, so this raises an error. W is stored as (out, in).
+        b: In (24, 16) times (6, 16) the inner widths 16 and 6 differ. The tokens would have to be columns first.
+        c: A square W would hide the problem, because there would be no error, but the map would be wrong. The widths of
+           queries and tokens may differ, and here they do.
+        d: This is the third notation, with tokens as columns, transposed at the end. (24, 16) times (16, 6) is (24, 6),
+           and its transpose is (6, 24). It is the same map as X @ W.T.
     quiz_2: b
-        a: A score is made of two vectors only, and in the first layer both are rows of the embedding table. Context
-           comes in by competition, and in higher layers by blended vectors.
-        b: Neither jane's query nor the key of visits knows the third word. But shares are made from all scores of the
-           row, so another third word may take more or less of them.
-        c: The score stays, yes. But a share depends on all scores of the row, and one of them has changed.
-    quiz_3: a
-        a: A product through a width of 64 has at most that rank. So many independent patterns one head can hold,
-           however many words there are.
-        b: Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the
-           smallest width on the way.
-        c: 8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.
+        a: A score depends on two vectors only, and in the first layer both are rows of the embedding table. Context
+           enters by competition, and in higher layers because the vectors have been mixed.
+        b: Neither the query of jane nor the key of visits depends on the third word. But the attention weights are
+           computed from all scores of the row, so another third word may take more or less of the weight.
+        c: The score stays the same, but a weight depends on all scores of the row, and one of them has changed.
 """)

@@ -36,28 +36,28 @@ def cases_score_variance(draw):
 score_variance = Exercise("score_variance", cases_score_variance).with_mistakes("""
     sample_variance: divided by the number of scores minus one
         var(correction=0) -> var()
-        That estimates the spread of a population you have not seen. Here the scores are the population. Which argument of the library call decides this?
+        That estimates the variance of a larger population from a sample. Here the scores are the whole population. Which argument of the library call decides this?
     standard_deviation: the standard deviation, not the variance
         scores.var( -> scores.std(
-        In which unit is your number: that of a score, or that of a score times a score?
+        The standard deviation is the square root of the variance. Which of the two does the exercise ask for?
     mean_of_squares: the mean of the squares, measured from 0
         scores.var(correction=0) -> scores.pow(2).mean()
-        Spread is measured from where the scores lie on average. Is that 0 here?
+        The variance is the mean squared distance from the mean. Is the mean 0 here?
     variance_of_each_row: a variance for each query, averaged
         scores.var(correction=0) -> scores.var(dim=-1, correction=0).mean()
-        Two queries whose rows lie at different heights: does your number notice?
+        Suppose the rows of two queries have different means. Does your result depend on that difference?
     variance_of_each_matrix: a variance for each member of the batch, averaged
         scores.var(correction=0) -> scores.var(dim=(-2, -1), correction=0).mean()
-        All scores of the batch are one heap. How many means are subtracted in yours?
+        All scores of the batch together form one population. How many means does your code subtract?
     variance_after_scaling: the scores were scaled before they were measured
         K.transpose(-2, -1) -> K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        This exercise measures the illness. The cure comes in the next one.
+        This exercise measures the scores before scaling. Scaling comes in the next exercise.
     matching_pairs_only: only query i with key i
         Q @ K.transpose(-2, -1) -> (Q[..., : K.shape[-2], :] * K[..., : Q.shape[-2], :]).sum(dim=-1)
         How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?
-    width_itself: the width d_k, which theory promises for other numbers
+    width_itself: the width d_k, which is the variance only for entries of variance 1
         scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)
-        Theory speaks of independent entries of variance 1. Measure these scores.
+        The formula assumes independent entries of variance 1. Compute the variance of these scores instead.
 """)
 
 
@@ -90,37 +90,37 @@ scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "k
         Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.
     not_scaled: the plain dot products
         / d_k**0.5 ->
-        Their spread still grows with the width. What brings it back to 1?
-    multiplied_by_root: multiplied where it should be divided
+        Their standard deviation still grows with the width. Which division brings it back to 1?
+    multiplied_by_root: multiplied by the square root instead of divided
         / d_k**0.5 -> * d_k**0.5
         Do wider heads need their scores made larger, or smaller?
-    divided_by_root_of_keys: divided by the root of the number of keys
+    divided_by_root_of_keys: divided by the square root of the number of keys
         d_k = Q.shape[-1] -> d_k = K.shape[-2]
-        A score is a sum over something. Over keys, or over the entries of two vectors?
-    divided_by_root_of_queries: divided by the root of the number of queries
+        Does one score sum over keys, or over the entries of two vectors?
+    divided_by_root_of_queries: divided by the square root of the number of queries
         d_k = Q.shape[-1] -> d_k = Q.shape[-2]
-        How many products are added up in one score? Which axis of Q holds them?
+        How many products does one score sum? Which axis of Q has that length?
     width_read_from_axis_1: right for a single matrix; with leading dimensions the width is read from the wrong axis
         d_k = Q.shape[-1] -> d_k = Q.shape[1]
-        Which axis is the width in (2, 3, 5, 6), and how does one count from the end?
-    root_cut_to_an_integer: the square root was cut to an integer
+        Which axis is the width in (2, 3, 5, 6), and what is its index counted from the end?
+    root_cut_to_an_integer: the square root was truncated to an integer
         d_k**0.5 -> int(d_k**0.5)
         What is the square root of 6 in your code?
-    keys_reshaped: the keys poured into the right shape instead of transposed
+    keys_reshaped: the keys were reshaped instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shapes fit, but read one column of your reshaped keys: is it still one key?
+        The shapes fit, but a column of the reshaped keys is no longer one key. Which method swaps two axes?
     softmax_applied: weights, not scores: softmax was applied as well
         Q @ K.transpose(-2, -1) / d_k**0.5 -> torch.softmax(Q @ K.transpose(-2, -1) / d_k**0.5, dim=-1)
         This exercise ends one step earlier. Masks (lesson 5) go in between.
     keys_and_queries_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
-        Each query should own a row. Who owns the rows in yours?
+        The result has one row per query. What do the rows of yours belong to?
     divided_by_lengths: cosine similarity: every vector was divided by its own length
         / d_k**0.5 -> / (Q.norm(dim=-1)[..., :, None] * K.norm(dim=-1)[..., None, :])
-        One divisor serves all pairs, and it knows nothing of the numbers in Q and K.
-    divided_by_measured_spread: divided by the spread measured on these scores
+        The same divisor is used for all pairs, and it depends only on the shape of Q, not on its values.
+    divided_by_measured_spread: divided by the standard deviation of these scores
         / d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()
-        Then the score of one pair depends on all others. The divisor should depend on the shape alone.
+        Then the score of one pair depends on all other scores. The divisor should depend only on the shape.
 """)
 
 
@@ -149,49 +149,49 @@ def cases_softmax_jacobian(draw):
 softmax_jacobian = Exercise(
     "softmax_jacobian", cases_softmax_jacobian, axes=("probability i", "score j")
 ).with_mistakes("""
-    diagonal_only: each probability answers only to its own score
+    diagonal_only: each probability depends only on its own score
         diag_embed(p) - outer -> diag_embed(p * (1 - p))
         The probabilities add up to 1. When one score rises, what must the other probabilities do?
-    square_taken_twice: the diagonal's rule, and then p pᵀ taken away once more
+    square_taken_twice: p pᵀ was subtracted twice on the diagonal
         diag_embed(p) -> diag_embed(p * (1 - p))
-        Write out one diagonal entry of yours. How often was p_i · p_i subtracted there?
-    without_delta: the rule for the diagonal, used everywhere
+        Write out one diagonal entry of your result. How often is p_i · p_i subtracted there?
+    without_delta: the formula for the diagonal was used for all entries
         torch.diag_embed(p) -> p.unsqueeze(-1)
-        Can p_i grow when another token's score grows? Look at the sign beside the diagonal.
-    sign_flipped: the right numbers with the opposite sign
+        Can p_i grow when another token's score grows? Check the sign of the entries off the diagonal.
+    sign_flipped: the right values with the opposite sign
         torch.diag_embed(p) - outer -> outer - torch.diag_embed(p)
         If score i rises, does p_i rise or fall?
-    plus_outer: added where it should be subtracted
+    plus_outer: p pᵀ was added instead of subtracted
         - outer -> + outer
-        Add up a row of yours. Shifting all scores by one changes nothing: what should the sum be?
-    inner_product: one number (p times p, summed) subtracted from every entry
+        Softmax doesn't change when all scores rise by 1. What must each row of the Jacobian add up to?
+    inner_product: the inner product of p with itself was subtracted from every entry
         p.unsqueeze(-1) * p.unsqueeze(-2) -> (p * p).sum(-1, keepdim=True).unsqueeze(-1)
-        A column times a row is a table; a row times a column is a number. Which one is p pᵀ?
+        A column times a row is a matrix; a row times a column is a single number. Which one is p pᵀ?
     of_log_softmax: the Jacobian of log-softmax
         torch.diag_embed(p) - outer -> torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)
-        If p_i is almost 0, it can hardly move. Which factor of yours would say that?
+        If p_i is almost 0, its derivatives are almost 0. Which factor of the formula makes them small?
     softmax_again: softmax applied to p, which is a probability vector already
         outer = p -> p = torch.softmax(p, dim=-1)
         |    outer = p
-        The argument is what softmax returned, not what went into it.
+        The argument p is already the output of softmax, not its input.
     slopes_in_a_row: the diagonal as a vector
         torch.diag_embed(p) - outer -> p * (1 - p)
-        N probabilities, each with a slope for each of N scores: how many numbers is that?
+        Each of N probabilities has a derivative for each of N scores. What is the shape of the result?
     squares_left_out: p on the diagonal, without its square
         return torch.diag_embed(p) - outer -> return torch.diag_embed(p + p * p) - outer
-        Put i = j into the formula. Which two terms stand on the diagonal?
-    lack_to_one: what each probability lacks to 1, on the diagonal
+        Put i = j into the formula. Which two terms are on the diagonal?
+    lack_to_one: 1 - p on the diagonal
         return torch.diag_embed(p) - outer -> return torch.diag_embed(1 - p + p * p) - outer
-        A probability that is almost 0 can hardly move. What does your diagonal say of it?
+        The derivatives of a probability that is almost 0 are almost 0. What does your diagonal give there?
     only_squares: minus the squares on the diagonal
         return torch.diag_embed(p) - outer -> return -outer
-        Add up a row of yours. Raising all scores alike changes nothing, so what should the sum be?
+        Raising all scores by the same amount changes nothing. What must each row add up to?
     diagonal_empty: zeros on the diagonal
         return torch.diag_embed(p) - outer -> return torch.diag_embed(p * p) - outer
-        How far does a weight move with its own score? Add up a row of yours.
+        How much does a weight change with its own score? Each row must add up to 0.
     identity_minus_outer: the identity in place of diag(p)
         diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)
-        If p_i is 0.01, can its own slope be close to 1?
+        If p_i is 0.01, can the derivative with respect to its own score be close to 1?
 """)
 
 LARGE = "scores up to ±1e4"
@@ -223,42 +223,42 @@ def cases_max_gradient(draw):
 SLOPES = "(p * (1 - p)).amax(dim=-1)"
 SOFTMAX = "torch.softmax(scores, dim=-1)"
 max_gradient = Exercise("max_gradient", cases_max_gradient).with_mistakes(f"""
-    largest_over_the_batch: one number for the whole batch
+    largest_over_the_batch: one value for the whole batch
         amax(dim=-1) -> max()
         Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?
     exponentials_overflow: exponentials of the scores as they are
         {SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
         What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.
-    scores_clamped: scores cut to a range that exp can bear
+    scores_clamped: scores were clamped so that exp doesn't overflow
         {SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)
-        After your cut, 9999 and 9997 are the same score. Should they be?
-    largest_probability: the largest probability, not the largest slope
+        After clamping, 9999 and 9997 are the same score. Should they be?
+    largest_probability: the largest probability, not the largest derivative
         (p * (1 - p)) -> p
-        A token with probability 1: how much does its probability still move?
+        If a token has probability 1, how large is the derivative of its probability?
     mean_slope: the mean of the diagonal
         amax(dim=-1) -> mean(dim=-1)
-        The exercise asks for the entry that stands out.
+        The exercise asks for the largest entry.
     summed_slopes: the sum of the diagonal
         amax(dim=-1) -> sum(dim=-1)
-        No entry of a softmax Jacobian is above 1/4. Is yours?
+        No entry of a softmax Jacobian is above 1/4. Is your result?
     smallest_slope: the smallest entry of the diagonal
         amax( -> amin(
-        Which end did you take?
+        The exercise asks for the largest entry.
     largest_of_each_row: the largest entry of each row of the Jacobian
         {SLOPES} -> softmax_jacobian(p).abs().amax(dim=-1)
-        A Jacobian has two axes. Over how many of them did you take the maximum?
+        A Jacobian has two axes. Take the maximum over both.
     smallest_signed_entry: the most negative entry
         {SLOPES} -> softmax_jacobian(p).amin(dim=(-2, -1))
-        Largest in absolute value: which entries of the Jacobian are positive?
+        Which entries of the Jacobian are positive, and which are largest in absolute value?
     scores_taken_for_probabilities: the Jacobian's formula with scores in place of probabilities
         {SLOPES} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))
-        The formula wants what softmax returns. What did you put into it?
+        The formula expects the output of softmax. Apply softmax to the scores first.
     softmax_over_first_axis: right for one vector; with leading dimensions softmax runs over the first axis
         softmax(scores, dim=-1) -> softmax(scores, dim=0)
         Which axis holds the scores that compete with each other?
-    sigmoid_slope: the slope of a sigmoid
+    sigmoid_slope: the derivative of a sigmoid
         softmax(scores, dim=-1) -> sigmoid(scores)
-        A sigmoid looks at one score. Softmax lets all of them compete.
+        A sigmoid depends on one score only. Softmax depends on all of them.
 """)
 
 
@@ -276,7 +276,7 @@ def cases_weights_jacobian(draw):
     twins = torch.cat([whole, whole])
     return [
         Case(make(torch.float32)),
-        Case(make(torch.float32, T=4, d_k=6, divisor=7), note="six numbers a key, divisor 7"),
+        Case(make(torch.float32, T=4, d_k=6, divisor=7), note="keys of width 6, divisor 7"),
         Case(make(torch.float64), part="dtype kept"),
         Case(make(torch.float64, T=6, d_k=4), part=GRADIENT, gradient=True),
         Case(make(torch.float64, T=4, divisor=0.05), part="a divisor below 1"),
@@ -299,59 +299,59 @@ weights_jacobian = Exercise(
     forbidden=("autograd",),
     instead="write it with softmax_jacobian, the keys and the divisor.",
 ).with_mistakes(f"""
-    keys_left_out: how the weights move with the scores, and not yet with the query
+    keys_left_out: the derivative with respect to the scores, not yet to the query
         softmax_jacobian(p) @ K / divisor -> softmax_jacobian(p) / divisor
-        The query reaches the weights through the scores. How does score j move with q? Which shape is asked for?
-    divisor_left_out: the divisor used in the scores, but not in their slopes
+        The chain rule has a second factor: the derivative of the scores with respect to q. What is it, and which shape does the result have?
+    divisor_left_out: the divisor was used in the scores, but not in their derivative
         @ K / divisor -> @ K
-        Double the divisor and leave p as it is: does a step of q move a score as far as before?
+        If the divisor doubles, by what factor does the derivative of a score with respect to q change?
     weights_of_undivided_scores: the weights taken from scores that were not divided
         K @ q / divisor -> K @ q
-        At which weights do you take the slopes? They should be those that the head really uses.
+        Take the derivative at the weights that the head really uses, which come from the divided scores.
     nothing_divided: a divisor that is never used
         p = {WEIGHTS} -> divisor = 1
         |    p = {WEIGHTS}
-        One of your three arguments does not matter. Where does it come in: once, or twice?
-    multiplied_in_the_slope: multiplied by the divisor where it should be divided
+        Your result doesn't depend on the divisor, but the formula uses it twice. Where?
+    multiplied_in_the_slope: multiplied by the divisor instead of divided
         @ K / divisor -> @ K * divisor
-        A larger divisor makes scores smaller. Can it make them move more?
+        A larger divisor makes scores smaller. Can it make their derivative larger?
     root_of_the_divisor: divided by the square root of the divisor
         p = {WEIGHTS} -> divisor = divisor**0.5
         |    p = {WEIGHTS}
-        The caller has taken the root already, where a root was wanted. What is divisor by itself?
+        The argument is the divisor itself. If a square root is wanted, the caller has taken it already.
     width_for_the_divisor: divided by the square root of the width instead of by the divisor
         p = {WEIGHTS} -> divisor = len(q) ** 0.5
         |    p = {WEIGHTS}
-        This function compares divisors. Which one was it handed?
+        This function compares divisors, so it must use its argument `divisor`.
     transposed: weights and entries of the query swapped
         {MOVED} -> ({MOVED}).T
-        A row for each weight, a column for each entry of q.
-    others_forgotten: each weight answers to its own score alone
+        The result has a row for each weight and a column for each entry of q.
+    others_forgotten: each weight depends only on its own score
         softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K
-        When q leans towards one key, the scores of the other keys move too, and all share one sum.
-    plain_mean_of_keys: keys measured from their plain mean
+        A change in q changes the scores of all keys, and the weights have one common denominator.
+    plain_mean_of_keys: the plain mean of the keys was subtracted
         softmax_jacobian(p) @ K -> p[:, None] * (K - K.mean(dim=0))
-        From where is a key measured: from the middle of all keys, or from what the head sees now?
-    of_log_weights: how the logarithms of the weights move
+        Which mean belongs there: the plain mean of all keys, or their mean weighted by p?
+    of_log_weights: the derivative of the logarithms of the weights
         softmax_jacobian(p) @ K -> (K - p @ K)
-        A weight that is almost 0 can hardly move. Which factor of yours says so?
-    finite_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: a difference of two nearby queries in place of the slope
+        The derivatives of a weight that is almost 0 are almost 0. Which factor makes them small?
+    finite_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: finite differences instead of the exact derivative
         return {MOVED}
         -> steps = torch.eye(len(q), dtype=q.dtype) * EPS
         |    return torch.stack([(torch.softmax(K @ (q + e) / divisor, dim=0) - p) / EPS for e in steps], dim=1)
-        Near, and not exact. Which formula has no step in it that could be too large or too small?
-    central_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: a difference of two nearby queries in place of the slope
+        Finite differences are only approximate. Use the formula of the exercise instead.
+    central_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: finite differences instead of the exact derivative
         return {MOVED}
         -> steps = [(q + e, q - e) for e in torch.eye(len(q), dtype=q.dtype) * EPS]
         |    two = [[torch.softmax(K @ side / divisor, dim=0) for side in pair] for pair in steps]
         |    return torch.stack([(up - down) / (2 * EPS) for up, down in two], dim=1)
-        Near, and not exact. Which formula has no step in it that could be too large or too small?
+        Finite differences are only approximate. Use the formula of the exercise instead.
     exponentials_overflow: exponentials of the scores as they are
         {WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()
         What is exp(9000) in float32, and what is inf / inf?
     divided_twice: divided by the square of the divisor
         @ K / divisor -> @ K / divisor**2
-        Inside the softmax the scores are divided once. How often does the chain rule meet that factor?
+        The scores are divided once inside softmax, so the chain rule gives the factor 1/divisor only once.
 """)
 
 
@@ -363,7 +363,7 @@ def cases_head_scores(draw):
         return x, W_q, W_k
 
     cases = [
-        *tensor_cases(make, leads=((4,), (), (2, 4))),  # a batch first: the published version unpacks three axes
+        *tensor_cases(make, leads=((4,), (), (2, 4))),  # a batch first: the buggy version unpacks three axes
         Case(make(torch.float64, 2, 4), part=LEADING, gradient=True),
         Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),
@@ -376,64 +376,58 @@ def cases_head_scores(draw):
 SCALED = "return scaled_scores(q, k)"
 RAW = "return q @ k.transpose(-2, -1)"
 head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).with_mistakes(f"""
-    scaled_by_model_width: the published bug: scaled by the width of the model
+    scaled_by_model_width: still the bug, scaled by the width of the model
         {SCALED} -> {RAW} * x.shape[-1] ** -0.5
-        Count the products that are added up in one score. Are there as many as entries in a row of x?
+        Count the products that are summed in one score. Are there as many as entries in a row of x?
     not_scaled: no scaling at all
         {SCALED} -> {RAW}
-        The published line does scale, by the wrong number. Keep the habit, change the number.
+        The buggy line does scale, but by the wrong width. Replace the width instead of removing the division.
     divided_by_head_width: the head's width without its square root
         {SCALED} -> {RAW} / len(W_q)
-        The right number, but is it the variance that is divided out, or the standard deviation?
+        This is the right width. Do you divide by the variance, or by the standard deviation?
     scaled_by_number_of_tokens: scaled by the number of tokens
         {SCALED} -> {RAW} / x.shape[-2] ** 0.5
-        Would one score change if the sentence were longer? Should it?
+        Your scores change if the sentence becomes longer. Should they?
     scaled_by_number_of_heads: scaled by the number of heads, model width over head width
         {SCALED} -> {RAW} / (x.shape[-1] / len(W_q)) ** 0.5
-        How many entries do q and k have? That is the only count that matters here.
+        Only the number of entries of q and k matters here. Which axis of which tensor has it?
     softmax_applied: weights, not scores: softmax was applied as well
         {SCALED} -> return torch.softmax(scaled_scores(q, k), dim=-1)
         The name says scores, so stop one step earlier.
-    keys_ask: queries made with the key's weights, and the other way round
+    keys_ask: queries and keys swapped
         scaled_scores(q, k) -> scaled_scores(k, q)
-        Who owns the rows of the result, and which matrix made them?
+        The rows of the result belong to the queries, x @ W_q.T.
     one_projection: queries and keys from the same matrix
         x @ W_k.T -> x @ W_q.T
         Your scores are symmetric. Is one of the two weights never used?
-    twelve_taken_out: the published line times the root of 12
+    twelve_taken_out: the buggy line times the square root of 12
         {SCALED} -> {RAW} * x.shape[-1] ** -0.5 * 12**0.5
-        That is right where a model is twelve times as wide as its heads. Which width was it that you should read?
-    twelve_as_divisor: the published line divided by the root of 12
+        That is right only if the model is twelve times as wide as its heads. Read the head's width from a shape instead.
+    twelve_as_divisor: the buggy line divided by the square root of 12
         {SCALED} -> {RAW} * x.shape[-1] ** -0.5 / 12**0.5
-        The published scores were too flat already. And are there always 12 heads?
-    multiplied_by_root: multiplied where it should be divided
+        The buggy scores were too small already, and a model doesn't always have 12 heads.
+    multiplied_by_root: multiplied by the square root instead of divided
         {SCALED} -> {RAW} * len(W_q) ** 0.5
-        Look at the sign of the exponent in the published line.
+        Check the sign of the exponent in the buggy line.
     future_hidden: a causal mask was added
         {SCALED} -> later = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()
         |    return scaled_scores(q, k).masked_fill(later, float("-inf"))
-        Masks come in lesson 5. Here every token may see every other.
+        Masks come in lesson 5. Here every token may attend to every other.
 """)
 
-exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, weights_jacobian, head_scores]
+exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, head_scores, weights_jacobian]
 
 quizzes = listed_quizzes("""
     quiz_1: c
-        a: 64 is the variance: 64 products, each of variance 1. A standard deviation is the root of it.
-        b: 32 would be half the width. Spread does not grow like that: take the root of the variance.
-        c: 64 variances of 1 add up to 64, and the standard deviation is its root, 8. So a score of 8 or -8 is nothing
-           unusual before scaling.
-        d: 1 is the spread of a single product, or of the score after scaling.
-    quiz_2: b
-        a: Softmax divides by the sum of the exponentials, so weights add up to 1 whatever the divisor is.
-        b: The spread after the division is 1/√d_k, so all weights are nearly 1/T; and each step of the query reaches
-           the scores divided by d_k. At first the head can say hardly more than the mean of all tokens.
-        c: That is the illness of scores that are too large. Divided by d_k they are too small: their spread is
-           1/√d_k.
-    quiz_3: d
-        a: 4 is √16. It is right when entries have variance 1. These have standard deviation 2.
-        b: 2 is the standard deviation of one entry. A score is a sum of 16 products of two such entries.
-        c: 8 accounts for one of the two vectors. Both q and k have entries of standard deviation 2.
-        d: One product has variance 4 · 4 = 16, sixteen of them have 256, and its root is 16. √d_k is right for
-           entries of variance 1: the formula assumes them, initialization should supply them.
+        a: 64 is the variance, because there are 64 products of variance 1. The standard deviation is its square root.
+        b: 32 is half the width. The standard deviation grows like the square root of the width, not like the width.
+        c: 64 variances of 1 add up to 64, and the standard deviation is its square root, 8. So a score of 8 or -8 is
+           not unusual before scaling.
+        d: 1 is the standard deviation of a single product, or of the score after scaling.
+    quiz_2: a
+        a: The standard deviation after the division is 1/32, so all weights are nearly 1/T. And a change of the query
+           reaches the scores divided by 1024. At first the head computes little more than the mean over all tokens.
+        b: Softmax divides by the sum of the exponentials, so the weights add up to 1 whatever the divisor is.
+        c: Softmax saturates when scores are too large. Divided by d_k they are too small, because their standard
+           deviation is 1/32.
 """)

@@ -1,4 +1,4 @@
-"""Answer key of lesson 6: softmax, its logarithm, its gradient, and softmax in a stream."""
+"""Answer key of lesson 6: softmax, its logarithm, its gradient, and online softmax."""
 
 import math
 
@@ -78,7 +78,9 @@ def cases_softmax(draw):
 
 
 SHIFT, SUM = "x - x.amax(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True)"
-NOT_SHIFTED_HINT = "Try the scores 1000 and 1001. Only differences count: which number may you take off all of them?"
+NOT_SHIFTED_HINT = (
+    "Try the scores 1000 and 1001. Only differences matter, so which number can you subtract from all scores?"
+)
 
 softmax = Exercise(
     "softmax",
@@ -87,19 +89,19 @@ softmax = Exercise(
     instead="build it from a maximum, exponentials and a sum.",
     apart=(LARGE, BLOCKED),
 ).with_mistakes(f"""
-    turned_round: the lowest score gets the largest share
+    turned_round: the lowest score gets the largest weight
         {SHIFT} -> -({SHIFT})
-        A higher score should get a larger share. Look at the sign in the exponent.
+        A higher score should get a larger weight. Check the sign in the exponent.
     not_shifted: the exponentials of the raw scores
         {SHIFT} -> x
         {NOT_SHIFTED_HINT}
     small_number_in_the_sum: raw exponentials, and a small number so that the sum is not 0
         {SHIFT} -> x
         {SUM} -> ({SUM} + 1e-9)
-        Then a vector of very low scores gets no weight at all. Make its largest exponential 1 instead.
+        A vector of very low scores then gets no weight at all. Make its largest exponential 1 instead.
     small_number_on_each_exponential_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number added to every exponential
         torch.exp({SHIFT}) -> torch.exp({SHIFT}) + EPS
-        A blocked score then has a little weight. Its weight is exactly 0.
+        A masked score then has a small weight, but its weight should be exactly 0.
     dim_ignored: always along the last dimension
         x.amax(dim=dim -> x.amax(dim=-1
         e.sum(dim=dim -> e.sum(dim=-1
@@ -107,65 +109,65 @@ softmax = Exercise(
     first_dimension: along the first dimension
         x.amax(dim=dim -> x.amax(dim=0
         e.sum(dim=dim -> e.sum(dim=0
-        Without further notice the last dimension is meant. Add up a row of yours.
+        The default is the last dimension. Sum one of your rows.
     base_two: powers of 2 in place of the exponential
         torch.exp({SHIFT}) -> 2 ** ({SHIFT})
-        One point more should be a factor of 2.72. What is it in yours?
-    whole_tensor: all entries of the tensor share one unit
+        One point more should be a factor of 2.72. Which factor do you get?
+    whole_tensor: all entries of the tensor sum to 1 together
         x.amax(dim=dim, keepdim=True) -> x.max()
         {SUM} -> e.sum()
-        Add up one vector of yours. Each should have a unit of its own.
+        Sum one of your vectors. Each should sum to 1 by itself.
     one_maximum_for_all: one maximum for the whole tensor
         x.amax(dim=dim, keepdim=True) -> x.max()
-        A row of -9990s beside a row of 9990s: what is left of it after your shift?
+        Take a row of -9990s and a row of 9990s. What is left of the first after your shift?
     maximum_of_another_dimension: the maximum along the last dimension, the sum along another
         x.amax(dim=dim -> x.amax(dim=-1
-        Two numbers belong to each vector, and both go along the same dimension.
+        The maximum and the sum of a vector must run along the same dimension.
     keepdim_forgotten: the sums lost their dimension
         {SUM} -> e.sum(dim=dim)
-        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
+        If the shapes are (4, 5) and (4,), which entries does broadcasting combine?
     shifted_by_the_mean: shifted by the mean
         x.amax( -> x.mean(
-        How far above the mean can the largest score lie? Choose a shift that it cannot pass.
+        How far above the mean can the largest score lie? Choose a shift that no score exceeds.
     shifted_by_the_minimum: shifted by the minimum
         x.amax( -> x.amin(
-        After your shift all exponents are positive. Which sign should they have?
-    scores_clamped: scores cut off at a bound
+        After your shift all exponents are positive. Which sign must they have so that nothing overflows?
+    scores_clamped: scores clamped to a bound
         {SHIFT} -> x.clamp(-80, 80)
-        9000 and 9001 are cut to the same number. Their difference should survive.
-    far_scores_lifted: scores far behind the best kept from falling below a bound
+        9000 and 9001 are clamped to the same value, but their difference matters.
+    far_scores_lifted: scores far below the maximum clamped to a bound
         {SHIFT} -> ({SHIFT}).clamp_min(-20)
-        A blocked score then has a little weight. Its weight is exactly 0.
+        A masked score then has a small weight, but its weight should be exactly 0.
     nan_made_zero: NaN replaced by 0
         {SHIFT} -> x
         e / {SUM} -> torch.nan_to_num(e / {SUM})
-        Then a vector of large scores gets no weight at all. Keep the overflow from happening.
+        A vector of large scores then gets no weight at all. Prevent the overflow instead.
     blocked_scores_count_as_zero: a score of −inf treated like a score of 0
         e = torch.exp( -> x = torch.where(x.isinf(), torch.zeros_like(x), x)
         |    e = torch.exp(
         A score of 0 has the exponential 1. What is the exponential of −inf?
     no_exponential: scores divided by their sum
         torch.exp({SHIFT}) -> x
-        Negative scores give negative shares. What made them positive?
+        Negative scores give negative weights. Which function makes them positive?
     not_divided: exponentials that do not add up to 1
         e / {SUM} -> e
-        One step is missing: shares of a whole.
-    logarithm_returned: the logarithm of the shares
+        One step is missing. What makes the weights sum to 1?
+    logarithm_returned: the logarithm of the weights
         e / {SUM} -> x - x.amax(dim=dim, keepdim=True) - {SUM}.log()
-        That is a later exercise. Here the shares themselves are asked for.
-    sigmoid: each score squashed by itself
+        That is a later exercise. This one asks for the weights themselves.
+    sigmoid: a sigmoid of each score
         e / {SUM} -> torch.sigmoid(x)
-        A sigmoid knows nothing of the other scores. What do yours add up to?
+        A sigmoid doesn't depend on the other scores. What do your weights sum to?
     changed_in_place: the scores are shifted in place
         e = torch.exp(x - x.amax(dim=dim, keepdim=True)) -> x -= x.amax(dim=dim, keepdim=True)
         |    e = torch.exp(x)
-        The caller still needs x. Which operator writes into it?
+        The caller still needs x. Which of your operators writes into it?
     squeezed: dimensions of size 1 dropped
         e / {SUM} -> (e / {SUM}).squeeze()
-        The result has the shape of x, also where a dimension has size 1.
+        The result has the shape of x, even where a dimension has size 1.
     one_sum_for_all: one sum for the whole tensor
         {SUM} -> e.sum()
-        Add up one vector of yours. Each should have a sum of its own.
+        Sum one of your vectors. Each should be divided by its own sum.
 """)
 
 
@@ -185,7 +187,7 @@ def cases_log_softmax(draw):
 
 LOG_SUM = "shifted.exp().sum(dim=dim, keepdim=True).log()"
 SHARE = "(shifted.exp() / shifted.exp().sum(dim=dim, keepdim=True)"
-FAR_HINT = "The true value at a distance of 100 points is -100. What is yours?"
+FAR_HINT = "The correct value 100 points below the maximum is -100. Which value do you get?"
 
 log_softmax = Exercise(
     "log_softmax",
@@ -194,40 +196,40 @@ log_softmax = Exercise(
     instead="build it from a maximum, exponentials, a sum and a logarithm.",
     apart=(LARGE, BLOCKED),
 ).with_mistakes(f"""
-    sum_without_logarithm: the sum taken off without its logarithm
+    sum_without_logarithm: the sum subtracted without its logarithm
         return shifted - {LOG_SUM} -> return shifted - shifted.exp().sum(dim=dim, keepdim=True)
         What is the logarithm of a quotient? Both of its terms are logarithms.
-    sum_added: the logarithm of the sum added, not taken off
+    sum_added: the logarithm of the sum added instead of subtracted
         return shifted - {LOG_SUM} -> return shifted + {LOG_SUM}
-        A logarithm of a share is never above 0. What is the logarithm of a quotient?
-    log_of_a_share: the logarithm of a share that was computed first
+        The logarithm of a probability is never above 0. What is the logarithm of a quotient?
+    log_of_a_share: the logarithm of a probability that was computed first
         return shifted - {LOG_SUM} -> return {SHARE}).log()
-        A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.
+        A small probability becomes 0, and its logarithm −inf. Compute the logarithm from the scores.
     log_of_a_raw_share: exponentials of raw scores, divided, and then the logarithm
         x - x.amax(dim=dim, keepdim=True) -> x
         return shifted - {LOG_SUM} -> return {SHARE}).log()
-        Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?
-    added_EPS for EPS in 1e-7, 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
+        Two changes are needed, a shift and no probability. What does the formula do instead of dividing?
+    added_EPS for EPS in 1e-7, 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the probability or as a lower bound
         return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()
         {FAR_HINT}
-    bound_EPS for EPS in 1e-7, 1e-8, 1e-9: a small number inside the logarithm, added to the share or as a bound below it
+    bound_EPS for EPS in 1e-7, 1e-8, 1e-9: a small number inside the logarithm, added to the probability or as a lower bound
         return shifted - {LOG_SUM} -> return {SHARE}).clamp_min(EPS).log()
         {FAR_HINT}
     not_shifted: the exponentials of the raw scores
         x - x.amax(dim=dim, keepdim=True) -> x
         Try the scores 1000 and 1001, then -1000 and -1001.
-    shifted_only_inside: the maximum taken off inside the sum only
+    shifted_only_inside: the maximum subtracted inside the sum only
         return shifted - -> return x -
-        The sum was made smaller by a factor. Where else must the same shift appear?
+        The shift made the sum smaller by a factor. Where else must the same shift appear?
     maximum_added: the maximum added to the scores
         return shifted - -> return x + (x - shifted) -
-        A logarithm of a share is never above 0. Look at the sign of the maximum.
+        The logarithm of a probability is never above 0. Check the sign of the maximum.
     one_maximum_for_all: one maximum for the whole tensor
         x.amax(dim=dim, keepdim=True) -> x.max()
-        A row of -9990s beside a row of 9990s: what is the sum of its exponentials?
+        Take a row of -9990s and a row of 9990s. What is the sum of the first row's exponentials?
     maximum_of_another_dimension: the maximum along the last dimension, the sum along another
         return shifted - -> return x - x.amax(dim=-1, keepdim=True) -
-        Both numbers that are subtracted go along the same dimension.
+        Both numbers that you subtract must run along the same dimension.
     dim_ignored: always along the last dimension
         x.amax(dim=dim -> x.amax(dim=-1
         sum(dim=dim -> sum(dim=-1
@@ -235,33 +237,33 @@ log_softmax = Exercise(
     first_dimension: along the first dimension
         x.amax(dim=dim -> x.amax(dim=0
         sum(dim=dim -> sum(dim=0
-        Without further notice the last dimension is meant.
-    whole_tensor: all entries of the tensor share one unit
+        The default is the last dimension.
+    whole_tensor: all entries of the tensor sum to 1 together
         x.amax(dim=dim, keepdim=True) -> x.max()
         sum(dim=dim, keepdim=True) -> sum()
-        The exponentials of each vector should add up to 1.
-    sign_flipped: the surprise: minus the logarithm
+        The exponentials of each of your vectors should sum to 1.
+    sign_flipped: the surprise, which is minus the logarithm
         return shifted - {LOG_SUM} -> return {LOG_SUM} - shifted
-        The logarithm of a number below 1 has which sign?
+        Which sign has the logarithm of a number below 1?
     shifted_by_the_mean: shifted by the mean
         x.amax(dim=dim -> x.mean(dim=dim
-        How far above the mean can the largest score lie? Choose a shift that it cannot pass.
+        How far above the mean can the largest score lie? Choose a shift that no score exceeds.
     powers_of_two: powers of 2 and a logarithm to base 2
         return shifted - {LOG_SUM} -> return shifted - (2**shifted).sum(dim=dim, keepdim=True).log2()
         Which number is raised to the power of a score in softmax?
     base_two: a logarithm to base 2
         return shifted - {LOG_SUM} -> return (shifted - {LOG_SUM}) / math.log(2)
-        The natural logarithm is meant.
+        Use the natural logarithm.
     keepdim_forgotten: the sums lost their dimension
         sum(dim=dim, keepdim=True) -> sum(dim=dim)
-        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
-    shares_returned: the shares, without a logarithm
+        If the shapes are (4, 5) and (4,), which entries does broadcasting combine?
+    shares_returned: the probabilities, without a logarithm
         return shifted - {LOG_SUM} -> return {SHARE})
-        One step is missing. But do not take it after the division.
-    blocked_made_finite: a large negative number where −inf belongs
+        The logarithm is missing, but don't take it after the division.
+    blocked_made_finite: a large negative number instead of −inf
         shifted = x - x.amax -> x = x.clamp_min(-1e9)
         |    shifted = x - x.amax
-        A blocked score has probability exactly 0. What is the logarithm of 0?
+        A masked score has probability exactly 0. What is the logarithm of 0?
     sum_of_logarithms: the sum and the logarithm in the wrong order
         return shifted - {LOG_SUM} -> return x - x.exp().log().sum(dim=dim, keepdim=True)
         The logarithm of a sum is not the sum of logarithms.
@@ -321,93 +323,93 @@ def cases_cross_entropy(draw):
 
 LOG_P, FLAT = "log_softmax(logits[mask])", "logits.reshape(-1, logits.shape[-1])"
 LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(mask, -picked)\n|    return "
-STUCK_HINT = "The loss of a hopeless target gets stuck, and its gradient is lost."
+STUCK_HINT = "The loss of a very unlikely target is then bounded, and its gradient vanishes."
 
 cross_entropy = Exercise(
     "cross_entropy",
     cases_cross_entropy,
     forbidden=("cross_entropy",),
-    instead="take the logarithms of the shares and pick one in each row.",
+    instead="take the logarithms of the probabilities and pick one in each row.",
     apart=(OTHER_INDEX,),
 ).with_mistakes(f"""
     negative_ignored: every negative target is ignored, and no other
         targets != ignore_index -> targets >= 0
-        The caller says which target is ignored, and it may be 0 or 255. Who reads ignore_index?
-    no_logarithm: shares, without a logarithm
+        The caller chooses which target is ignored, and it may be 0 or 255. Does your code use ignore_index?
+    no_logarithm: probabilities, without a logarithm
         {LOG_P} -> log_softmax(logits[mask]).exp()
-        A target of share 1 should cost nothing. What does it cost in yours?
-    logarithm_of_the_mean: the logarithm of the mean share
+        A target of probability 1 should have loss 0. Which loss do you get?
+    logarithm_of_the_mean: the logarithm of the mean probability
         picked.mean() -> picked.exp().mean().log()
-        Each target pays for itself first. What comes first in the formula, the logarithm or the sum over places?
-    entropy_of_the_shares: the entropy of the shares, whatever the targets are
+        What comes first in the definition, the logarithm or the mean over positions?
+    entropy_of_the_shares: the entropy of the probabilities, whatever the targets are
         return -picked.mean() -> return -(log_p.exp() * log_p).sum(dim=-1).mean()
-        Replace the targets by others. What becomes of your loss?
-    mean_over_all_places: ignored places counted in the mean
+        Replace the targets by others. Does your loss change?
+    mean_over_all_places: ignored positions counted in the mean
         picked.mean() -> picked.sum() / targets.numel()
-        They add nothing to the sum. Do they belong in the count?
-    summed: a sum in place of a mean
+        Ignored targets add nothing to the sum. Should they be part of the count?
+    summed: a sum instead of a mean
         picked.mean() -> picked.sum()
         A batch twice as large would have twice the loss.
-    one_loss_for_each_place: a loss for each place, not yet averaged
+    one_loss_for_each_place: a loss for each position, not yet averaged
         return -picked.mean() -> {LOSSES}loss
-        A single number is asked for.
-    ignored_as_class_zero: ignored places trained towards class 0
+        The result is a single number, the mean.
+    ignored_as_class_zero: ignored positions trained towards class 0
         logits[mask] -> {FLAT}
         targets[mask] -> targets.masked_fill(~mask, 0).reshape(-1)
-        You replaced them by a valid class so that indexing works. What of their losses?
+        You replaced ignored targets by a valid class so that indexing works. Their losses must not be part of the mean.
     nothing_ignored: ignored targets used as classes
         logits[mask] -> {FLAT}
         targets[mask] -> targets.reshape(-1)
-        A target that should be ignored is no class. Take it out before you index.
+        An ignored target isn't a class. Remove it before you index.
     ignore_index_fixed: always −100, whatever the caller says
         targets != ignore_index -> targets != -100
-        The third argument is not used.
+        Your code doesn't use the third argument.
     mean_of_sentence_means: a mean for each sentence, then the mean of those
         return -picked.mean() -> {LOSSES}(loss.sum(-1) / mask.sum(-1)).mean()
-        A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.
+        A sentence with one kept word would then weigh as much as one with ten, and one with none gives 0 / 0.
     mean_of_kept_sentence_means: a mean for each sentence, then the mean of those that have one
         return -picked.mean()
         -> {LOSSES}((loss.sum(-1) / mask.sum(-1).clamp_min(1)).sum() / (mask.sum(-1) > 0).sum())
         A sentence with one kept word would weigh as much as one with ten.
     all_sentence_means: a mean for each sentence, an empty one counted as 0, then the mean of those
         return -picked.mean() -> {LOSSES}(loss.sum(-1) / mask.sum(-1).clamp_min(1)).mean()
-        A sentence with one kept word would weigh as much as one with ten. And one with none?
-    every_target_in_every_row: each row pays for the targets of all rows
+        A sentence with one kept word would then weigh as much as one with ten, and an empty one would pull the mean down.
+    every_target_in_every_row: each row has a loss for the targets of all rows
         log_p[torch.arange(len(log_p)), targets[mask]] -> log_p[:, targets[mask]]
-        A table of K rows and K targets has K · K entries. How many losses are there?
-    log_of_a_share: the logarithm of a share that was computed first
+        K rows and K targets give a table of K · K entries. How many losses should there be?
+    log_of_a_share: the logarithm of a probability that was computed first
         {LOG_P} -> torch.softmax(logits[mask], -1).log()
-        A share far behind the winner is 0 to the computer. You have a tool that never forms it.
-    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
+        A small probability underflows to 0. Your log_softmax never computes it.
+    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the probability or as a lower bound
         {LOG_P} -> (torch.softmax(logits[mask], -1) + EPS).log()
         {STUCK_HINT}
-    bound_EPS for EPS in 1e-7, 1e-8: a small number inside the logarithm, added to the share or as a bound below it
+    bound_EPS for EPS in 1e-7, 1e-8: a small number inside the logarithm, added to the probability or as a lower bound
         {LOG_P} -> torch.softmax(logits[mask], -1).clamp_min(EPS).log()
         {STUCK_HINT}
     not_shifted: the exponentials of the raw logits
         {LOG_P} -> logits[mask] - logits[mask].exp().sum(-1, keepdim=True).log()
         Try the logits 1000 and 1001.
-    softmax_twice: shares treated as logits
+    softmax_twice: probabilities treated as logits
         {LOG_P} -> log_softmax(torch.softmax(logits[mask], -1))
-        The logarithm of a softmax is taken of scores. What did you hand to it?
+        log_softmax expects scores. What did you pass to it?
     sign_flipped: a negative loss
         -picked -> picked
-        Surprise is never below 0.
-    no_softmax: the logit itself, without its rivals
+        A surprise is never below 0.
+    no_softmax: the logit itself, without the other words
         {LOG_P} -> logits[mask]
-        Raise all logits alike and your loss falls. Nothing was learned.
+        If you add a constant to all logits, your loss falls. It should stay the same.
     bits: measured in bits
         picked.mean() -> picked.mean() / math.log(2)
-        The natural logarithm is meant.
+        Use the natural logarithm.
     perplexity: the perplexity
         -picked.mean() -> (-picked.mean()).exp()
-        Its logarithm is asked for: the mean of the losses.
-    softmax_over_places: the softmax along the places
+        The exercise asks for its logarithm, the mean of the losses.
+    softmax_over_places: the softmax along the positions
         {LOG_P} -> log_softmax(logits[mask], 0)
-        Words compete with words, at each place by itself.
+        Softmax runs over the words, at each position separately.
     divided_by_the_vocabulary: divided by the size of the vocabulary as well
         picked.mean() -> picked.mean() / logits.shape[-1]
-        The mean goes over places. How many numbers did you average?
+        The mean runs over positions. How many numbers did you average?
     one_leading_dimension_only: made for exactly one leading dimension
         {LOG_P} -> log_softmax(logits, 1)[mask]
         Which dimension holds the vocabulary in (2, 3, 6), and in (6,)?
@@ -440,7 +442,7 @@ def cases_softmax_with_temperature(draw):
         Case((at_heights(draw), 0.5), part=EXTREME, note="rows near 9990, -9990, 0 and 4000"),
         Case((far_apart(draw, 3, 5), 0.1), part=EXTREME),
         Case((torch.tensor([[1.0, 3.0, 2.0]]), 1e-3), part=EXTREME),
-        *map(refused, (0, 0.0, -3, -0.5, math.nan)),
+        *map(refused, (0, 0.0, -3, -0.5)),
     ]
 
 
@@ -449,70 +451,67 @@ SCALED = "softmax(x / temperature)"
 softmax_with_temperature = Exercise("softmax_with_temperature", cases_softmax_with_temperature).with_mistakes(f"""
     multiplied: multiplied by the temperature
         {SCALED} -> softmax(x * temperature)
-        Hot means undecided. Do your weights grow more alike as it rises?
+        A higher temperature should make the weights more equal. Does it in your function?
     multiplied_and_nothing_refused: multiplied by the temperature, and no temperature refused
         {SCALED} -> softmax(x * temperature)
-        not temperature > 0 -> False
-        Hot means undecided. Do your weights grow more alike as it rises?
-    nan_slips_through: a temperature of nan not refused
-        not temperature > 0 -> temperature <= 0
-        nan is neither below 0 nor equal to it. Is it above 0?
-    weights_divided: the weights divided, not the scores
+        temperature <= 0 -> False
+        A higher temperature should make the weights more equal. Does it in your function?
+    weights_divided: the weights divided instead of the scores
         {SCALED} -> softmax(x) / temperature
-        Do your weights still add up to 1?
-    ignored: a temperature that changes nothing: not used, or added or taken off
+        Do your weights still sum to 1?
+    ignored: a temperature that changes nothing, because it is not used, added or subtracted
         {SCALED} -> softmax(x)
-        Only differences of scores count. What does yours do to the difference of two scores?
-    error_returned: an error that is returned and not raised
+        Only differences of scores matter. What does your code do to the difference of two scores?
+    error_returned: an error that is returned instead of raised
         raise ValueError( -> return ValueError(
-        Whoever calls your function gets an error in place of weights, and goes on. Which word stops them?
+        The caller gets an error object instead of weights and continues. Which statement stops the program?
     nothing_refused: no error for temperatures that make no sense
-        not temperature > 0 -> False
+        temperature <= 0 -> False
         What does a division by 0 give, and what does a negative temperature prefer?
     zero_is_greedy: temperature 0 taken as a hard choice
-        not temperature > 0 -> temperature < 0
+        temperature <= 0 -> temperature < 0
         return {SCALED} -> return {SCALED} if temperature else (x == x.amax(-1, keepdim=True)).to(x.dtype)
-        Many programs do that. This contract asks for an error instead.
+        Many programs do that, but this exercise asks for an error.
     zero_slips_through: temperature 0 not refused
-        not temperature > 0 -> temperature < 0
+        temperature <= 0 -> temperature < 0
         0 is not negative. Is it above 0?
     negative_slips_through: negative temperatures not refused
-        not temperature > 0 -> temperature == 0
-        A temperature of -1 prefers the worst score. You refuse only 0.
+        temperature <= 0 -> temperature == 0
+        A temperature of -1 prefers the lowest score, but you refuse only 0.
     value_not_named: an error that does not say which value was refused
         f"temperature must be above 0, got {{temperature}}" -> "temperature must be above 0"
-        Whoever reads it wants to know what they sent. A string that begins with f can hold a value.
+        The reader of the message wants to know the value. An f-string can contain it.
     asserted: an assertion in place of the error that was asked for
         raise ValueError( -> raise AssertionError(
-        Which class of error does `assert` raise, and which one does the contract name?
+        Which class of error does `assert` raise, and which one does the exercise ask for?
     kept_above_BOUND for BOUND in 0.01, 1e-6: low temperatures silently replaced
-        not temperature > 0 -> False
+        temperature <= 0 -> False
         {SCALED} -> softmax(x / max(temperature, BOUND))
-        The caller asked for another temperature and never hears of it.
+        The caller asked for another temperature and is never told.
     small_number_added_EPS for EPS in 1e-6, 1e-8, 1e-9: a small number added to the temperature
-        not temperature > 0 -> False
+        temperature <= 0 -> False
         {SCALED} -> softmax(x / (temperature + EPS))
-        At a temperature of 0.001 it shows. Which temperature is it meant to save, and what should become of that one?
+        At a temperature of 0.001 the difference is visible. A temperature of 0 should raise an error instead.
     floats_only: whole numbers refused
-        not temperature > 0 -> not isinstance(temperature, float) or temperature <= 0
-        The temperature 2 is as good as 2.0.
+        temperature <= 0 -> not isinstance(temperature, float) or temperature <= 0
+        The integer 2 is a valid temperature, like 2.0.
     first_dimension: along the first dimension
         {SCALED} -> softmax(x / temperature, 0)
-        Right for one vector. Add up a row of a batch.
+        This is right for one vector. Sum one row of a batch.
     not_shifted: the exponentials of raw scores
         return {SCALED} -> e = torch.exp(x / temperature)
         |    return e / e.sum(dim=-1, keepdim=True)
-        A low temperature makes scores large. You have a softmax that can bear it.
+        A low temperature makes scores large. Your own softmax handles that.
     powers_of_weights: powers of weights that were computed first
         return {SCALED} -> e = softmax(x) ** (1 / temperature)
         |    return e / e.sum(dim=-1, keepdim=True)
-        The same on paper. But a weight that has become 0 stays 0, or all of them do.
+        This is the same on paper, but a weight that has underflowed to 0 stays 0.
     whole_part: division without a remainder
         {SCALED} -> softmax(x // temperature)
-        Two slashes cut to whole numbers.
-    root: divided by the root of the temperature
+        Two slashes round down to integers.
+    root: divided by the square root of the temperature
         {SCALED} -> softmax(x / temperature**0.5)
-        The root belongs to the width of a head. The temperature is the divisor itself.
+        The square root belongs to the width of a head. The temperature itself is the divisor.
 """)
 
 ZEROS = "probabilities of 0 and 1"
@@ -550,47 +549,47 @@ def cases_entropy(draw):
 
 
 SAFE, TERMS = "p.clamp_min(torch.finfo(p.dtype).tiny)", "(p * -log_p).sum(dim=-1)"
-SEEN_HINT = "Repair the zeros only, and leave all other probabilities exactly as they are."
+SEEN_HINT = "Change the zeros only, and leave all other probabilities exactly as they are."
 
 entropy = Exercise("entropy", cases_entropy).with_mistakes(f"""
     nan_at_zero: NaN where a probability is 0
         {SAFE} -> p
-        0 times −inf is NaN to a computer. What should such an outcome add?
+        For a computer 0 times −inf is NaN. What should such an outcome add?
     nan_replaced_at_the_end: NaN replaced by 0 at the end
         {SAFE} -> p
         {TERMS} -> {TERMS}.nan_to_num(0.0)
-        A vector with one 0 in it then has entropy 0, whatever its other weights are.
+        A vector that contains one 0 then has entropy 0, whatever its other entries are.
     bits: measured in bits
         .log() -> .log2()
-        Nats are asked for: the natural logarithm.
+        The unit is the nat, so use the natural logarithm.
     sign_flipped: a negative entropy
         -log_p -> log_p
-        Logarithms of probabilities are negative, and surprise is not.
-    mean_of_terms: the mean of the terms, not their sum
+        Logarithms of probabilities are negative, but a surprise is not.
+    mean_of_terms: the mean of the terms instead of their sum
         .sum(dim=-1) -> .mean(dim=-1)
-        The average is taken with the weights p. They are in your terms already.
+        The average is weighted by p, and your terms contain p already.
     one_number_for_all: one number for the whole batch
         .sum(dim=-1) -> .sum()
-        Each vector has an entropy of its own. (A boolean mask in square brackets makes one long vector.)
+        Each vector has its own entropy. (Indexing with a boolean mask makes one long vector.)
     first_dimension: summed along the first dimension
         .sum(dim=-1) -> .sum(dim=0)
-        Right for one vector. Along which dimension do the probabilities add up to 1?
+        This is right for one vector. Along which dimension do the probabilities sum to 1?
     dimension_kept: a dimension of size 1 left over
         .sum(dim=-1) -> .sum(dim=-1, keepdim=True)
-        One number for each vector: the last dimension goes.
+        The result has one number per vector, so the last dimension disappears.
     softmax_applied: probabilities taken for scores
         log_p = p -> p = torch.softmax(p, dim=-1)
         |    log_p = p
-        The argument holds probabilities already.
-    not_weighted: surprises added up without their weights
+        The argument contains probabilities already.
+    not_weighted: surprises summed without their probabilities
         p * -log_p -> -log_p
-        A surprise counts as often as it happens.
-    outcomes_in_effect: the number of outcomes in effect
+        Each surprise is weighted by its probability.
+    outcomes_in_effect: the effective number of outcomes
         {TERMS} -> {TERMS}.exp()
-        Its logarithm is asked for.
+        The exercise asks for its logarithm.
     divided_by_the_most: divided by the largest possible entropy
         {TERMS} -> {TERMS} / math.log(max(p.shape[-1], 2))
-        In nats, not as a share of the most there can be.
+        The result is in nats, and not a fraction of the maximum.
     small_number_EPS for EPS in 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9: a small number added inside the logarithm, which a long list of small probabilities shows
         {SAFE} -> (p + EPS)
         {SEEN_HINT}
@@ -602,7 +601,7 @@ entropy = Exercise("entropy", cases_entropy).with_mistakes(f"""
         What does p ln p tend to as p goes to 0?
     logarithm_of_the_sum: the logarithm of an average, not the average of a logarithm
         {TERMS} -> -torch.log((p * p).sum(dim=-1))
-        First the surprise of each outcome, then the average.
+        Compute the surprise of each outcome first, and then the average.
 """)
 
 
@@ -634,55 +633,55 @@ softmax_backward = Exercise(
     forbidden=("autograd", "softmax_backward"),
     instead="write the chain rule out by hand.",
 ).with_mistakes(f"""
-    elementwise: each weight times its own gradient, and nothing of the others
+    elementwise: each weight times its own gradient, without the other weights
         p * (grad - average) -> p * grad
-        Add up yours. Raising all scores alike changes nothing, so what should the sum be?
-    diagonal_only: the diagonal of the table only
+        Sum your result. Adding a constant to all scores changes nothing, so what should the sum be?
+    diagonal_only: the diagonal of the Jacobian only
         p * (grad - average) -> p * (1 - p) * grad
-        When one score rises, the other weights fall. Where are they in yours?
+        When one score rises, the other weights fall. Where does your code use them?
     plain_mean: the mean of the gradients, without weights
         {AVERAGE} -> grad.mean(dim=-1, keepdim=True)
-        The average is taken with the weights p.
-    mean_of_products: the mean of the products, not their sum
+        The average is weighted by p.
+    mean_of_products: the mean of the products instead of their sum
         {AVERAGE} -> (p * grad).mean(dim=-1, keepdim=True)
-        The weights p add up to 1 already. By what do you divide in addition?
-    table_of_ones: a table with 1 on its diagonal, not the weights
+        The weights p sum to 1 already, so no further division is needed.
+    table_of_ones: a Jacobian with 1 instead of the weights on its diagonal
         {MOVED} -> return grad - p * average
-        Open the brackets of the formula: what multiplies the token's own gradient?
+        Expand the formula. What multiplies the token's own gradient?
     plain_sum: the sum of the gradients, without weights
         {AVERAGE} -> grad.sum(dim=-1, keepdim=True)
-        It should be an average of the gradients. With which weights?
+        You need an average of the gradients. Weighted by what?
     outer_weight_missing: the difference from the average, not yet weighted
         {MOVED} -> return grad - average
-        A token of weight 0 cannot move. Does yours?
-    average_taken_off_unweighted: the average taken off after weighting
+        A token of weight 0 has gradient 0. Does yours?
+    average_taken_off_unweighted: the average subtracted after weighting
         {MOVED} -> return p * grad - average
-        Open the brackets of the formula once more: what multiplies the average?
+        Expand the formula. What multiplies the average?
     one_average_for_all: one average for the whole batch
         {AVERAGE} -> (p * grad).sum()
-        Right for one vector. Each has an average of its own.
+        This is right for one vector. Each vector has its own average.
     keepdim_forgotten: the averages lost their dimension
         {AVERAGE} -> (p * grad).sum(dim=-1)
-        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
-    sign_flipped: the right numbers with the opposite sign
+        If the shapes are (4, 5) and (4,), which entries does broadcasting combine?
+    sign_flipped: the right values with the opposite sign
         {MOVED} -> return p * (average - grad)
         If the loss rises with one weight alone, it rises with that weight's score.
-    average_added: the average added, not taken off
+    average_added: the average added instead of subtracted
         {MOVED} -> return p * (grad + average)
-        With all gradients equal nothing should move.
+        If all gradients are equal, the result should be 0.
     of_log_softmax: the backward pass of the logarithm of softmax
         {MOVED} -> return grad - p * grad.sum(dim=-1, keepdim=True)
-        That one starts from gradients at log p. Here they arrive at p.
+        That one starts from the gradient at log p. This one starts from the gradient at p.
     softmax_applied: probabilities taken for scores
         average = (p -> p = torch.softmax(p, dim=-1)
         |    average = (p
-        The first argument holds probabilities already.
+        The first argument contains probabilities already.
     first_dimension: the average along the first dimension
         {AVERAGE} -> (p * grad).sum(dim=0, keepdim=True)
-        Right for one vector. Along which dimension do the probabilities add up to 1?
-    table_not_summed: a table of products that was not added up
+        This is right for one vector. Along which dimension do the probabilities sum to 1?
+    table_not_summed: a table of products that was not summed
         {MOVED} -> return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) * grad.unsqueeze(-1)
-        One number for each score: the sum in the chain rule is missing.
+        The result has one number per score. The sum in the chain rule is missing.
 """)
 
 
@@ -709,50 +708,50 @@ cross_entropy_backward = Exercise(
     "cross_entropy_backward",
     cases_cross_entropy_backward,
     forbidden=("autograd", "cross_entropy"),
-    instead="what is left of the chain rule is one difference.",
+    instead="use prediction minus truth.",
 ).with_mistakes(f"""
     not_averaged: the gradient of the sum of losses
         {COUNT} ->
-        The loss is a mean over all places. What does that do to each place's share in it?
+        The loss is a mean over all positions. What does that do to each position's gradient?
     divided_by_the_first_size: divided by the first size only
         {COUNT} -> / (targets.shape[0] if targets.dim() else 1)
-        With targets of shape (2, 3), over how many places does the mean go?
+        With targets of shape (2, 3), over how many positions does the mean run?
     divided_by_all_logits: divided by the number of logits
         {COUNT} -> / logits.numel()
-        The mean goes over places, not over words.
+        The mean runs over positions, and not over words.
     sign_flipped: truth minus prediction
         {MINUS} -> (truth - p)
-        That is the direction in which a training step goes. The gradient points the other way.
+        That is the direction of a training step. The gradient points the other way.
     truth_forgotten: the prediction alone
         {MINUS} -> p
-        Add up a row of yours. Raising all scores alike changes no loss, so what should the sum be?
-    every_target_in_every_row: 1 taken off at the targets of all rows, in every row
+        Sum one of your rows. Adding a constant to all logits changes no loss, so what should the sum be?
+    every_target_in_every_row: 1 subtracted at the targets of all rows, in every row
         truth = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0)
         -> truth = torch.zeros_like(p).index_fill(-1, targets.flatten(), 1.0)
-        Add up a row of yours. How many targets does one place have?
-    at_the_target_only: the target's score alone has a gradient
+        Sum one of your rows. How many targets does one position have?
+    at_the_target_only: only the target's logit has a gradient
         {MINUS} -> (p - truth) * truth
-        The rivals should be pushed down too, each as far as it was believed.
-    scores_minus_truth: scores taken for shares
+        The other logits also have a gradient, in proportion to their probabilities.
+    scores_minus_truth: logits taken for probabilities
         softmax(logits) -> logits
-        What is subtracted from what? One side adds up to 1, so the other should as well.
-    logarithms_minus_truth: logarithms of the shares taken for shares
+        The truth sums to 1. What should it be subtracted from?
+    logarithms_minus_truth: log-probabilities taken for probabilities
         softmax(logits) -> torch.log_softmax(logits, dim=-1)
-        The loss needs the logarithm; its gradient needs the share itself.
+        The loss needs the logarithm, but its gradient needs the probability itself.
     first_dimension: the softmax along the first dimension
         softmax(logits) -> softmax(logits, dim=0)
-        Words compete with words, at each place by itself.
+        Softmax runs over the words, at each position separately.
     not_shifted: the exponentials of the raw logits
         softmax(logits) -> logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
-        Try the logits 1000 and 1001. You have a softmax that can bear them.
-    through_the_share: a division by the target's share
+        Try the logits 1000 and 1001. Your own softmax handles them.
+    through_the_share: a division by the target's probability
         return {MINUS} {COUNT} -> g = truth * (-1 / p)
         |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
-        The share may be 0 to the computer. On paper it cancels; cancel it before you compute.
-    through_a_patched_share: a division by the target's share plus a small number
+        The probability may underflow to 0. On paper it cancels, so cancel it before you compute.
+    through_a_patched_share: a division by the target's probability plus a small number
         return {MINUS} {COUNT} -> g = -truth / (p + 1e-9)
         |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
-        Where the model is most wrong, your gradient is nearly 0. On paper the division cancels.
+        Your gradient is nearly 0 where the model is most wrong. On paper the division cancels.
 """)
 
 
@@ -772,54 +771,54 @@ def cases_fixed_head_weights(draw):
 BY_ROOT, PRODUCTS = "scores / q.shape[-1] ** 0.5", '"...ihd,...jhd->...ijh"'
 
 fixed_head_weights = Exercise("fixed_head_weights", cases_fixed_head_weights).with_mistakes(f"""
-    published_version: the published version
+    published_version: the original version
         {PRODUCTS} -> "bihd,bjhd->bijh"
         dim=-2 -> dim=1
-        Sum along the keys, and look. Which dimension is dim=1?
-    over_queries: queries compete for each key
+        Sum your weights along the keys. Which dimension is dim=1?
+    over_queries: softmax over queries
         dim=-2 -> dim=-3
-        Add up what one query gives to all keys. Is it 1?
-    over_heads: heads compete at each pair of tokens
+        Sum the weights of one query over all keys. Is it 1?
+    over_heads: softmax over heads
         dim=-2 -> dim=-1
-        The last dimension is that of the heads here. Heads should not know of one another.
-    over_all_pairs: all pairs of tokens share one unit
+        Here the last dimension holds the heads, and heads must not influence each other.
+    over_all_pairs: softmax over all pairs of tokens
         softmax({BY_ROOT}, dim=-2) -> softmax(({BY_ROOT}).flatten(-3, -2), dim=-2).reshape(scores.shape)
-        Each query has a unit of its own.
+        The weights of each query should sum to 1 by themselves.
     not_scaled: scores that were not divided
         {BY_ROOT} -> scores
-        The published version had that right. Compare the two lines.
-    scaled_by_the_number_of_heads: divided by the root of the number of heads
+        The original scales correctly. Compare its second line with yours.
+    scaled_by_the_number_of_heads: divided by the square root of the number of heads
         q.shape[-1] -> q.shape[-2]
-        Which dimension of q is as long as one dot product?
-    scaled_by_all_heads_together: divided by the root of all heads' widths together
+        Over which dimension of q does a dot product sum?
+    scaled_by_all_heads_together: divided by the square root of the width of all heads together
         q.shape[-1] ** 0.5 -> (q.shape[-1] * q.shape[-2]) ** 0.5
-        One head's score is a sum of how many products?
+        How many products are summed in one head's score?
     divided_by_d_k: divided by the width instead of its square root
         ** 0.5 ->
-        Lesson 4: the variance is d_k. What is the standard deviation?
+        In lesson 4 the variance was d_k. What is the standard deviation?
     heads_moved_forward: heads before the tokens in the result
         dim=-2) -> dim=-2).movedim(-1, -3)
-        The right weights. But here the heads stay the last dimension.
+        The weights are right, but the heads should stay the last dimension.
     keys_before_queries: keys before queries in the result
         dim=-2) -> dim=-2).transpose(-2, -3)
-        The right weights, turned around. Queries come first.
+        The weights are right, but queries should come before keys.
     one_batch_dimension_only: made for exactly one batch dimension
         {PRODUCTS} -> "bihd,bjhd->bijh"
-        What if there is no batch, or two dimensions of it?
+        Your function should also work without a batch dimension, and with two of them.
     counted_from_the_front: the dimension counted from the front
         dim=-2 -> dim=2
-        Right with one batch dimension. Where are the keys, counted from the end?
-    heads_summed: the scores of all heads added up
+        This is right with one batch dimension. Which dimension holds the keys, counted from the end?
+    heads_summed: the scores of all heads summed
         {PRODUCTS} -> "...ihd,...jhd->...ij"
         dim=-2 -> dim=-1
-        Each head keeps a table of its own.
+        Each head has its own table of weights.
     not_shifted: the exponentials of raw scores
         return softmax({BY_ROOT}, dim=-2) -> e = torch.exp({BY_ROOT})
         |    return e / e.sum(dim=-2, keepdim=True)
-        Large scores overflow. There is a safe softmax in this lesson.
+        Large scores overflow. Use a stable softmax.
     scores_returned: scores, without a softmax
         softmax({BY_ROOT}, dim=-2) -> {BY_ROOT}
-        Weights are asked for: positive, with sums of 1.
+        The exercise asks for weights, which are positive and sum to 1.
 """)
 
 HEIGHTS = "blocks at very different heights"
@@ -842,6 +841,9 @@ def cases_online_softmax(draw):
 
     rows_apart = blocks(torch.float64, 3)
     rows_apart = [s + torch.tensor([[9980.0], [0.0], [-9980.0]]) for s in rows_apart[0]], rows_apart[1]
+    crossing = torch.tensor([[-4.0, 0.0, 4.0], [4.0, 0.0, -4.0], [0.0, 4.0, -4.0]]) * 2000
+    rows_cross = blocks(torch.float64, 3)
+    rows_cross = [s + h[:, None] for s, h in zip(rows_cross[0], crossing.T, strict=True)], rows_cross[1]
     return [
         *tensor_cases(make, leads=((), (3,), (1,), (2, 1), (2, 3))),
         Case(blocks(torch.float64, 2, 3), part=LEADING, gradient=True),
@@ -854,6 +856,7 @@ def cases_online_softmax(draw):
         Case(at(9980, 9985, 9980, lead=(2,)), part=HEIGHTS, note="all scores near 9980"),
         Case(at(-9980, 3, 0, 4), part=HEIGHTS, note="a very low block first"),
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
+        Case(rows_cross, part=HEIGHTS, gradient=True, note="the maximum of one row rises while another row falls"),
         # Two scores at least in each: then what is kept of a block is never a view of it.
         Case(even((30,) * 15 + (7,), d_v=1), part=ONE_PASS, via="one_pass", note="sixteen blocks of scores"),
         # Here even a maximum, a sum and the values of each block are more than all scores together.
@@ -882,68 +885,68 @@ online_softmax = Exercise(
     weights={ONE_PASS: 22},
 ).with_mistakes(
     f"""
-    never_shrunk: old results not shrunk when the maximum rises
+    never_shrunk: old results not rescaled when the maximum rises
         {SUM_SHRINK} -> total
         {OUT_SHRINK} -> out
-        They were measured against the old maximum. By which factor are they too large now?
-    sum_not_shrunk: the values shrunk, the running sum not
+        They refer to the old maximum. By which factor are they too large now?
+    sum_not_shrunk: the values rescaled, but not the running sum
         {SUM_SHRINK} -> total
-        Both were measured against the old maximum.
-    values_not_shrunk: the running sum shrunk, the values not
+        Both refer to the old maximum.
+    values_not_shrunk: the running sum rescaled, but not the values
         {OUT_SHRINK} -> out
-        Both were measured against the old maximum.
+        Both refer to the old maximum.
     starts_at_zero: a running maximum that starts at 0
         -math.inf -> 0.0
-        A first block of -10,000s: what are its exponentials then?
+        Take a first block of -10,000s. What are its exponentials then?
     one_maximum_for_all_rows: one maximum for all leading dimensions
         scores.amax(dim=-1, keepdim=True) -> scores.max()
-        Rows may lie 20,000 apart. Each needs a maximum of its own.
-    shrink_turned_around: the factor turned around
+        Rows may lie 20,000 apart, so each needs its own maximum.
+    shrink_turned_around: the rescaling factor inverted
         torch.exp(top - new_top) -> torch.exp(new_top - top).nan_to_num(posinf=0.0)
         A larger maximum makes old results smaller.
     short_block_dropped: a block that is shorter than the first left out
         new_top = torch -> if scores.shape[-1] < first.shape[-1]:
         |            continue
         |        new_top = torch
-        The last block of a text is seldom full. Its scores count like all others.
+        The last block of a text is often shorter, but its scores count like all others.
     no_maximum: the exponentials of raw scores
         {RISING} -> torch.zeros_like(top)
-        Scores of 10,000 overflow. What is kept beside the sum?
+        Scores of 10,000 overflow. What do you need besides the running sum?
     first_maximum_kept: the maximum of the first block used for all
         {RISING} -> top if total.any() else scores.amax(dim=-1, keepdim=True)
         A later block may lie 10,000 above it.
     mean_of_block_means: a softmax for each block, then the mean
         {START} -> {MEANS}
         |    return sum(means) / len(means)
-        A block of low scores should hardly count.
+        A block of low scores should contribute very little.
     sum_of_block_means: a softmax for each block, then the sum
         {START} -> {MEANS}
         |    return sum(means)
-        All weights together should add up to 1. What do yours add up to?
+        All weights together should sum to 1. What do yours sum to?
     weighted_by_block_size: blocks weighted by their size
         {START} -> {MEANS}
         |    sizes = [s.shape[-1] for s in score_blocks]
         |    return sum(n * mean for n, mean in zip(sizes, means)) / sum(sizes)
-        A block counts by its exponentials, not by how many scores it has.
+        A block's weight depends on its exponentials, and not on its size.
     last_block_only: only the last block
         {START} -> {MEANS}
         |    return means[-1]
-        What is carried from block to block?
+        What must you keep from block to block?
     not_divided: not divided by the running sum
         return out / total -> return out
-        Which division is left for the end?
-    divided_in_each_step: divided after each block, and used as if it were not
+        Which division remains for the end?
+    divided_in_each_step: divided after each block, and then used as if undivided
         top = new_top -> out, top = out / total, new_top
         return out / total -> return out
-        What is carried on must stay undivided, or be multiplied back first.
-    block_maximum_used: each block measured against its own maximum
+        Keep the values undivided between blocks, or multiply them back first.
+    block_maximum_used: each block shifted by its own maximum
         torch.exp(scores - new_top) -> torch.exp(scores - scores.amax(dim=-1, keepdim=True))
-        Old and new are added up. Are they measured against the same maximum?
+        You add old and new exponentials. Do they refer to the same maximum?
     two_passes: scores are read a second time
         for scores, values in zip( -> for s in score_blocks:
         |        top = torch.maximum(top, s.amax(dim=-1, keepdim=True))
         |    for scores, values in zip(
-        A right result. But when the last block has come, the first one is gone.
+        The result is right, but once a later block has been read the earlier ones are gone.
     results_kept: maximum, sum and values of every block kept until the end
         {START} -> tops, sums, outs = [], [], []
         |    for s, v in zip(score_blocks, value_blocks):
@@ -956,12 +959,12 @@ online_softmax = Exercise(
         |        most = torch.maximum(most, t)
         |    whole = sum(n * torch.exp(t - most) for n, t in zip(sums, tops))
         |    return sum(o * torch.exp(t - most) for o, t in zip(outs, tops)) / whole
-        A right result, from a list that grows with the text. Which three tensors are enough, however many blocks come?
+        The result is right, but the list grows with the text. Which three tensors are enough for any number of blocks?
     collected_first: all blocks copied into one tensor first
-        A right result. But that tensor is what does not fit into memory.
-    maximum_of_the_block: measured against each block's own maximum, old sums too
+        The result is right, but that tensor is what doesn't fit into memory.
+    maximum_of_the_block: everything shifted by the latest block's maximum
         torch.maximum(top, scores.amax(dim=-1, keepdim=True)) -> scores.amax(dim=-1, keepdim=True)
-        After a block of low scores, how large is exp(top - new_top)? Which maximum can only rise?
+        After a block of low scores, how large is exp(top - new_top)? The running maximum can only rise, separately in each row.
 """,
     collected_first=collected,
 )
@@ -979,18 +982,15 @@ exercises = [
 ]
 
 quizzes = listed_quizzes("""
-    quiz_1: b
-        a: Softmax works along any dimension that exists, and says nothing. That is why this mistake is so common.
-        b: Dimension 1 holds the heads. With one head every weight is 1, with eight they share. Sums over keys would
-           show it at once.
-        c: That would be dimension 2, counted from 0: (batch, heads, queries, keys). Dimension 1 is another one.
+    quiz_1: d
+        a: Large random logits give a much larger loss, because some wrong words then seem almost certain.
+        b: The model hasn't learned anything yet, so padding is no harder to predict than any word. This number
+           doesn't show it.
+        c: In bits the untrained model's loss would be log2 of 1000, about 10.
+        d: ln 1000 is 6.9. With equal probabilities each word has probability 1/1000 and surprise ln 1000.
     quiz_2: a
-        a: In float32 that happens about 104 points behind the winner. log_softmax never forms the share.
-        b: It is negative, and the loss takes its negative. Nothing is wrong with that.
-        c: They may, by rounding, and it does no harm: an error of 1e-7 in a share is one of 1e-7 in the loss.
-    quiz_3: c
-        a: The old sum was measured against 3. Against the new maximum 5 it is smaller.
-        b: That measures the new score against the old maximum. It is the right number in the wrong units, and
-           overflows when the step is large.
-        c: The old sum shrinks by e to the 3 − 5, and the new score is the maximum itself, so it adds 1.
+        a: In float32 that happens about 104 points below the maximum. log_softmax never computes the probability.
+        b: The logarithm is negative, and the loss is its negative. Nothing is wrong with that.
+        c: They may, because of rounding, but it does no harm. An error of 1e-7 in a probability is one of 1e-7 in the
+           loss.
 """)

@@ -6,7 +6,7 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise
 
 MASK = "a mask"
 BROADCAST = "masks that broadcast"
-NOTHING = "rows with nothing to see"
+NOTHING = "fully masked rows"
 LARGE = "scores up to ±10⁴"
 MEMORY = "memory"
 SQUARE = "as many queries as keys"
@@ -40,28 +40,28 @@ def cases_weighted_values(draw):
 weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("query", "channel")).with_mistakes("""
     softmax_once_more: softmax was applied to the weights once more
         weights @ V -> torch.softmax(weights, dim=-1) @ V
-        The weights are shares already. What does a second softmax make of a share of 0?
+        Your input contains weights already. What does a second softmax make of a weight of 0?
     divided_by_number_of_keys: divided by the number of keys as well
         weights @ V -> weights @ V / V.shape[-2]
-        The weights of a row add up to 1. Who has done the dividing already?
+        The weights of a row sum to 1 already, so no further division is needed.
     heaviest_value_only: the value with the largest weight, alone
         weights @ V -> torch.take_along_dim(V, weights.argmax(dim=-1).unsqueeze(-1), dim=-2)
-        That was hard_lookup, in lesson 3. What do the other weights do here?
-    rows_divided_by_their_sum: the weights were made to add up to 1 first
+        That was hard_lookup in lesson 3. Here every value contributes with its weight.
+    rows_divided_by_their_sum: the weights normalized to sum to 1 first
         weights @ V -> weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12) @ V
-        Take the weights as they come. Somebody may hand you rows that add up to more or less than 1.
+        Use the weights as given, even if a row sums to more or less than 1.
     plain_average: the plain average of all values
         weights @ V -> V.mean(dim=-2, keepdim=True).expand(*weights.shape[:-1], V.shape[-1])
-        Every query gets the same from you. Where do its weights come in?
-    not_summed: the values were weighted but not added up
+        Every query gets the same output. Where does your code use the weights?
+    not_summed: the values weighted but not summed
         weights @ V -> weights.unsqueeze(-1) * V.unsqueeze(-3)
-        One row for each query: over which axis do the weighted values still have to be added?
+        The result has one row per query. Over which axis must the weighted values still be summed?
     summed_over_queries: summed over the queries instead of the keys
         weights @ V -> (weights.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-3)
-        One row for each query: which axis has to disappear, and which did you add up?
+        The result has one row per query. Which axis must disappear, and over which did you sum?
     transposed: rows and columns swapped
         weights @ V -> (weights @ V).transpose(-2, -1)
-        A row for each query, a column for each channel of the values.
+        The result has one row per query and one column per channel of the values.
 """)
 
 
@@ -116,7 +116,7 @@ def cases_attention(draw):
         Case(make(float64, 2, 3), part=LEADING, gradient=True),
         Case((*make(torch.float32), draw.mask(5, 7)), part=MASK),
         Case(make(torch.float32), {"mask": draw.mask(5, 7, keep=0.4)}, part=MASK),
-        Case((*make(torch.float32), torch.ones(5, 7, dtype=torch.bool)), part=MASK, note="a mask that blocks nothing"),
+        Case((*make(torch.float32), torch.ones(5, 7, dtype=torch.bool)), part=MASK, note="a mask that masks nothing"),
         Case((*make(float64), draw.mask(5, 7)), part=MASK, gradient=True),
         Case((*make(torch.float32, 3), draw.mask(5, 7)), part=BROADCAST),
         Case((*make(torch.float32, 3), draw.mask(3, 1, 7)), part=BROADCAST),
@@ -133,7 +133,7 @@ def cases_attention(draw):
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
         *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and than 1,000 apart
-        Case(edge(), part=LARGE, gradient=True, note="all that may be seen has a score of -10000"),
+        Case(edge(), part=LARGE, gradient=True, note="all visible keys have a score of -10000"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
         Case((*make(torch.float32, 1), draw.mask(1, 5, 7)), part=BROADCAST, note=ONES),
@@ -152,97 +152,97 @@ attention = Exercise(
 ).with_mistakes("""
     not_scaled: the scores were not scaled
         / Q.shape[-1] ** 0.5 ->
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     divided_by_d_k: divided by the width instead of its square root
         / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
-        The dot product's variance is d_k. What is its standard deviation?
+        The variance of the dot product is d_k. What is its standard deviation?
     half_by_precedence: divided by the width, and then by 2
         / Q.shape[-1] ** 0.5 -> / Q.shape[-1] ** 1 / 2
-        Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.
+        Which of ** and / does Python evaluate first? Try 9 ** 1 / 2 in a new cell.
     scaled_by_value_width: scaled by the width of the values
         / Q.shape[-1] ** 0.5 -> / V.shape[-1] ** 0.5
-        A score is a sum of products of queries and keys. How many products?
+        A score is a sum of products of query and key entries. How many products are there?
     scaled_after_softmax: scaled after the softmax instead of before
         / Q.shape[-1] ** 0.5 ->
         return weighted_values(weights, V), weights -> weights = weights / Q.shape[-1] ** 0.5
         |    return weighted_values(weights, V), weights
-        Add up one row of your weights. Is it 1?
+        Sum one row of your weights. Is it 1?
     softmax_over_queries: softmax over the queries instead of the keys
         softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-        The weights of one query add up to 1. Along which axis is that?
-    keys_reshaped: the keys poured into the right shape instead of transposed
+        The weights of one query sum to 1. Along which axis is that?
+    keys_reshaped: the keys reshaped instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shapes fit, but read one column of your reshaped keys: is it still one key?
+        The shapes fit, but is one column of your reshaped keys still one key?
     mask_ignored: the mask is not used
         scores = scores.masked_fill(~mask, float("-inf")) -> pass
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        Your answer takes a mask. What does it do with it?
-    mask_inverted: the visible keys blocked and the blocked ones seen
+        Your function takes a mask. Where does it use it?
+    mask_inverted: the mask inverted, so that visible keys are masked
         ~mask, float("-inf") -> mask, float("-inf")
         ~mask, 0.0 -> mask, 0.0
-        True means: may attend.
+        True means that the query may attend to the key.
     masked_after_softmax: the mask applied after the softmax
         scores = scores.masked_fill(~mask, float("-inf")) -> pass
-        Who got the share that you took away from the blocked keys? Add up a row.
+        The weight that you removed from the masked keys is missing. Sum a row of your weights.
     divided_again: softmax, then the mask, then the rows divided by their sums
         scores = scores.masked_fill(~mask, float("-inf")) -> pass
         weights = weights.masked_fill(~mask, 0.0)
         -> weights = weights * mask / (weights * mask).sum(dim=-1, keepdim=True).clamp_min(1e-12)
-        What does softmax leave for the visible keys when a blocked one is far above them?
-    nan_rows_left: NaN left in rows with nothing to see
+        What does softmax leave for the visible keys if a masked score is far above theirs?
+    nan_rows_left: NaN left in fully masked rows
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        A softmax over only -inf divides 0 by 0. What did you do about it in lesson 5?
-    uniform_rows: equal weights in rows with nothing to see
+        A softmax over only -inf divides 0 by 0. How did masked_softmax handle this in lesson 5?
+    uniform_rows: equal weights in fully masked rows
         float("-inf") -> -1e9
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        With one low score everywhere softmax has no preference. Who tells it that nobody may be seen?
-    weights_left_behind: the output of a row with nothing to see is zero, its weights are not
+        If all scores are equally low, softmax gives equal weights. Set them to zero after the softmax.
+    weights_left_behind: the output of a fully masked row is zero, but its weights are not
         float("-inf") -> -1e9
         weights = weights.masked_fill(~mask, 0.0) -> pass
         return weighted_values(weights, V), weights
         -> return weighted_values(weights if mask is None else weights * mask, V), weights
-        You return two things. Mend the row where both come from.
+        You return two tensors. Fix the weights, because the output follows from them.
     gradient_is_nan: an added -inf, with NaN hidden in the gradient
         scores = scores.masked_fill(~mask, float("-inf"))
         -> scores = scores + torch.zeros(mask.shape, dtype=Q.dtype).masked_fill(~mask, float("-inf"))
         weights = weights.masked_fill(~mask, 0.0) -> weights = weights.nan_to_num()
-        The values look fine. Lesson 5: which way of blocking a score also cuts its gradient?
-    minus_10000_added: -10000 added to the blocked scores, as BERT did
+        The values are right. Which way of masking a score also gives it gradient 0 (lesson 5)?
+    minus_10000_added: -10000 added to the masked scores, as BERT did
         scores.masked_fill(~mask, float("-inf")) -> scores + (~mask) * -10000.0
-        What if a blocked score is 9900 and the visible ones are at -9900?
-    filled_with_minus_10000: blocked scores set to -10000
+        What happens if a masked score is 9900 and the visible ones are -9900?
+    filled_with_minus_10000: masked scores set to -10000
         float("-inf") -> -10000.0
-        A visible score may itself be -10000. Is your number still far below it?
-    filled_with_minus_1000: blocked scores set to a number that a visible one can lie below
+        A visible score may itself be -10000. Is your fill value still far below it?
+    filled_with_minus_1000: masked scores set to a value that visible scores can lie below
         float("-inf") -> -1000.0
-        Visible scores go down to -10000. Where does your number stand among them?
-    scores_set_to_zero: blocked scores set to 0
+        Visible scores may be as low as -10000. Your fill value must lie far below them.
+    scores_set_to_zero: masked scores set to 0
         float("-inf") -> 0.0
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        A score of 0 is a score like any other: e⁰ is 1, not 0.
+        A score of 0 still gets weight, because e⁰ is 1.
     powers_overflow: exponentials taken of the raw scores
         torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True).clamp_min(1e-30)
         e to the 10000 is infinite in every float. torch.softmax knows a way round.
     swapped_pair: the two results in the other order
         return weighted_values(weights, V), weights -> return weights, weighted_values(weights, V)
-        First what the queries get, then where they looked.
+        Return the output first, and then the weights.
     output_alone: the output without the weights
         return weighted_values(weights, V), weights -> return weighted_values(weights, V)
-        Two results are asked for. Figures and lesson 8 will want the second one.
-    scores_returned: the scores returned where the weights should be
+        Return two tensors. Figures and lesson 8 need the weights as well.
+    scores_returned: the scores returned instead of the weights
         return weighted_values(weights, V), weights -> return weighted_values(weights, V), scores
-        The second result tells what share each key gets.
+        The second result contains the weight of each key, after the softmax.
     through_float32: computed in float32 on the way
         Q / Q.shape[-1] ** 0.5 @ K.transpose -> Q.float() / Q.shape[-1] ** 0.5 @ K.float().transpose
         return weighted_values(weights, V), weights
         -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)
-        The inputs were float64. Which of your lines loses half of their digits?
-    causal_without_being_asked: a causal mask where none was handed in
+        The inputs are float64. Which of your lines loses half of their digits?
+    causal_without_being_asked: a causal mask although none was passed
         torch.softmax(scores, dim=-1)
         -> torch.softmax(
         |        scores.masked_fill(torch.ones(scores.shape[-2:]).tril() == 0, float("-inf")) if mask is None else scores, dim=-1
         |    )
-        Without a mask every query may see every key. Who decides about the future?
+        Without a mask every query may attend to every key. Only the caller's mask should restrict this.
 """)
 
 
@@ -304,66 +304,66 @@ AttentionHead = Exercise(
         nn.Linear adds a vector unless it is told not to. Which argument tells it?
     not_scaled: the scores were not scaled
         attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     scaled_by_model_width: scaled by the width of the model
         attention(self.W_q(x) -> attention(self.W_q(x) * (self.W_q.out_features / x.shape[-1]) ** 0.5
-        How many products are added up in one score? Lesson 4 has this bug as its last exercise.
+        How many products are summed in one score? The last exercise of lesson 4 has the same bug.
     scaled_after_softmax: scaled after the softmax instead of before
         attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
         return out -> return out / self.W_q.out_features ** 0.5
-        Where all values are equal, the head should give them back. What does yours give?
+        If all values are equal, the head should return them. What does yours return?
     keys_ask: keys and queries swapped
         self.W_q(x), self.W_k(x) -> self.W_k(x), self.W_q(x)
-        Who owns the rows of the scores?
+        Each row of the scores belongs to one query.
     softmax_over_queries: softmax over the queries instead of the keys
         {CALL} -> {SCORES}
         |        S = S if mask is None else S.masked_fill(~mask, float('-inf'))
         |        W = torch.softmax(S, dim=-2)
         |        out, _ = (W if mask is None else W.masked_fill(~mask, 0.0)) @ self.W_v(x), W
-        The weights of one query add up to 1. Along which axis is that?
+        The weights of one query sum to 1. Along which axis is that?
     mask_ignored: the mask is not used
         self.W_v(x), mask -> self.W_v(x)
         forward takes a mask. Where does it go from there?
-    mask_inverted: the visible tokens blocked and the blocked ones seen
+    mask_inverted: the mask inverted, so that visible tokens are masked
         self.W_v(x), mask -> self.W_v(x), None if mask is None else ~mask
-        True means: may attend.
+        True means that the query may attend to the key.
     always_causal: a causal mask of its own
         self.W_v(x), mask
         -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() & (True if mask is None else mask)
-        Here the caller decides what may be seen. Without a mask everybody sees everybody.
-    causal_without_a_mask: a causal mask where none was handed in
+        Only the caller's mask restricts attention. Without a mask every token attends to every token.
+    causal_without_a_mask: a causal mask although none was passed
         self.W_v(x), mask
         -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() if mask is None else mask
-        Without a mask, which tokens does each token see?
+        Without a mask, every token should attend to every token.
     masked_after_softmax: the mask applied after the softmax
         {CALL} -> {SCORES}
         |        W = torch.softmax(S, dim=-1)
         |        out, _ = (W if mask is None else W * mask) @ self.W_v(x), W
-        Who got the share of the blocked tokens?
-    nan_rows_left: NaN in rows with nothing to see
+        The weight of the masked tokens is missing. The weights of a row should still sum to 1.
+    nan_rows_left: NaN in fully masked rows
         {CALL} -> {SCORES}
         |        S = S if mask is None else S.masked_fill(~mask, float('-inf'))
         |        W = torch.softmax(S, dim=-1)
         |        out, _ = W @ self.W_v(x), W
-        Does your attention mend such rows? Then use it.
-    uniform_rows: the average of all values in rows with nothing to see
+        Your attention handles such rows, so call it here.
+    uniform_rows: the average of all values in fully masked rows
         {CALL} -> {SCORES}
         |        S = S if mask is None else S.masked_fill(~mask, -1e9)
         |        W = torch.softmax(S, dim=-1)
         |        out, _ = W @ self.W_v(x), W
-        A token that may see nothing should get nothing.
+        A token that may attend to nothing should get zeros.
     weights_returned_too: the weights returned as well
         return out -> return out, _
-        A head passes on one tensor. Which of the two?
-    values_not_projected: the tokens themselves weighted, not their values
+        A head returns one tensor, the output.
+    values_not_projected: the tokens themselves weighted instead of their values
         self.W_v(x), mask -> x, mask
-        One of your three layers has nothing to do.
+        One of your three layers is never used.
     values_from_keys: the keys used as values
         self.W_v(x), mask -> self.W_k(x), mask
-        What a word is found by and what it hands over are two vectors.
-    values_added: each token's own value added to what comes out
+        Keys and values are two different projections of the token.
+    values_added: each token's own value added to the output
         return out -> return out + self.W_v(x)
-        Such a sum comes in lesson 9, around all heads together. This head returns the weighted values alone.
+        A residual connection like this follows in lesson 9, around all heads together. A head returns the weighted values only.
 """)
 
 
@@ -387,42 +387,42 @@ fixed_head = Exercise(
     cases_fixed_head,
     axes=("token", "channel"),
     forbidden=("attention",),
-    instead="mend the lines instead.",
+    instead="fix the lines themselves.",
 ).with_mistakes("""
-    scaled_after_softmax: scaled after the softmax, as the published one was
+    scaled_after_softmax: scaled after the softmax, as in the original
         * W_q.shape[0] ** -0.5 ->
         torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v
         Give every token the same value, (1, 1, 1), as above. What comes out of yours, and where does that number come
         from?
-    not_scaled: the scaling is gone
+    not_scaled: the scores are no longer scaled
         * W_q.shape[0] ** -0.5 ->
-        The weights add up to 1 again, but the spread of the scores grows with the width.
+        The weights sum to 1 again, but the standard deviation of the scores grows with the width.
     scaled_twice: scaled before and after the softmax
         torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v
-        One of the two divisions was the bug.
+        Only one of the two divisions is right.
     divided_by_d_k: the width without its square root
         * W_q.shape[0] ** -0.5 -> / W_q.shape[0]
-        Is it the variance that is divided out, or the standard deviation?
-    multiplied: multiplied where it should be divided
+        Should the scores be divided by their variance, or by their standard deviation?
+    multiplied: multiplied instead of divided
         ** -0.5 -> ** 0.5
-        The published number is one over a root. What do you do with it?
+        The factor in the original is one over a square root. How do you apply it?
     scaled_by_model_width: scaled by the width of the model
         * W_q.shape[0] ** -0.5 -> / x.shape[-1] ** 0.5
-        How long is one row of q?
+        How many entries has one row of q?
     scaled_by_value_width: scaled by the width of the values
         * W_q.shape[0] ** -0.5 -> / W_v.shape[0] ** 0.5
-        The values take no part in the scores.
+        The values don't influence the scores.
     softmax_over_queries: softmax over the queries instead of the keys
         dim=-1) @ v -> dim=-2) @ v
-        The published axis was right.
+        The original uses the right axis.
     weights_returned_too: the weights returned as well
         return torch.softmax(scores, dim=-1) @ v
         -> return torch.softmax(scores, dim=-1) @ v, torch.softmax(scores, dim=-1)
-        One tensor is asked for, the output.
+        Return one tensor, the output.
     output_multiplied: not scaled, and the output made larger
         * W_q.shape[0] ** -0.5 ->
         torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) @ v * W_q.shape[0] ** 0.5
-        A weighted average needs no correction afterwards. What needs one before?
+        A weighted average needs no correction after the softmax. Scale the scores before it instead.
 """)
 
 
@@ -445,70 +445,70 @@ def cases_context_shift(draw):
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((x, 2.5 * x), part="longer or shorter only", note="the same directions, 2.5 times as long"),
-        Case((x, x.clone()), part="longer or shorter only", note="nothing moved"),
+        Case((x, x.clone()), part="longer or shorter only", note="nothing changed"),
         Case((x, -0.5 * x), part="opposite directions"),
         Case((0.001 * signs, 0.001 * tilted), part=lengths, tolerance=1e-4, note="lengths of a thousandth"),
         Case((300 * signs, 0.001 * tilted), part=lengths, note="lengths of hundreds and of a thousandth"),
         Case((zero_before, zero_after), part=zero),
-        Case((zero_before, zero_after), part=zero, via="with_its_gradient", note="gradients beside zero vectors"),
-        Case((batch, torch.zeros_like(batch)), part=zero, note="everything moved to zero"),
+        Case((zero_before, zero_after), part=zero, via="with_its_gradient", note="gradients at zero vectors"),
+        Case((batch, torch.zeros_like(batch)), part=zero, note="everything becomes zero"),
     ]
 
 
 context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
-    cosine_itself: the cosine, not one minus it
+    cosine_itself: the cosine instead of one minus it
         return 1 - dots -> return dots
-        What should a word get that did not move at all?
+        What should the result be for a word that didn't change?
     distance: the distance between the two vectors
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (after - before).norm(dim=-1)
-        A vector twice as long points the same way. How far did it move here?
+        A vector twice as long has the same direction, so its shift is 0. Which shift do you get?
     relative_distance: the distance, measured in lengths of the vector before
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> (after - before).norm(dim=-1) / lengths.masked_fill(lengths == 0, 1.0)
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1)
-        A vector twice as long points the same way. How far did it move here?
-    dot_products: dot products where cosines are asked for
+        A vector twice as long has the same direction, so its shift is 0. Which shift do you get?
+    dot_products: dot products instead of cosines
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - dots
-        What does a cosine divide out that a dot product leaves in?
+        Which two lengths does a cosine divide by?
     sign_lost: the sign of the cosine is lost
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> 1 - (dots / lengths.masked_fill(lengths == 0, 1.0)).abs()
-        A vector turned round has moved as far as it can. What do you say of it?
-    over_tokens: compared along the tokens, not along the channels
+        A reversed vector has the largest shift, 2. Which shift do you get for it?
+    over_tokens: compared along the tokens instead of the channels
         (before * after).sum(dim=-1) -> (before * after).sum(dim=-2)
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-2) * after.norm(dim=-2)
-        One number for each token: which axis disappears?
+        The result has one number per token. Which axis disappears?
     mean_over_tokens: one number for the whole sentence
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).mean(dim=-1)
-        Each word moves its own way. Keep them apart.
+        Each word has its own shift, so don't average over words.
     nan_for_zero: NaN for a zero vector
         lengths.masked_fill(lengths == 0, 1.0) -> lengths
-        0 divided by 0. The spec says which cosine a zero vector has.
-    zero_vector_unmoved: a zero vector counted as not moved
+        Your code divides 0 by 0. A zero vector has cosine 0.
+    zero_vector_unmoved: a zero vector treated as unchanged
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths).nan_to_num(0.0)
         The cosine of a zero vector is 0. What is its shift, then?
     epsilon_on_the_product: 1e-8 added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
-        Two vectors of length a thousandth: how large is the product of their lengths, beside your number?
+        For two vectors of length 0.001, compare the product of their lengths with your epsilon.
     angle: the angle
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> torch.acos((dots / lengths.masked_fill(lengths == 0, 1.0)).clamp(-1, 1)) / torch.pi
-        Ask for the cosine of the angle, not for the angle.
-    halved: half of what is asked for
+        The result uses the cosine of the angle, and not the angle.
+    halved: half of the right result
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)) / 2
         Opposite directions have a shift of 2.
     axis_kept: an axis of size 1 left over
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).unsqueeze(-1)
-        The result has one number for each token, (..., T).
+        The result has one number per token, (..., T).
     all_pairs: every word before with every word after
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)
-        A word is compared with itself only, before and after.
+        Each word is compared only with itself, before and after.
     one_length_divided: divided by the length before twice, and never by the one after
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1) ** 2
-        Two vectors, two lengths. Is the second one of yours the right vector's?
+        There are two vectors and two lengths. Does your second length belong to the right vector?
 """)
 
 
@@ -539,45 +539,45 @@ def cases_soft_lookup(draw):
 soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     hard: the best match alone
         weights @ values -> values[weights.argmax()]
-        That was hard_lookup, in lesson 3. Here every value has its share.
+        That was hard_lookup in lesson 3. Here every value contributes with its weight.
     scaled_by_root: the scores were divided by √d as well
         keys @ query / temperature -> keys @ query / len(query) ** 0.5 / temperature
         Here the temperature is the only divisor.
     temperature_multiplied: multiplied by the temperature
         query / temperature -> query * temperature
-        A cold search should be choosy. What does a small temperature do in yours?
+        A small temperature should make the search more selective. Does it in your function?
     temperature_ignored: the temperature is not used
         query / temperature -> query
-        Your answer takes a temperature. Where does it go?
+        Your function takes a temperature. Where does it use it?
     temperature_after_softmax: the temperature comes after the softmax
         torch.softmax(keys @ query / temperature, dim=0) -> torch.softmax(keys @ query, dim=0) / temperature
-        A blend of equal values is that value. What does yours give at temperature 2?
+        A blend of equal values is that value. What does your function return at temperature 2?
     scores_as_weights: the scores used as weights
         torch.softmax(keys @ query / temperature, dim=0) -> keys @ query / temperature
-        Can a share be negative? What turns scores into shares?
-    cosine: cosines where dot products are asked for
+        Weights can't be negative. Which function turns scores into weights?
+    cosine: cosines instead of dot products
         keys @ query -> torch.nn.functional.normalize(keys, dim=-1) @ torch.nn.functional.normalize(query, dim=0)
-        A long key is a loud one. Here its length counts.
+        A longer key gets a larger score here, so don't normalize.
     average: the average of all values
         weights @ values -> values.mean(dim=0)
-        Your answer does not depend on the query.
-    weights_returned: the shares, not the blend
+        Your result doesn't depend on the query.
+    weights_returned: the weights instead of the blend
         weights @ values -> weights
-        One step is missing: what do the shares do with the values?
-    shares_of_scores: negative scores cut to 0, the rest divided by their sum
+        One step is missing. Use the weights to average the values.
+    shares_of_scores: negative scores set to 0, the others divided by their sum
         torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).clamp_min(0)
         weights @ values -> weights / weights.sum().clamp_min(1e-12) @ values
-        What becomes of a key with a negative score?
-    keys_averaged: the keys averaged, not the values
+        Use softmax, so that a key with a negative score also gets some weight.
+    keys_averaged: the keys averaged instead of the values
         weights @ values -> weights @ keys
-        A key is what a video is found by. What is it that you want to get?
+        Keys are for finding a video. Which tensor holds what the search returns?
     powers_overflow: exponentials taken of the raw scores
         torch.softmax(keys @ query / temperature, dim=0)
         -> (keys @ query / temperature).exp() / (keys @ query / temperature).exp().sum()
-        Divide a score of 3 by a temperature of 1/512 and take e to that power.
+        Divide a score of 3 by a temperature of 1/512. What is the exponential of the result?
     batch_axis_added: an axis of size 1 in front
         weights @ values -> weights[None] @ values
-        One query, one answer: the shape is (E,).
+        One query gives one vector of shape (E,).
 """)
 
 
@@ -602,51 +602,51 @@ def cases_attention_backward(draw):
 attention_backward = Exercise(
     "attention_backward", cases_attention_backward, forbidden=("autograd",), instead="follow the chain rule by hand."
 ).with_mistakes("""
-    scale_forgotten: √d_k forgotten on the way back
+    scale_forgotten: √d_k forgotten in the backward pass
         (dW - mean) * scale -> (dW - mean)
-        The scores were divided on the way out. What does a division do to a gradient?
+        The forward pass divides the scores. What does a division do to the gradient?
     scaled_twice: divided by √d_k twice
         (dW - mean) * scale -> (dW - mean) * scale * scale
-        One division on the way out, one on the way back.
-    softmax_skipped: the softmax was left out on the way back
+        One division in the forward pass gives one division in the backward pass.
+    softmax_skipped: the softmax left out in the backward pass
         weights * (dW - mean) -> dW
-        From the gradient at the weights to that at the scores there is one more step.
+        One more step leads from the gradient at the weights to the gradient at the scores.
     diagonal_only: only the diagonal of the softmax's Jacobian
         weights * (dW - mean) -> weights * (1 - weights) * dW
-        When one weight rises the others of its row must fall. Where is that in your line?
+        When one weight rises, the others of its row fall. Your code must use them too.
     mean_not_subtracted: the mean was not subtracted
         (dW - mean) -> dW
-        Raise all scores of a row alike and nothing moves. What must a row of dS add up to?
-    plain_mean: the plain mean subtracted, not the weighted one
+        Adding a constant to all scores of a row changes nothing. What must a row of dS sum to?
+    plain_mean: the plain mean subtracted instead of the weighted one
         (weights * dW).sum( -> dW.mean(
-        The mean of a row counts a key as much as the query looks at it.
+        The mean of a row is weighted by the attention weights.
     summed_over_queries: summed over the queries instead of the keys
         sum(dim=-1 -> sum(dim=-2
-        Softmax ran along a row. So does its Jacobian.
-    added: added where it should be subtracted
+        Softmax runs along each row, and so does its Jacobian.
+    added: added instead of subtracted
         dW - mean -> dW + mean
-        What must a row of dS add up to?
+        What must a row of dS sum to?
     sign_flipped: dQ and dK with the opposite sign
         dS = weights -> dS = -weights
-        Which way does the loss go when a key whose gradient g·v lies above the mean gets more weight?
+        Does the loss rise or fall when a key with g·v above the mean gets more weight?
     forward_not_scaled: the scores were never scaled
         K.transpose(-2, -1) * scale -> K.transpose(-2, -1)
         (dW - mean) * scale -> (dW - mean)
-        The weights on the way back are those of the way out, √d_k included.
-    swapped: dQ and dK in each other's place
+        The weights of the backward pass are those of the forward pass, √d_k included.
+    swapped: dQ and dK swapped
         dS @ K, dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q, dS @ K
         The order is that of the arguments.
-    square_without_transposing: right, but nothing transposed where there are as many queries as keys
+    square_without_transposing: right, except that nothing is transposed if there are as many queries as keys
         dV = weights.transpose(-2, -1) @ grad_out -> turned = Q.shape[-2] != K.shape[-2]
         |    dV = (weights.transpose(-2, -1) if turned else weights) @ grad_out
         dS.transpose(-2, -1) @ Q, dV -> (dS.transpose(-2, -1) if turned else dS) @ Q, dV
-        Does every matrix product that fits also sum over the right axis?
+        A matrix product whose shapes fit may still sum over the wrong axis.
     weights_left_out: dV without the weights
         weights.transpose(-2, -1) @ grad_out -> grad_out.mean(dim=-2, keepdim=True).expand(V.shape)
-        A value that nobody looked at: how much gradient should it get?
+        How large should the gradient of a value be to which no query attends?
     key_scale_forgotten: √d_k forgotten for the keys
         dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q / scale
-        Queries and keys meet in one product, and it was divided.
+        The division applies to the product of queries and keys, so it affects both gradients.
 """)
 
 
@@ -689,7 +689,7 @@ def cases_tiled_attention(draw):
         Case(make(torch.float32, block=10), part="one block for all keys", note="block 10, 7 keys"),
         Case(make(torch.float32, keys=1), part="a single key"),
         Case((*far, draw.normal(2, 7, 3, dtype=torch.float64), 2), part=LARGE),
-        Case(rising(1), part=LARGE, note="scores that climb from -9600 to 9600"),
+        Case(rising(1), part=LARGE, note="scores that rise from -9600 to 9600"),
         Case(rising(-1), part=LARGE, note="scores that fall from 9600 to -9600", gradient=True),
         Case(low(), part=LARGE, note="scores near -9600, all of them"),
         long(queries=80, keys=96, block=8, d_k=4),
@@ -713,16 +713,16 @@ tiled_attention = Exercise(
     instead="walk over the keys block by block.",
     weights={MEMORY: 100},
 ).with_mistakes(f"""
-    whole_matrix: right numbers, but all scores at once
+    whole_matrix: the right output, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
-        Where do T_q · T_k numbers come into being? Can a block's values be used before the next block's scores are known?
-    blocks_kept: right numbers, but a number for every score is kept until the end
+        Which line creates T_q · T_k scores? Use a block's values before you compute the next block's scores.
+    blocks_kept: the right output, but an entry for every score is kept until the end
         {START} -> S = [Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2)]
         |    top = torch.stack([s.detach().amax(dim=-1, keepdim=True) for s in S]).amax(dim=0)
         |    pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]
         |    return sum(p @ v for p, v in pairs) / sum(p.sum(dim=-1, keepdim=True) for p, _ in pairs)
-        Small tensors in a list are a large one. What must be remembered of a block when the next one comes?
-    results_kept: right numbers, but maximum, sum and output of every block are kept until the end
+        Many small tensors in a list need as much memory as a large one. What must you keep of a block for the next one?
+    results_kept: the right output, but maximum, sum and output of every block are kept until the end
         {START} -> S = (Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2))
         |    tops, sums, outs = [], [], []
         |    for s, v in zip(S, V.split(block, dim=-2)):
@@ -735,36 +735,36 @@ tiled_attention = Exercise(
         |        most = torch.maximum(most, top)
         |    whole = sum(n * (top - most).exp() for n, top in zip(sums, tops))
         |    return sum(o * (top - most).exp() for o, top in zip(outs, tops)) / whole
-        A list that grows with the number of blocks: with blocks of 2 keys, is it smaller than the table of scores?
+        Your list grows with the number of blocks. With blocks of 2 keys, is it smaller than the table of scores?
     queries_tiled: the queries in blocks instead of the keys
         {START} -> S = (q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 for q in Q.split(block, dim=-2))
         |    return torch.cat([torch.softmax(s, dim=-1) @ V for s in S], dim=-2)
-        With fewer queries than a block holds, all scores stand in memory at once.
+        With fewer queries than the block size, all scores are in memory at once.
     last_block_dropped: the last, shorter block is left out
         in blocks: -> in list(blocks)[: K.shape[-2] // block]:
-        7 keys in blocks of 3: how many blocks?
+        How many blocks of 3 do 7 keys need?
     never_shrunk: what was summed before is not adjusted when the maximum rises
         total * repair -> total
         out * repair -> out
-        Old powers were taken below an old maximum. In which unit are they now?
+        The earlier exponentials refer to the old maximum. Rescale them when the maximum rises.
     sum_not_shrunk: the running sum is not adjusted when the maximum rises
         total * repair -> total
-        Numerator and denominator must be counted in the same unit.
+        Numerator and denominator must refer to the same maximum.
     output_not_shrunk: the running output is not adjusted when the maximum rises
         out * repair -> out
-        Numerator and denominator must be counted in the same unit.
+        Numerator and denominator must refer to the same maximum.
     maximum_starts_at_zero: a running maximum that starts at 0
         float("-inf") -> 0.0
-        And if all scores are at -9600?
+        What happens if all scores are -9600?
     not_divided: not divided by the sum at the end
         out / total -> out
-        Weights add up to 1. Which number have you summed and not used?
+        The weights must sum to 1. Which sum have you computed and not used?
     not_scaled: the scores were not scaled
         / Q.shape[-1] ** 0.5 ->
-        Lesson 4: which number keeps their spread at 1?
+        Which divisor keeps their standard deviation at 1 (lesson 4)?
     divided_by_d_k: divided by the width instead of its square root
         / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
-        The dot product's variance is d_k. What is its standard deviation?
+        The variance of the dot product is d_k. What is its standard deviation?
     average_of_blocks: a softmax for each block, and the plain average of the results
         {START} -> {PARTS}
         |    return sum(parts) / len(parts)
@@ -772,7 +772,7 @@ tiled_attention = Exercise(
     sum_of_blocks: a softmax for each block, and the sum of the results
         {START} -> {PARTS}
         |    return sum(parts)
-        How much weight has a query given away in all?
+        The weights of a query over all blocks must sum to 1.
     powers_overflow: exponentials taken of the raw scores
         torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
         e to the 9600 is infinite in every float. Lesson 6: what may be subtracted, and what if it changes on the way?
@@ -791,19 +791,15 @@ exercises = [
 
 quizzes = listed_quizzes("""
     quiz_1: b
-        a: A larger weight changes shares, not the range: a weighted average never leaves the range of what it
+        a: A larger weight moves the average toward 3, but a weighted average never leaves the range of what it
            averages.
-        b: Weights are not negative and add up to 1, so in every channel the output lies between the smallest and the
+        b: Weights are not negative and sum to 1, so in every channel the output lies between the smallest and the
            largest value. To reach 5, some value must be at least 5.
-        c: Scores decide about shares only. However large they are, the shares add up to 1.
-        d: Widths say how many channels there are, not how large the numbers in a channel can be.
+        c: Scores only determine the weights. However large the scores are, the weights sum to 1.
+        d: The width says how many channels there are, and not how large the values in a channel can be.
     quiz_2: c
-        a: The weights are made of queries and keys before any value is read. Values cannot move them, large or small.
-        b: Which keys are looked at is decided by queries and keys. Values have no say in it.
-        c: Where to look comes from Q and K, what to get from V. So the weights stay, and the output doubles.
-    quiz_3: a
-        a: Keys and values move together, so each weight still finds its value, and a sum has no order. The order of
-           words must be in the vectors themselves: lesson 2.
+        a: The rows of the output belong to the queries, and those stay in their order.
         b: That would be true if only the values were shuffled, and the keys were not.
-        c: The rows of the output belong to queries. Nobody touched those.
+        c: Keys and values move together, so each weight still belongs to its value, and a sum has no order. The order
+           of words must be in the vectors themselves (lesson 2).
 """)

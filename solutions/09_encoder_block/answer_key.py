@@ -9,7 +9,6 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise
 MASK = "masks"
 ACTIVATION = "any activation"
 PRE_NORM = "norm_first=True"
-OPTIONS = "options, if offered, reach the blocks"
 AGAIN = "called twice, in training mode"
 TRANSPOSED = "an input that was transposed, and does not lie in memory as view needs it"
 ELSEWHERE = "inputs that were transposed"
@@ -19,7 +18,7 @@ NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
 
 def cases_layer_norm(draw):
-    def make(dtype, *lead):  # every row with a mean and a spread of its own
+    def make(dtype, *lead):  # every row with its own mean and standard deviation
         x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=2.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype), draw.normal(6, dtype=dtype)
 
@@ -44,19 +43,17 @@ def cases_layer_norm(draw):
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
         Case(make(torch.float32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(torch.float64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
-        Case(scaled(1e-3), part="tiny numbers", note="numbers around 0.001"),
-        Case(scaled(1e-6, torch.float64), {"eps": 1e-12}, part="tiny numbers", note="numbers around 1e-6, eps 1e-12"),
-        Case(scaled(1e4), part="huge numbers", note="numbers around 10,000"),
+        Case(scaled(1e-3), part="tiny values", note="values around 0.001"),
+        Case(scaled(1e-6, torch.float64), {"eps": 1e-12}, part="tiny values", note="values around 1e-6, eps 1e-12"),
+        Case(scaled(1e4), part="huge values", note="values around 10,000"),
         Case(  # a variance from the mean of the squares loses digits here, as it may
             scaled(1.0, torch.float64, 1e4),
-            part="huge numbers",
-            note="numbers around 10,000 that differ by 1",
+            part="huge values",
+            note="values around 10,000 that differ by 1",
             tolerance=1e-5,
         ),
-        Case(
-            scaled(1.0, offset=1e3), part="huge numbers", note="numbers around 1,000 that differ by 1", tolerance=1e-3
-        ),
-        Case(flat, part="rows of equal numbers", gradient=True),
+        Case(scaled(1.0, offset=1e3), part="huge values", note="values around 1,000 that differ by 1", tolerance=1e-3),
+        Case(flat, part="rows of equal entries", gradient=True),
         Case(narrow, part="D = 1", gradient=True),
     ]
     cases.append(Case(make(torch.float64, 2), part=DTYPE, tolerance=EXACT))  # where float32 on the way shows first
@@ -80,33 +77,33 @@ layer_norm = Exercise(
     variance_summed: the squares were added up and never divided
         x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
         The formula of the variance begins with a fraction. By what does it divide?
-    eps_left_out_of_the_root: the root of eps was added to the root
+    eps_left_out_of_the_root: the square root of eps was added to the square root
         (variance + eps) ** 0.5 -> variance**0.5 + eps**0.5
-        The formula has one root. How many things stand under it?
+        The formula has one square root. Which two terms are under it?
     eps_outside: eps was added after the square root
         (variance + eps) ** 0.5 -> (variance**0.5 + eps)
-        Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
+        Rows with tiny values tell the two apart. Read the formula again: what is under the square root?
     eps_beside_the_deviation: eps was added after the square root
         (variance + eps) ** 0.5 -> (x.std(dim=-1, correction=0, keepdim=True) + eps)
-        Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
+        Rows with tiny values tell the two apart. Read the formula again: what is under the square root?
     sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
         (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
-        Two things at once, and a well-known blog post has both: by which number do you divide, and where does eps stand?
+        Two things at once, and a well-known blog post has both: what do you divide by, and where is eps in the formula?
     sample_root_and_eps_outside: the deviation divided by one channel less, and eps added to it
         (variance + eps) ** 0.5 -> (x.var(dim=-1, keepdim=True) ** 0.5 + eps)
-        Two things at once, and a well-known blog post has both: by which number do you divide, and where does eps stand?
+        Two things at once, and a well-known blog post has both: what do you divide by, and where is eps in the formula?
     sample_deviation_without_eps: the deviation divided by one channel less, and no eps at all
         (variance + eps) ** 0.5 -> x.std(dim=-1, keepdim=True)
-        Two things at once: by which number does the formula divide, and what does yours make of a row of equal numbers?
+        Two things at once: what does the formula divide by, and what does your code return for a row of equal entries?
     square_of_mean: the mean of the squares minus the square of the mean
         x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
-        On paper that is the variance. Far from 0 it is the difference of two huge numbers, and few digits are left.
+        On paper that is the variance. Far from 0 it is the difference of two huge values, and few digits are left.
     eps_forgotten: no eps at all
         (variance + eps) ** 0.5 -> variance**0.5
-        What does your answer make of a row of equal numbers?
+        What does your answer return for a row of equal entries?
     eps_fixed: eps is always 0.00001
         variance + eps -> variance + 1e-5
-        Somebody calls layer_norm with an eps of their own. Where does it go in your code?
+        The caller may pass another eps. Where does your code use it?
     divided_by_variance: divided by the variance, not by its square root
         (variance + eps) ** 0.5 -> (variance + eps)
         In which unit is a variance when x is in meters?
@@ -127,25 +124,25 @@ layer_norm = Exercise(
     first_axis: the mean along the first axis
         x.mean(dim=-1, -> x.mean(dim=0,
         x.var(dim=-1, -> x.var(dim=0,
-        Each token is normalized by itself. Along which axis do its own numbers lie?
+        Each token is normalized by itself. Which axis holds the channels of one token?
     over_tokens: the mean of each channel over the tokens
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
-        Each token is normalized by itself. Along which axis do its own numbers lie?
+        Each token is normalized by itself. Which axis holds the channels of one token?
     batch_norm: batch norm: each channel has its mean over all tokens of all sentences
         x.mean(dim=-1, keepdim=True) -> x.mean(dim=tuple(range(max(x.dim() - 1, 1))), keepdim=True)
         x.var(dim=-1, correction=0, keepdim=True)
         -> x.var(dim=tuple(range(max(x.dim() - 1, 1))), correction=0, keepdim=True)
-        In figure 9.2 that is the third table. Whose numbers share a mean with yours?
+        In figure 9.2 that is the third table. Which entries should share a mean?
     gamma_forgotten: gamma is not used
         gamma * normal + beta -> normal + beta
-        After the norm every token has the same spread. Which parameter lets one channel be louder than another?
+        After the norm every token has standard deviation 1. Which parameter scales single channels?
     beta_forgotten: beta is not used
         gamma * normal + beta -> gamma * normal
-        A row of equal numbers becomes all zeros in yours. What should be left of it?
+        A row of equal entries becomes all zeros in yours. What should it return?
     both_forgotten: neither gamma nor beta is used
         return gamma * normal + beta -> return normal
-        That is x̂, the third formula. Two parameters are still waiting.
+        That is x̂, the third formula. Which two parameters does the fourth formula use?
     gamma_and_beta_exchanged: gamma and beta exchanged
         gamma * normal + beta -> beta * normal + gamma
         Which of the two multiplies?
@@ -155,23 +152,23 @@ layer_norm = Exercise(
     mean_detached_too: no gradient flows through mean and variance
         x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).detach()
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        Both depend on x, and the gradient has to know. Did you detach them, or make plain numbers of them on the way?
+        Both depend on x, so the gradient has to flow through them. Did you detach them, or call .item() on the way?
     statistics_detached: no gradient flows through the variance
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        The spread depends on x too, and the gradient has to know. Did you detach it, or make a plain number of it on
-        the way?
+        The variance depends on x as well, so the gradient has to flow through it. Did you detach it, or call .item()
+        on the way?
     one_plus_gamma: 1 was added to gamma
         gamma * normal + beta -> (1 + gamma) * normal + beta
         Some models keep gamma - 1 as their parameter. What does the fourth formula multiply with?
     length_1: each row of x̂ was made of length 1
         (x - mean) / (variance + eps) ** 0.5 -> F.normalize(x - mean, dim=-1)
-        How long is a row of D numbers whose mean square is 1?
+        What is the length of a vector of D entries whose mean square is 1?
     length_1_by_norm: each row of x̂ was made of length 1
         (x - mean) / (variance + eps) ** 0.5 -> (x - mean) / (x - mean).norm(dim=-1, keepdim=True)
-        How long is a row of D numbers whose mean square is 1? And what becomes of a row of equal numbers?
+        What is the length of a vector of D entries whose mean square is 1? And what does your code return for a row of equal entries?
     mean_deviation: divided by the mean absolute deviation
         (variance + eps) ** 0.5 -> ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
-        The variance does something else than abs to each difference. What, and what undoes it at the end?
+        The standard deviation squares each difference. What comes after the mean of the squares?
     axis_1: the mean along axis 1
         x.mean(dim=-1, -> x.mean(dim=1,
         x.var(dim=-1, -> x.var(dim=1,
@@ -238,32 +235,32 @@ FeedForward = Exercise(
         Two linear layers in a row are one linear layer. What keeps them apart?
     always_relu: always ReLU, whatever activation was asked for
         self.activation(self.up(x)) -> F.relu(self.up(x))
-        Somebody builds the network with another activation. Where does it go in your code?
+        The caller may pass another activation. Where does your code use it?
     activation_last: the activation comes after the second layer
         self.activation(self.up(x)) -> self.up(x)
         self.down(hidden) -> self.activation(self.down(hidden))
-        The bend belongs where the vector is widest.
+        The activation belongs between the two layers, where the vector is widest.
     activation_twice: an activation after the second layer too
         self.down(hidden) -> self.activation(self.down(hidden))
-        With ReLU at the end nothing negative ever comes out. Should the output be free to go down?
+        With ReLU at the end the output is never negative. Where does the formula apply it?
     activation_first: the activation comes before the first layer
         self.activation(self.up(x)) -> self.up(self.activation(x))
-        What does ReLU throw away when it meets x itself?
+        ReLU would delete the negative entries of x itself. Where does the formula apply it?
     with_residual: the input was added to the output
         self.down(hidden) -> x + self.down(hidden)
-        That comes in the next exercise. This network knows nothing of a residual.
+        The residual connection belongs to the block, in the next exercise.
     with_norm: the input was normalized
         self.up(x) -> self.up(F.layer_norm(x, x.shape[-1:]))
-        The norms belong to the block. This network takes x as it comes.
+        The norms belong to the block. This network takes x as it is.
     gelu_by_default: GELU where nothing was asked for
         activation=F.relu -> activation=F.gelu
         BERT and GPT-2 do that. Which default does the signature promise?
     always_gelu: always GELU, whatever activation was asked for
         self.activation(self.up(x)) -> F.gelu(self.up(x))
-        Somebody builds the network with another activation. Where does it go in your code?
-    gated: the hidden numbers multiplied by their activation
+        The caller may pass another activation. Where does your code use it?
+    gated: the hidden vector was multiplied by its activation
         self.activation(self.up(x)) -> self.up(x) * self.activation(self.up(x))
-        Gated networks do such a thing. What alone does the formula hand to the second layer?
+        Gated networks do that. What does the formula pass to the second layer?
 """)
 
 
@@ -341,7 +338,7 @@ def cases_encoder_block(draw):
 
 
 def tolerance(dtype):
-    """Several layers of float32 sums, in whatever order somebody writes them."""
+    """Several layers of float32 sums, in whatever order they are written."""
     return 4e-5 if dtype == torch.float32 else None
 
 
@@ -361,49 +358,49 @@ EncoderBlock = Exercise(
         |            x = x + self.attention(x, mask=mask)[0]
         {PRE_2} -> x = self.norm2(x)
         |            return x + self.feed_forward(x)
-        The stream should reach the end as it came in. What is added to the sublayer's output in yours?
+        The residual stream itself should not be normalized. What is added to the sublayer's output in yours?
     first_residual_normalized: with norm_first attention is added to the normalized x
         {PRE_1} -> x = self.norm1(x)
         |            x = x + self.attention(x, mask=mask)[0]
-        The stream should reach the end as it came in. What is attention's output added to in yours?
+        The residual stream itself should not be normalized. What is attention's output added to in yours?
     second_residual_normalized: with norm_first the feed-forward network is added to the normalized x
         {PRE_2} -> x = self.norm2(x)
         |            return x + self.feed_forward(x)
-        The stream should reach the end as it came in. What is the network's output added to in yours?
+        The residual stream itself should not be normalized. What is the network's output added to in yours?
     no_residual: no residual connections
         {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
         {PRE_2} -> return self.feed_forward(self.norm2(x))
         {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return self.norm2(self.feed_forward(x))
-        If both sublayers gave zeros, what would be left of x?
+        If both sublayers returned zeros, what would be left of x?
     first_residual_dropped: no residual around attention
         {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
         {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
-        There has to be one around each sublayer. Look at the first.
+        There has to be one around each sublayer. Check the first.
     second_residual_dropped: no residual around the feed-forward network
         {PRE_2} -> return self.feed_forward(self.norm2(x))
         {POST_2} -> return self.norm2(self.feed_forward(x))
-        There has to be one around each sublayer. Look at the second.
+        There has to be one around each sublayer. Check the second.
     norm_inside: in post-norm the residual was added after the norm
         {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return x + self.norm2(self.feed_forward(x))
         The box of the paper is called Add & Norm. In which order?
-    norm_behind_the_sublayer: with norm_first the norm stands behind the sublayer, before the sum
+    norm_behind_the_sublayer: with norm_first the norm comes after the sublayer, before the sum
         {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {PRE_2} -> return x + self.norm2(self.feed_forward(x))
         Pre-norm: what is normalized there, the sublayer's input or its output?
-    norm_behind_in_both: the norm stands between the sublayer and the sum in both orders
+    norm_behind_in_both: the norm comes between the sublayer and the sum in both orders
         {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {PRE_2} -> return x + self.norm2(self.feed_forward(x))
         {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return x + self.norm2(self.feed_forward(x))
-        There are two places for a norm: on the sum, or on what the sublayer reads. Where are yours?
+        A norm can follow the sum (post-norm) or precede the sublayer (pre-norm). Where are yours?
     always_post: norm_first changes nothing: always post-norm
         if self.norm_first: -> if False:
-        Build the block with norm_first=True. Which line of yours notices?
+        Build the block with norm_first=True. Which line of your code depends on it?
     always_pre: pre-norm where post-norm is asked for
         if self.norm_first: -> if True:
-        The default is the order of the paper. Where does the norm stand there?
+        The default is the order of the paper. Where is the norm in that order?
     pre_norm_by_default: pre-norm where nothing was asked for
         norm_first=False -> norm_first=True
         Which default does the signature promise?
@@ -412,7 +409,7 @@ EncoderBlock = Exercise(
         BERT and GPT-2 do that. Which default does the signature promise?
     orders_exchanged: pre-norm and post-norm exchanged
         if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what does a sublayer get to see: x, or something else?
+        With norm_first=True, what is the input of a sublayer: x, or the normalized x?
     no_norm: no layer norms
         {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
         {PRE_2} -> return x + self.feed_forward(x)
@@ -426,18 +423,18 @@ EncoderBlock = Exercise(
     mask_ignored: the mask is not used
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
-        Who needs to know which keys are padding? Does it hear of the mask?
+        The attention needs to know which keys are padding. Does it get the mask?
     mask_as_key: calls with a mask raise an error
         self.norm1(x), mask=mask) -> self.norm1(x), mask)
         self.attention(x, mask=mask) -> self.attention(x, mask)
-        Attention takes four things, the last of them a boolean mask. What does yours hand on, and in which place?
+        The second argument of attention is the key. How can you pass the mask by name?
     mask_inverted: the mask was read the other way round
         if self.norm_first: -> mask = None if mask is None else ~mask
         |        if self.norm_first:
         In this course True means may attend. nn.TransformerEncoderLayer means the opposite.
     activation_ignored: the activation does not reach the feed-forward network
         FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
-        The block gets an activation when it is built. Who should be told?
+        The block gets an activation when it is built. Which part should use it?
     norms_exchanged: norm1 and norm2 exchanged
         self.attention(self.norm1(x) -> self.attention(self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
@@ -449,19 +446,19 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + x + self.feed_forward(self.norm2(x))
         {POST_1} -> x = self.norm1(x + x + self.attention(x, mask=mask)[0])
         {POST_2} -> return self.norm2(x + x + self.feed_forward(x))
-        Let both sublayers give zeros. How often does x come out?
+        If both sublayers return zeros, how many times does your block add x?
     second_from_the_start: the second residual is the block's input
         if self.norm_first: -> start = x
         |        if self.norm_first:
         {PRE_2} -> return start + self.feed_forward(self.norm2(x))
         {POST_2} -> return self.norm2(start + self.feed_forward(x))
-        What attention has added should go on upward. Which x is added at the end in yours?
+        The second residual connection starts after attention's output was added. Which x do you add at the end?
     side_by_side: both sublayers read the block's input
         if self.norm_first: -> start = x
         |        if self.norm_first:
         {PRE_2} -> return x + self.feed_forward(self.norm2(start))
         {POST_2} -> return self.norm2(x + self.feed_forward(start))
-        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+        Some models run them in parallel. In this block, what is the input of the feed-forward network?
     side_by_side_without_norms: both sublayers read the block's input, and nothing is normalized
         {PRE_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
         {POST_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
@@ -469,11 +466,11 @@ EncoderBlock = Exercise(
         the norms?
     one_sum_under_NORM for NORM in norm1, norm2: in post-norm one norm on the sum of x and both sublayers
         {POST_1} -> return self.NORM(x + self.attention(x, mask=mask)[0] + self.feed_forward(x))
-        Post-norm goes step by step: two sums, and each has a norm. What has the feed-forward network to work on?
+        Post-norm goes step by step: two sums, and each has a norm. What is the input of the feed-forward network?
     residual_before_the_norm: in post-norm the second residual is the first sum without its norm
         {POST_1} -> x = x + self.attention(x, mask=mask)[0]
         {POST_2} -> return self.norm2(x + self.feed_forward(self.norm1(x)))
-        In post-norm the stream itself goes through each norm. Which x is added at the end in yours?
+        In post-norm the residual stream itself goes through each norm. Which x do you add at the end?
     one_residual_around_both: one residual around both sublayers together
         {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
         {PRE_2} -> return x + self.feed_forward(self.norm2(out))
@@ -484,46 +481,46 @@ EncoderBlock = Exercise(
         if self.norm_first: -> start = x
         |        if self.norm_first:
         {PRE_2} -> return x + self.feed_forward(self.norm1(start))
-        Some models do run them side by side, behind one norm. This block has two. What does the second one read?
-    second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
+        Some models run them in parallel after one norm. This block has two norms. What is the input of the second?
+    second_norm_of_attention_alone: the second half reads attention's output alone, and not the residual stream
         {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
         |            x = x + out
         {PRE_2} -> return x + self.feed_forward(self.norm2(out))
-        Attention's output was added to the stream. Which of the two does the second sublayer read?
+        Attention's output was added to the residual stream. Which of the two does the second sublayer read?
     norm_before_and_after: with norm_first the sums are normalized as well
         {PRE_1} -> x = self.norm1(x + self.attention(self.norm1(x), mask=mask)[0])
         {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
-        In pre-norm each norm stands on a branch. What meets the stream itself, after the addition?
+        In pre-norm each norm is on a branch. What happens to the residual stream after the addition?
     keys_not_normalized: with norm_first only the queries are normalized
         self.attention(self.norm1(x), mask=mask) -> self.attention(self.norm1(x), x, mask=mask)
         Self-attention has one input, and that is what the norm gives back.
     norm_on_top: with norm_first another norm at the end
         {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
-        In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
-    first_norm_dropped: with norm_first attention sees x without its norm
+        In pre-norm the block does not normalize its output. A final norm comes once, after the last block.
+    first_norm_dropped: with norm_first attention gets x without its norm
         {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
-        In pre-norm both sublayers get normalized numbers. Does the first one?
-    first_norm_dropped_post: in post-norm no norm behind attention
+        In pre-norm both sublayers get a normalized input. Does the first one?
+    first_norm_dropped_post: in post-norm no norm after attention
         {POST_1} -> x = x + self.attention(x, mask=mask)[0]
         In post-norm there is a norm on each sum. How many do you call?
-    second_norm_dropped_post: in post-norm no norm behind the feed-forward network
+    second_norm_dropped_post: in post-norm no norm after the feed-forward network
         {POST_2} -> return x + self.feed_forward(x)
         In post-norm there is a norm on each sum. How many do you call?
-    second_norm_dropped: with norm_first the feed-forward network sees x without its norm
+    second_norm_dropped: with norm_first the feed-forward network gets x without its norm
         {PRE_2} -> return x + self.feed_forward(x)
-        In pre-norm both sublayers get normalized numbers. Does the second one?
+        In pre-norm both sublayers get a normalized input. Does the second one?
     mask_ignored_pre: with norm_first the mask is not used
         self.norm1(x), mask=mask) -> self.norm1(x))
-        Attention stands in your code twice. Does it hear of the mask both times?
+        Your code calls attention twice. Does it pass the mask both times?
     mask_ignored_post: in post-norm the mask is not used
         self.attention(x, mask=mask) -> self.attention(x)
-        Attention stands in your code twice. Does it hear of the mask both times?
+        Your code calls attention twice. Does it pass the mask both times?
     feed_forward_first: the feed-forward network comes before attention
         {PRE_1} -> x = x + self.feed_forward(self.norm1(x))
         {PRE_2} -> return x + self.attention(self.norm2(x), mask=mask)[0]
         {POST_1} -> x = self.norm1(x + self.feed_forward(x))
         {POST_2} -> return self.norm2(x + self.attention(x, mask=mask)[0])
-        First gather, then digest.
+        Attention gathers information first, then the feed-forward network processes it.
     no_feed_forward: the feed-forward network has no effect
         {PRE_2} -> return x
         {POST_2} -> return x
@@ -533,14 +530,14 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.attention(self.norm1(x), mask=mask)[0]
         {POST_1} -> x = self.norm2(x + self.feed_forward(x))
         {POST_2} -> return self.norm1(x + self.attention(x, mask=mask)[0])
-        First gather, then digest.
+        Attention gathers information first, then the feed-forward network processes it.
     mask_transposed: the mask's last two axes exchanged
         if self.norm_first: -> mask = None if mask is None else mask.mT
         |        if self.norm_first:
-        Each row of a mask belongs to a query, as each row of the scores does. Whose are the rows of yours?
+        Each row of a mask belongs to a query, as each row of the scores does. What do the rows of yours belong to?
     another_eps: norms with another eps
         nn.LayerNorm(d_model), nn.LayerNorm(d_model) -> nn.LayerNorm(d_model, eps=1e-6), nn.LayerNorm(d_model, eps=1e-6)
-        The contract says how the two norms are made. What does yours say besides?
+        The contract asks for nn.LayerNorm(d_model), without further arguments.
 """)
 
 V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 70
@@ -562,19 +559,11 @@ def cases_encoder(draw):
         args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
         return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def behavior(T, length):
-        numbers = draw.normal(4999, dtype=torch.float64)
-        ids = torch.stack([draw.permutation(V)[:T] for _ in range(2)])
-        init = (V, D, H, F, 2, LONGEST)
-        return Case(
-            (init, ids, length, numbers), via="encoder_behavior", part="order and padding, all parameters random"
-        )
-
     float64, no_words = torch.float64, draw.mask(2, 1, 1, 5)
     no_words[1] = False
     ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
     return [
-        case(2, 5),
+        case(3, 5),
         case(3, 4, layers=1, note="one layer"),
         called_twice(
             init,
@@ -598,101 +587,74 @@ def cases_encoder(draw):
         case(2, 5, draw.mask(2, 2, 5, 5), layers=2, part=MASK, note="a mask for each head"),
         case(2, 5, no_words, layers=1, part=MASK, note="padding, and a sentence of nothing else"),
         case(2, 70, draw.mask(2, 1, 1, 70), named=True, part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
-        behavior(6, 4),
-        behavior(8, 5),
-        Case(
-            (
-                (V, D, H, F, 2, LONGEST),
-                draw.integers(0, V, (2, 5)),
-                draw.mask(2, 2, 5, 5),
-                draw.normal(2, 5, D, dtype=float64),
-                draw.normal(4999, dtype=float64),
-            ),
-            via="encoder_options",
-            part=OPTIONS,
-        ),
     ]
 
 
 Encoder = Exercise(
     "Encoder", cases_encoder, axes=("token", "channel"), forbidden=("transformer",), instead="stack your own blocks."
 ).with_mistakes("""
-    no_positions: no positions: the encoder is blind to order
+    no_positions: the position vectors are missing
         self.tokens(ids) + self.positions(positions) -> self.tokens(ids)
-        Lesson 2: what tells attention who came first?
-    positions_of_ids: positions were looked up by the word's id
+        Attention alone can't see the order of words (lesson 2). Where do you add the position vectors?
+    positions_of_ids: the positions were looked up by the ids of the words
         self.positions(positions) -> self.positions(ids)
-        A position says where a word stands, not which word it is.
-    positions_all_0: the same position for every word
+        A position says where in the sentence a word is, not which word it is.
+    positions_all_0: every word got the same position
         torch.arange(ids.shape[1], device=ids.device) -> torch.zeros_like(ids[0])
-        Exchange two words: does anything in your sum notice?
-    positions_of_sentences: positions counted along the batch
+        Exchange two words: does anything in your sum change?
+    positions_of_sentences: positions counted along the batch axis
         torch.arange(ids.shape[1], -> torch.arange(ids.shape[0],
-        A position says where a word stands in its sentence. Which axis of ids do you count along?
+        Which axis of ids counts the words of a sentence?
     positions_from_one: positions counted from 1
         torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
-        Which row of the table does the first word get, and what does the longest sentence do?
-    positions_from_the_end: positions were counted from the end
-        torch.arange(ids.shape[1], -> torch.arange(ids.shape[1] - 1, -1, -1,
-        The first word has position 0. Which one has the last word of yours?
-    positions_kept: positions kept from an earlier call with more words, and their end taken
-        positions = torch.arange(ids.shape[1], device=ids.device)
-        -> self.longest = max(getattr(self, "longest", 0), ids.shape[1])
-        |        positions = torch.arange(self.longest)[-ids.shape[1] :]
-        A module may be called with five words and then with three. Which positions do the three get?
+        Which row of the table does the first word get, and what happens with a sentence of max_len words?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
-        The paper does that, and in its code embeddings start smaller. This exercise adds the two vectors as they are.
+        The paper does that, because its embeddings are initialized smaller. This exercise adds the two vectors as they are.
     mask_not_passed: the mask does not reach the blocks
         block(x, mask) -> block(x)
-        Every block attends anew. Which of them knows what is padding?
-    mask_not_for_the_last: the last block does not see the mask
+        Every block computes attention. Which of them knows what is padding?
+    mask_not_for_the_last: the last block does not get the mask
         block(x, mask) -> block(x, mask if block is not self.blocks[-1] else None)
-        Every block attends anew. Which of them knows what is padding?
-    mask_first_block_only: only the first block sees the mask
+        Every block computes attention. Which of them knows what is padding?
+    mask_first_block_only: only the first block gets the mask
         block(x, mask) -> block(x, mask if block is self.blocks[0] else None)
-        Padding is kept out below, and comes in again above. Every block attends anew.
+        Every block computes attention, so padding comes back in where a block has no mask.
+    mask_inverted: the mask was inverted
+        block(x, mask) -> block(x, None if mask is None else ~mask)
+        True means may attend, in your encoder and in its blocks.
     one_block: only the first block is used
         for block in self.blocks: -> for block in self.blocks[:1]:
-        How many blocks does the list hold, and how many does x pass through?
-    last_block_only: every block gets the word vectors, and only the last one counts
+        How many blocks are in the list, and how many does x pass through?
+    last_block_left_out: the last block is not used
+        for block in self.blocks: -> for block in self.blocks[:-1]:
+        How many blocks are in the list, and how many does x pass through?
+    last_block_only: every block gets the embeddings, and only the last result counts
         for block in self.blocks: -> words = x
         |        for block in self.blocks:
         block(x, mask) -> block(words, mask)
-        What does the second block read: the words, or what the first one made of them?
-    norm_at_the_end: a norm behind the last block
+        What is the input of the second block: the embeddings, or the output of the first?
+    blocks_without_effect: the outputs of the blocks are not used
+        x = block(x, mask) -> block(x, mask)
+        Each block returns a new tensor. What does your loop do with it?
+    block_unpacked: the output of a block was unpacked as if it were a pair
+        x = block(x, mask) -> x, _ = block(x, mask)
+        MultiHeadAttention returns a pair. What does an EncoderBlock return?
+    residual_around_blocks: the input of each block was added to its output
+        x = block(x, mask) -> x = x + block(x, mask)
+        A block has its residual connections inside. What does x become from block to block?
+    norm_at_the_end: a norm after the last block
         return x -> return F.layer_norm(x, x.shape[-1:])
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    row_0_never_learns: padding_idx in the table of words
-        nn.Embedding(vocab_size, d_model) -> nn.Embedding(vocab_size, d_model, padding_idx=0)
-        Nobody said that id 0 is padding, and with padding_idx its row gets no gradient. Here the mask looks after padding.
-    blocks_backward: the last block comes first
-        for block in self.blocks: -> for block in reversed(self.blocks):
-        Which block should the word vectors meet first?
-    positions_in_every_block: positions are added again before every block
-        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(positions), mask)
-        The residual stream carries them upward. Once is enough.
-    options_dropped: the options are taken and go nowhere
-        d_ff, **options) -> d_ff)
-        Build the encoder with norm_first=True. Which of your lines tells the blocks?
     pre_norm: pre-norm blocks
         d_ff, **options) -> d_ff, True)
         The default of your EncoderBlock is the order of the paper. Which one do you build here?
-    last_block_left_out: the last block is not used
-        for block in self.blocks: -> for block in self.blocks[:-1]:
-        How many blocks does the list hold, and how many does x pass through?
-    one_block_more: one block more than num_layers
-        for _ in range(num_layers) -> for _ in range(num_layers + 1)
-        Print len(encoder.blocks). How many were asked for?
-    blocks_without_effect: words plus positions, and nothing that the blocks gave
-        x = block(x, mask) -> block(x, mask)
-        Each block gives a new tensor. Where does it go in yours?
-    residual_around_blocks: each block's input is added to what it gives
-        x = block(x, mask) -> x = x + block(x, mask)
-        A block has its residuals inside. What does x become from block to block?
-    mask_inverted: the mask was read the other way round
-        block(x, mask) -> block(x, None if mask is None else ~mask)
-        True means may attend, for the blocks as for you.
+    positions_in_every_block: the positions are added again before every block
+        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(positions), mask)
+        The residual stream carries them upward, so adding them once is enough.
+    row_0_never_learns: padding_idx in the embedding of the words
+        nn.Embedding(vocab_size, d_model) -> nn.Embedding(vocab_size, d_model, padding_idx=0)
+        Nothing says that id 0 is padding, and with padding_idx its row gets no gradient. The mask takes care of padding.
 """)
 
 
@@ -727,40 +689,40 @@ def cases_fixed_block(draw):
 
 
 fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel")).with_mistakes("""
-    published: still the published version: both residuals are taken from the normalized x
+    published: still the version with the bug: both residuals are taken from the normalized x
         x = x + out -> x = norm1(x) + out
         return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))
-        Let both sublayers give zeros. Does x come out as it went in?
-    first_half: the second residual is repaired, the first is still taken from the normalized x
+        If both sublayers return zeros, does x come out unchanged?
+    first_half: the second residual is fixed, the first is still taken from the normalized x
         x = x + out -> x = norm1(x) + out
-        The bug is in there twice. You found one of them.
-    second_half: the first residual is repaired, the second is still taken from the normalized x
+        The bug occurs twice, and you found one of the two.
+    second_half: the first residual is fixed, the second is still taken from the normalized x
         return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))
-        The bug is in there twice. You found one of them.
-    post_norm: post-norm: a repair, but into the other order
+        The bug occurs twice, and you found one of the two.
+    post_norm: post-norm: a fix, but in the other order
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> x = norm1(x + out)
         return x + feed_forward(norm2(x)) -> x = x + feed_forward(x)
         |    return norm2(x)
-        In pre-norm a sublayer sees normalized numbers, and nothing is normalized after the addition.
+        In pre-norm a sublayer gets a normalized input, and nothing is normalized after the addition.
     norms_dropped: the norms are gone
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         feed_forward(norm2(x)) -> feed_forward(x)
-        They were not the mistake. What should a sublayer get to see?
-    first_norm_dropped: attention sees x without its norm
+        The norms were not the mistake. What should the input of a sublayer be?
+    first_norm_dropped: attention gets x without its norm
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
-        Both sublayers get normalized numbers. Does the first one?
-    second_norm_dropped: the feed-forward network sees x without its norm
+        Both sublayers get a normalized input. Does the first one?
+    second_norm_dropped: the feed-forward network gets x without its norm
         feed_forward(norm2(x)) -> feed_forward(x)
-        Both sublayers get normalized numbers. Does the second one?
+        Both sublayers get a normalized input. Does the second one?
     side_by_side: both sublayers read the block's input
         x = x + out -> start, x = x, x + out
         feed_forward(norm2(x)) -> feed_forward(norm2(start))
-        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+        Some models run them in parallel. In this block, what is the input of the feed-forward network?
     side_by_side_one_norm: both sublayers read norm1 of the block's input
         x = x + out -> start, x = x, x + out
         feed_forward(norm2(x)) -> feed_forward(norm1(start))
-        Some models do run them side by side, behind one norm. This block has two. What does the second one read?
+        Some models run them in parallel after one norm. This block has two norms. What is the input of the second?
     side_by_side_without_norms: both sublayers read the block's input, and the norms are gone
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> start, x = x, x + out
@@ -773,16 +735,16 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
     last_residual_from_the_start: x itself is added at the end only; in between the residual is still the normalized x
         x = x + out -> start, x = x, norm2(norm1(x) + out)
         return x + feed_forward(norm2(x)) -> return start + feed_forward(x)
-        Zero sublayers give x back now. But what attention finds should be added to the stream as well. Does it get
+        Sublayers that return zeros give x back now. But attention's output should be added to the residual stream as well. Does it get
         there?
     residual_twice: x is added twice
         x = x + out -> start, x = x, x + out
         return x + feed -> return start + x + feed
-        Let both sublayers give zeros. How often does x come out?
+        If both sublayers return zeros, how many times does your block add x?
     first_norm_behind: attention's output is normalized, and not what attention reads
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> x = x + norm1(out)
-        In pre-norm it is what the sublayer reads that is normalized. Look at the first one.
+        In pre-norm it is what the sublayer reads that is normalized. Check the first one.
     keys_not_normalized: only the queries are normalized
         attention(norm1(x), mask=mask) -> attention(norm1(x), x, mask=mask)
         Self-attention has one input, and that is what the norm gives back.
@@ -790,15 +752,15 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
         They were right in one respect: there has to be one around each sublayer.
-    second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
+    second_norm_of_attention_alone: the second half reads attention's output alone, and not the residual stream
         feed_forward(norm2(x)) -> feed_forward(norm2(out))
-        Attention's output was added to the stream. Which of the two does the second sublayer read?
+        Attention's output was added to the residual stream. Which of the two does the second sublayer read?
     first_residual_dropped: no residual around attention
         x = x + out -> x = out
-        There has to be one around each sublayer. Look at the first.
+        There has to be one around each sublayer. Check the first.
     second_residual_dropped: no residual around the feed-forward network
         return x + feed_forward -> return feed_forward
-        There has to be one around each sublayer. Look at the second.
+        There has to be one around each sublayer. Check the second.
     norms_exchanged: norm1 and norm2 exchanged
         attention(norm1(x) -> attention(norm2(x)
         feed_forward(norm2(x)) -> feed_forward(norm1(x))
@@ -814,24 +776,24 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
     second_from_the_start: the second residual is the block's input
         x = x + out -> start, x = x, x + out
         return x + feed -> return start + feed
-        What attention has added should go on upward. Which x is added at the end in yours?
+        The second residual connection starts after attention's output was added. Which x do you add at the end?
     one_norm_twice: norm1 is used twice
         feed_forward(norm2(x)) -> feed_forward(norm1(x))
-        The two norms are not the same function. Which one is the second sublayer's?
+        The two norms are different functions. Which one belongs to the second sublayer?
     mask_ignored: the mask is not passed on
         attention(norm1(x), mask=mask) -> attention(norm1(x))
-        The published version passes it. Does yours?
+        The version with the bug passes it. Does yours?
     feed_forward_first: the feed-forward network comes before attention
         out, _ = attention(norm1(x), mask=mask) -> out = feed_forward(norm1(x))
         return x + feed_forward(norm2(x)) -> return x + attention(norm2(x), mask=mask)[0]
-        The published lines have the two sublayers in the right order. Which comes first there?
+        The code with the bug has the two sublayers in the right order. Which comes first there?
     second_half_post_norm: the first half is pre-norm, the second post-norm
         return x + feed_forward(norm2(x)) -> return norm2(x + feed_forward(x))
-        In pre-norm nothing is normalized after the addition. Look at the second one.
+        In pre-norm nothing is normalized after the addition. Check the second one.
     first_half_post_norm: the second half is pre-norm, the first post-norm
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> x = norm1(x + out)
-        In pre-norm nothing is normalized after the addition. Look at the first one.
+        In pre-norm nothing is normalized after the addition. Check the first one.
 """)
 
 
@@ -853,22 +815,22 @@ block_macs = Exercise(
 ).with_mistakes("""
     three_projections: three projections instead of four
         4 * T * d_model**2 -> 3 * T * d_model**2
-        Queries, keys, values: and what happens to the heads once they stand side by side?
+        Queries, keys and values need three. What happens to the heads once they are concatenated?
     scores_only: one of the two products inside attention is missing
         2 * T**2 * d_model -> T**2 * d_model
         The scores are one product. What happens to the weights after the softmax?
     one_layer_of_two: one of the feed-forward network's two layers is missing
         2 * T * d_model * d_ff -> T * d_model * d_ff
-        Up, and back down.
-    additions_counted_too: each multiplication and each addition counted, twice as many as asked for
+        The network has two layers, `up` and `down`. Count both.
+    additions_counted_too: multiplications and additions counted separately, twice as many as asked for
         projections + attention + feed_forward -> 2 * (projections + attention + feed_forward)
-        A multiply-add is one thing here: a product that is added to a sum.
+        A multiply-accumulate counts once: a product that is added to a sum.
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
         The layers with parameters are all there. Which products have no parameters in them?
     no_projections: the four projections are missing
         projections + attention + feed_forward -> attention + feed_forward
-        You have counted what happens between queries, keys and values. Which products make them, and what comes behind?
+        You have counted the products between queries, keys and values. Which products compute those, and which comes after?
     no_feed_forward: the feed-forward network is missing
         projections + attention + feed_forward -> projections + attention
         You have counted attention. Which other products does a block have?
@@ -878,7 +840,7 @@ block_macs = Exercise(
     half_for_a_mask: only the half below the diagonal counted
         2 * T**2 * d_model -> T * (T + 1) * d_model
         An encoder has no causal mask. (With one, our attention still computes the whole product before it masks.)
-    parameters_counted: parameters instead of multiply-adds
+    parameters_counted: parameters instead of MACs
         4 * T * d_model**2 -> 4 * d_model**2
         2 * T * d_model * d_ff -> 2 * d_model * d_ff
         Every token passes through these layers. How many times is one weight used?
@@ -890,10 +852,10 @@ block_macs = Exercise(
         Adding a bias multiplies nothing. Only the matrix products count.
     one_projection: one projection instead of four
         4 * T * d_model**2 -> T * d_model**2
-        Queries, keys and values each have a matrix. And what happens to the heads once they stand side by side?
+        Queries, keys and values each have a matrix. What happens to the heads once they are concatenated?
     attention_as_projections: T times the width squared for each product inside attention too
         2 * T**2 * d_model -> 2 * T * d_model**2
-        Write the shapes of Q and of K transposed. Which number stands on two of the three sides?
+        Write the shapes of Q and of K transposed. Which size occurs twice among n, m and p?
     projections_of_one_token: the four projections of a single token
         4 * T * d_model**2 -> 4 * d_model**2
         How many tokens are projected?
@@ -921,16 +883,6 @@ def cases_token_influence(draw):
             note="an nn.Linear",
             tolerance=influence(torch.float32),
         ),
-        Case(
-            (Stub("steps"), draw.normal(4, 3, dtype=float64)),
-            part="a function whose derivatives are 0",
-            note="x > 0, as numbers",
-        ),
-        Case(
-            (Stub("parameters_alone", (3, 2)), draw.normal(3, 4)),
-            part="a function whose derivatives are 0",
-            note="a parameter of f, whatever x is",
-        ),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
         case("running_products", 4, 1, 1, part="one channel in and out"),
@@ -948,30 +900,16 @@ token_influence = Exercise(
     gradient_of_a_sum: the gradient of the sum of each row's outputs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()
         Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
-    gradient_of_a_sum_by_autograd: the gradient of the sum of each row's outputs
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([torch.autograd.grad(f(x)[i].sum(), x)[0] for x in [x.detach().clone().requires_grad_()] for i in range(len(x))])
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=-1)
-        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
-    gradient_of_a_sum_by_backward: the gradient of the sum of each row's outputs
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([copy.grad.norm(dim=-1) for i in range(len(x)) for copy in [x.detach().clone().requires_grad_()] if not f(copy)[i].sum().backward()])
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
-        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
     sizes_of_a_summed_gradient: the gradient of the sum of each row's outputs, and of that the absolute values added up
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).abs().sum(dim=-1)
         Channels that move in opposite directions cancel in a sum before any size is taken. The norm is over all pairs of
         channels, and it begins with a square.
-    unused_not_allowed: an error where f does not respond to x
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([torch.stack([torch.autograd.grad(out, x, retain_graph=True)[0] for out in row]) for x in [x.detach().clone().requires_grad_()] for row in f(x)])
-        Where f does not listen to x the entry is 0. What does autograd say of such an f, and what can you tell it to allow?
-    axes_of_the_words_summed: added up over the words, and a table of channels was left
+    axes_of_the_words_summed: summed over the tokens, so that a table of channels was left
         sum(dim=(1, 3)) -> sum(dim=(0, 2))
-        Print the shape of the Jacobian: which of its four axes say which word, and which of them say which channel?
-    lengths_added_up: for each output channel a norm, and these added up
+        Print the shape of the Jacobian: which of its four axes count tokens, and which count channels?
+    lengths_added_up: one norm per output channel, and these were added
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=3).sum(dim=1)
-        The Frobenius norm takes one root, at the end. How many do you take in one block?
+        The Frobenius norm takes one square root, at the end. How many do you take per block?
     signs_cancel: the entries of each block added up with their signs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=(1, 3)).abs()
         Entries of opposite signs cancel in a sum. What does the norm do to each entry first?
@@ -993,46 +931,39 @@ token_influence = Exercise(
     shares: each row was divided by its sum
         return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()
         |    return jacobian / jacobian.sum(dim=1, keepdim=True)
-        Shares are good for a picture. The exercise asks for the norms themselves.
+        Fractions are good for a picture, but the exercise asks for the norms themselves.
     mean_of_sizes: the mean of the absolute entries
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().mean(dim=(1, 3))
         The Frobenius norm neither averages nor takes absolute values. What does it do to each entry first?
     averaged: a mean over the block where a sum belongs
         sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
         A block with twice as many entries of the same size has a larger norm.
-    gradients_pile_up: gradients of earlier rows still in x.grad
+    gradients_pile_up: the gradients of earlier rows are still in x.grad
         torch.autograd.functional.jacobian(f, x)
         -> torch.stack([copy.grad.norm(dim=-1) for copy in [x.detach().clone().requires_grad_()] for i in range(len(x)) if not f(copy)[i].sum().backward()])
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
         backward adds to what x.grad holds. And channels that move in opposite directions cancel in a sum.
     reshaped: the Jacobian reshaped to (T, T, ...) without an axis moved
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.reshape(len(x), len(x), -1).norm(dim=-1)
-        Its axes are output word, output channel, input word, input channel. Which numbers does your second axis count?
+        Its axes are output word, output channel, input word, input channel. What does your second axis count?
 """)
 
 
 exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_macs, token_influence]
 quizzes = listed_quizzes("""
-    quiz_1: c
-        a: With its weights given, attention is linear in the values: every output is an average of rows, sent through
-           matrices. (The weights themselves depend on x, and through them attention can bend a little, as you saw with
-           x·σ(10x).)
-        b: The norm gives all channels of a token one shift and one factor. They depend on the token, so a norm is not
-           linear, but it bends no channel by itself.
-        c: The activation between its two layers bends every hidden channel of every token. Without it, and with given
-           weights, values pass through linear maps, averages and norms all the way up.
-        d: A residual adds the input to the output. That is as linear as it gets.
+    quiz_1: d
+        a: With its weights fixed, attention is linear in the values: every output is an average of rows, multiplied by
+           matrices.
+        b: The norm subtracts one mean from all channels of a token and divides them by one standard deviation. Both
+           depend on the token, so a norm is not linear, but it applies no nonlinear function to a single channel.
+        c: A residual connection adds the input to the output, which is linear.
+        d: The activation between its two layers is applied to every hidden channel of every token. Without it, and with
+           fixed attention weights, the block consists of linear maps, averages and norms.
     quiz_2: b
-        a: In pre-norm the stream itself is never normalized: its norms stand on the branches. Where it is normalized
-           often, in post-norm, each norm divides what came in, and little of a clean copy reaches the top.
-        b: In pre-norm the stream is only ever added to. The output is the input plus 2 L contributions, and the
-           gradient at the top reaches the bottom with a 1 in front.
-        c: They do see the same kind of numbers, mean 0 and spread 1. But what they add goes to different streams: one
-           is divided again at every step, one never.
-    quiz_3: a
-        a: Six times the width, from 4TD² + 8TD² = 2T²D. For the width 512 that is 3072 tokens, longer than most
-           sentences: for short texts the feed-forward network is where the work is.
-        b: The square is in T, and it starts small: at T = D the two products inside attention are only 2 of 14 parts.
-        c: At T = 2D the products inside attention cost as much as the four projections, 4TD². The feed-forward
-           network still stands beside them with 8TD².
+        a: In pre-norm the residual stream itself is never normalized, because its norms are on the branches. In
+           post-norm, where it is normalized often, each norm scales down what came in.
+        b: In pre-norm the blocks only add to the residual stream. The output is the input plus 2L contributions, and
+           the gradient has a path to the bottom that consists of additions.
+        c: Its sublayers do receive activations of the same size, mean 0 and standard deviation 1. But what they add
+           goes into different residual streams: one is normalized again at every step, the other never.
 """)

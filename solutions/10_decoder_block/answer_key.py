@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Quiz, Stub
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub, listed_quizzes
 from helpers.lessons.decoder_block.probes import step_from_table
 
 FORBIDDEN = ("transformer",)
@@ -19,75 +19,75 @@ def cases_shift_right(draw):
         Case((draw.integers(4, 20, (2, 7)), 0), part="bos of 0"),
         Case((draw.integers(4, 20, (1, 6)), 2), part="one sentence"),
         Case((draw.integers(4, 20, (4, 1)), 2), part="one word"),
-        Case((padded, 1), part="sentences with padding behind", note="ids up to 400, eos 2, padding 0"),
+        Case((padded, 1), part="sentences with padding", note="ids up to 400, eos 2, padding 0"),
         Case((), {"targets": draw.integers(4, 20, (2, 4)), "bos_id": 3}, part="arguments by name"),
     ]
 
 
-shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "place")).with_mistakes("""
+shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "position")).with_mistakes("""
     rolled: the last id came round to the front
         torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]
-        The last word of the target is the one thing that the decoder never reads. What stands in front instead?
-    rolled_flat: rows run into each other: a row begins with the last id of the one above
+        The last word of the target is the one thing that the decoder never reads. What should come first instead?
+    rolled_flat: rows run into each other, and a row starts with the last id of the one above
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[0], targets.flatten()[:-1]]).reshape(targets.shape)
-        Each sentence moves by itself. Along which dimension do its ids lie?
+        Each sentence is shifted separately. Along which dimension are its ids?
     shifted_left: shifted to the left
         [bos, targets[:, :-1]] -> [targets[:, 1:], bos]
-        At place 0 nothing has been said yet. What does the decoder read there?
+        At position 0 nothing has been written yet. What does the decoder read there?
     one_too_long: bos was added and nothing dropped
         targets[:, :-1]] -> targets]
-        Each row has to stay as long as it was: one id for each word to be said. Which one is read by nobody?
-    first_replaced: bos took the place of the first id
+        Each row must keep its length, one id per word to predict. Which id does the decoder never read?
+    first_replaced: bos replaced the first id
         targets[:, :-1] -> targets[:, 1:]
-        The first word is not lost: the decoder reads it before it says the second.
+        The first word isn't lost, because the decoder reads it before it predicts the second.
     shifted_down: the rows moved down instead of the ids to the right
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[:1].expand(1, targets.shape[1]), targets[:-1]])
         A row is a sentence. What should the first word of the second sentence have to do with the first sentence?
     zero_in_front: 0 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
         The id of bos is given. Where does it go?
-    smeared: the first id copied from place to place
+    smeared: the first id was copied to every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
-        If you write into a tensor while you read from it, the next place reads what you have just written.
+        If you write into a tensor while you read from it, the next position reads what you have just written.
     last_word_dropped: padded rows lost their eos instead of the last id
         targets[:, :-1] -> targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)[:, :-1]
-        All rows move in the same way. What stands in the last column of a padded row?
-    bos_in_one_row: bos stands in the first row only
+        All rows are shifted in the same way. What is in the last column of a padded row?
+    bos_in_one_row: only the first row starts with bos
         bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
         |    bos[0] = bos_id
-        Each row is a sentence of its own, and each begins in the same way.
+        Each row is a separate sentence, and each starts with bos.
     one_word_left_alone: rows of one word came back as they were
         bos = -> if targets.shape[1] == 1:
         |        return targets
         |    bos =
-        To say its only word the decoder reads something too. What?
+        What does the decoder read before it predicts the only word?
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
     not_shifted: the targets came back as they are
         return torch.cat([bos, targets[:, :-1]], dim=1) -> return targets
-        At place 0 the decoder has to say the first word. What does it read there in yours?
-    rolled_as_one_row: all ids were rolled as one long row, and bos stands nowhere
+        At position 0 the decoder has to predict the first word. What does it read there in your code?
+    rolled_as_one_row: all ids were rolled as one long row, and there is no bos
         torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(1)
-        Each sentence moves by itself, along one dimension. And what stands in front of it?
+        Each sentence is shifted separately, along one dimension. What comes first in each?
     rolled_to_the_left: rolled to the left: the first id came round to the end
         torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(-1, 1)
-        At place 0 nothing has been said yet. What does the decoder read there?
-    bos_at_the_end: bos took the place of the last id
+        At position 0 nothing has been written yet. What does the decoder read there?
+    bos_at_the_end: bos replaced the last id
         [bos, targets[:, :-1]] -> [targets[:, :-1], bos]
         The last id is dropped, that is right. On which side of the others does bos belong?
-    bos_twice: bos stands in front twice
+    bos_twice: each row starts with bos twice
         [bos, targets[:, :-1]] -> [bos, bos, targets[:, :-2]]
-        How many places does each word move, and how many in yours?
-    bos_twice_cut: bos stands in front twice
+        By how many positions is each word shifted, and by how many in your code?
+    bos_twice_cut: each row starts with bos twice
         [bos, targets[:, :-1]], dim=1) -> [bos, bos, targets], dim=1)[:, : targets.shape[1]]
-        How many places does each word move, and how many in yours?
+        By how many positions is each word shifted, and by how many in your code?
     one_in_front: 1 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
         The id of bos is given. Where does it go?
-    bos_everywhere: bos in every place
+    bos_everywhere: bos at every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> bos.repeat(1, targets.shape[1])
-        If a loop copies one place to the next, what has it just written over?
+        If a loop copies one position to the next, what has it just overwritten?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -206,77 +206,77 @@ decoder_block = Exercise(
     weights={PRE_NORM: 3},
     apart=(PRE_NORM,),
 ).with_mistakes("""
-    memory_normalized: with the norm first, the memory was normalized too
+    memory_normalized: in pre-norm the memory was normalized too
         self.norm2(y), memory -> self.norm2(y), self.norm2(memory)
         The norms belong to the decoder's stream. Whose output is the memory, and is there a norm around m in the
         formula?
-    query_and_key_exchanged: in cross-attention the source asks and the target answers
+    query_and_key_exchanged: in cross-attention the queries come from the source and the keys from the target
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y))
         (y, memory, mask=memory_mask) -> (memory, y)
-        Who is looking for something here, and who is the database? The output has a row for each query.
+        Which side is the query here, and which is the database? The output has one row per query.
     values_of_the_target: in cross-attention the keys are the source's, but the values the target's
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, y, mask=memory_mask)
-        You found the right entry of the database. Now, what do you read there?
-    memory_not_handed_on: the second attention looks at the target again, though under memory_mask
+        The keys find the right entries of the database. From which sequence should their values come?
+    memory_not_handed_on: the second attention attends to the target again, though under memory_mask
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, mask=memory_mask)
-        Nothing of the source comes in. Which argument has not been used?
-    query_and_key_exchanged_under_the_mask: in cross-attention the source asks and the target answers
+        Nothing of the source is used. Which argument of forward does your code ignore?
+    query_and_key_exchanged_under_the_mask: in cross-attention the queries come from the source and the keys from the target
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (memory, y, mask=memory_mask)
-        Who is looking for something here, and who is the database? The output has a row for each query.
-    memory_not_used: the second attention looks at the target again
+        Which side is the query here, and which is the database? The output has one row per query.
+    memory_not_used: the second attention attends to the target again
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))
         (y, memory, mask=memory_mask) -> (y)
-        Nothing of the source comes in. Which argument has not been used?
+        Nothing of the source is used. Which argument of forward does your code ignore?
     self_mask_ignored: self_mask is not used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (y, mask=self_mask) -> (y)
-        The words of the target may not all see one another. Which of the two attentions needs to know that?
+        Not every target word may attend to every other. Which of the two attentions needs that mask?
     memory_mask_ignored: memory_mask is not used
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
-        Some places of the source are padding. Which of the two attentions looks there?
+        Some source positions are padding. Which of the two attentions attends to the source?
     mask_as_key: calls with a self_mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to self-attention, and in
+        Attention takes query, key, value and mask. What do you pass to self-attention, and in
         which place?
     mask_as_value: calls with a memory_mask raise an error
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to cross-attention, and in
+        Attention takes query, key, value and mask. What do you pass to cross-attention, and in
         which place?
     masks_as_key_and_value: calls with a mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things, the last of them a boolean mask. What do you hand on to each of the two, and in
+        Attention takes query, key, value and mask. What do you pass to each of the two, and in
         which place?
     keys_of_the_target: in cross-attention the values are the source's, but the keys the target's
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), self.norm2(y), memory, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, y, memory, mask=memory_mask)
-        An entry is found by its key, and what it holds is its value. Whose entries are the keys in yours?
+        Keys and values come from the same sequence. From which one do your keys come?
     no_masks: neither of the two masks is used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, mask=self_mask) -> (y)
         (y, memory, mask=memory_mask) -> (y, memory)
-        Two masks come in, one for each attention. Which of your calls hears of them?
+        There are two masks, one per attention. Which of your calls gets them?
     self_mask_for_both: self_mask is used in cross-attention as well
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
         (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     memory_mask_for_both: memory_mask is used in self-attention as well
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         (y, mask=self_mask) -> (y, mask=memory_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     one_attention_for_both: self_attention does both, and cross_attention is never called
         self.cross_attention(self.norm2(y), memory -> self.self_attention(self.norm2(y), memory
         self.cross_attention(y, memory -> self.self_attention(y, memory
-        The block has two attentions with numbers of their own. Which of them looks at the source in yours?
+        The block has two attentions with separate weights. Which of them attends to the source in your code?
     no_residuals: no residual connections
         y = y + self.self_attention -> y = self.self_attention
         y = y + found -> y = found
@@ -284,7 +284,7 @@ decoder_block = Exercise(
         self.norm1(y + self.self_attention -> self.norm1(self.self_attention
         self.norm2(y + found) -> self.norm2(found)
         self.norm3(y + self -> self.norm3(self
-        If all three sublayers gave zeros, what would be left of y?
+        If all three sublayers returned zeros, what would be left of y?
     no_norms: no layer norms
         self.self_attention(self.norm1(y), -> self.self_attention(y,
         self.cross_attention(self.norm2(y), -> self.cross_attention(y,
@@ -296,12 +296,12 @@ decoder_block = Exercise(
     no_residual_at_cross_attention: cross-attention replaces the target's vectors
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
-        Each of the three sublayers adds to what is there. Look at the second one.
+        Each of the three sublayers adds to y. Check the second one.
     no_residual_at_self_attention: self-attention replaces the target's vectors
         y = y + self.self_attention -> y = self.self_attention
         self.norm1(y + self.self_attention -> self.norm1(self.self_attention
-        Each of the three sublayers adds to what is there. Look at the first one.
-    cross_before_self: cross-attention stands before self-attention
+        Each of the three sublayers adds to y. Check the first one.
+    cross_before_self: cross-attention comes before self-attention
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
@@ -314,8 +314,8 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm1(y + found)
         |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
-        In which order do the three formulas stand?
-    cross_before_self_with_its_norm: cross-attention stands before self-attention
+        In which order does the text give the three formulas?
+    cross_before_self_with_its_norm: cross-attention comes before self-attention
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
@@ -328,8 +328,8 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm2(y + found)
         |        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
-        In which order do the three formulas stand?
-    norm1_everywhere: norm1 is used in all three places
+        In which order does the text give the three formulas?
+    norm1_everywhere: norm1 is used three times
         self.norm2(y), memory -> self.norm1(y), memory
         self.norm3(y)) -> self.norm1(y))
         self.norm2(y + found) -> self.norm1(y + found)
@@ -339,7 +339,7 @@ decoder_block = Exercise(
         if self.norm_first: -> causal = causal_mask(y.shape[1])
         |        self_mask = causal if self_mask is None else self_mask & causal
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. What should it add to the one that was given?
+        The caller passes the masks. What should the block add to them?
     first_norm_missing: in the paper's order the first norm is missing
         y = self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y = y + self.self_attention(y, mask=self_mask)[0]
         Count the norms in the formulas of the paper's order. Which one is not called?
@@ -349,7 +349,7 @@ decoder_block = Exercise(
     last_norm_missing: in the paper's order the last norm is missing
         return self.norm3(y + self.feed_forward(y)), -> return y + self.feed_forward(y),
         Count the norms in the formulas of the paper's order. Which one is not called?
-    default_norm_first: the norm stands first where norm_first is not given
+    default_norm_first: pre-norm where norm_first is not given
         norm_first=False -> norm_first=True
         Which order is the default? The contract's signature says it.
     first_norms_exchanged: norm1 and norm2 exchanged
@@ -358,80 +358,80 @@ decoder_block = Exercise(
         self.norm1(y + self -> self.norm2(y + self
         self.norm2(y + found) -> self.norm1(y + found)
         The norms are counted in the order of the sublayers.
-    masks_turned_over: both masks are turned over: what may be seen is hidden
+    masks_turned_over: both masks are inverted
         if self.norm_first: -> self_mask = None if self_mask is None else ~self_mask
         |        memory_mask = None if memory_mask is None else ~memory_mask
         |        if self.norm_first:
-        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
-    norm_between: in the paper's order the norm stands between the sublayer and the sum
+        True means may attend, here and in MultiHeadAttention. Do you have to change the mask?
+    norm_between: in post-norm the norm comes between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
         self.norm3(y + self.feed_forward(y)) -> y + self.norm3(self.feed_forward(y))
         The box of the paper is called Add & Norm. In which order?
     orders_exchanged: the two orders exchanged
         if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what does a sublayer get to see: y, or something else?
-    norm_behind_the_sublayer: with the norm first, it stands behind the sublayer, before the sum
+        With norm_first=True, what is the input of a sublayer?
+    norm_behind_the_sublayer: in pre-norm the norm comes after the sublayer, before the sum
         self.self_attention(self.norm1(y), mask=self_mask)[0] -> self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.cross_attention(self.norm2(y), -> self.cross_attention(y,
         y = y + found -> y = y + self.norm2(found)
         self.feed_forward(self.norm3(y)) -> self.norm3(self.feed_forward(y))
-        With the norm first, what is normalized: what a sublayer reads, or what it gives?
-    norm_on_top: with the norm first, another norm at the end
+        In pre-norm, what is normalized, the input of a sublayer or its output?
+    norm_on_top: in pre-norm another norm at the end
         return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
-        With the norm first the sum is left as it is. How many norms are there in the last formula?
-    self_attention_not_normalized: with the norm first, self-attention reads vectors without their norm
+        In pre-norm the sum is not normalized. How many norms are there in the last formula?
+    self_attention_not_normalized: in pre-norm self-attention gets y without its norm
         self.self_attention(self.norm1(y), -> self.self_attention(y,
-        With the norm first each sublayer reads normalized vectors. Does the first one?
-    keys_not_normalized: with the norm first, only the queries of self-attention are normalized
+        In pre-norm each sublayer gets a normalized input. Does the first one?
+    keys_not_normalized: in pre-norm only the queries of self-attention are normalized
         self.self_attention(self.norm1(y), -> self.self_attention(self.norm1(y), y,
         Self-attention has one input, and that is what the norm gives back.
-    query_not_normalized: with the norm first, cross-attention is asked by vectors without their norm
+    query_not_normalized: in pre-norm the queries of cross-attention are not normalized
         self.norm2(y), memory -> y, memory
-        With the norm first each sublayer reads normalized vectors. Does the second one?
-    feed_forward_not_normalized: with the norm first, the feed-forward network reads vectors without their norm
+        In pre-norm each sublayer gets a normalized input. Does the second one?
+    feed_forward_not_normalized: in pre-norm the feed-forward network gets y without its norm
         self.feed_forward(self.norm3(y)) -> self.feed_forward(y)
-        With the norm first each sublayer reads normalized vectors. Does the third one?
+        In pre-norm each sublayer gets a normalized input. Does the third one?
     no_residual_at_feed_forward: the feed-forward network replaces the target's vectors
         return y + self.feed_forward -> return self.feed_forward
         self.norm3(y + self -> self.norm3(self
-        Each of the three sublayers adds to what is there. Look at the last one.
-    norm_first_ignored: the norm stands behind the sublayers, whatever norm_first says
+        Each of the three sublayers adds to y. Check the last one.
+    norm_first_ignored: always post-norm, whatever norm_first says
         if self.norm_first: -> if False:
-        With norm_first=True each sublayer reads normalized vectors and the sum is left as it is.
-    always_norm_first: the norm stands before the sublayers where the paper's order is asked for
+        With norm_first=True each sublayer gets a normalized input, and the sum is not normalized.
+    always_norm_first: pre-norm where the paper's order is asked for
         if self.norm_first: -> if True:
         The default is the paper's order: first add, then normalize.
-    residuals_from_the_norms: with the norm first, all residuals were taken behind the norms
+    residuals_from_the_norms: in pre-norm all residuals were taken after the norms
         y = y + self.self_attention(self.norm1(y), -> y = self.norm1(y); y = y + self.self_attention(y,
         found, cross_weights = self.cross_attention(self.norm2(y),
         -> y = self.norm2(y); found, cross_weights = self.cross_attention(y,
         return y + self.feed_forward(self.norm3(y)) -> y = self.norm3(y); return y + self.feed_forward(y)
-        That was the bug of lesson 9: the old vector is added as it was.
-    second_residual_from_the_norm: with the norm first, the second residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    second_residual_from_the_norm: in pre-norm the second residual was taken after the norm
         y = y + found -> y = self.norm2(y) + found
-        That was the bug of lesson 9: the old vector is added as it was.
-    last_residual_from_the_norm: with the norm first, the last residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    last_residual_from_the_norm: in pre-norm the last residual was taken after the norm
         return y + self.feed_forward -> return self.norm3(y) + self.feed_forward
-        That was the bug of lesson 9: the old vector is added as it was.
-    residual_from_the_norm: with the norm first, the first residual was taken behind the norm
+        That was the bug of lesson 9. The residual is taken before the norm.
+    residual_from_the_norm: in pre-norm the first residual was taken after the norm
         y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
-        That was the bug of lesson 9: the old vector is added as it was.
-    norm1_before_its_turn: norm1 is used in two places
+        That was the bug of lesson 9. The residual is taken before the norm.
+    norm1_before_its_turn: norm1 is used twice
         self.norm2(y), memory -> self.norm1(y), memory
         self.norm2(y + found) -> self.norm1(y + found)
         Three sublayers, three norms: each has its own weights.
-    norm1_at_the_end: norm1 is used in two places
+    norm1_at_the_end: norm1 is used twice
         self.norm3(y)) -> self.norm1(y))
         self.norm3(y + self -> self.norm1(y + self
         Three sublayers, three norms: each has its own weights.
-    one_norm_twice: norm2 is used in two places
+    one_norm_twice: norm2 is used twice
         self.norm3(y)) -> self.norm2(y))
         self.norm3(y + self -> self.norm2(y + self
         Three sublayers, three norms: each has its own weights.
     activation_dropped: the activation is always relu
         d_ff, activation) -> d_ff) #
-        The block is told which activation to use. Who has to hear of it?
+        The block gets an activation. Which part should use it?
     norms_exchanged: norm2 and norm3 exchanged
         self.norm2(y), memory -> self.norm3(y), memory
         self.norm3(y)) -> self.norm2(y))
@@ -441,8 +441,8 @@ decoder_block = Exercise(
     own_causal_mask: a causal mask of its own, whatever self_mask says
         if self.norm_first: -> self_mask = causal_mask(y.shape[1])
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. What happens with the one that was given?
-    feed_forward_before_cross: the feed-forward network stands before cross-attention
+        The caller passes the masks. What does your code do with self_mask?
+    feed_forward_before_cross: the feed-forward network comes before cross-attention
         found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
         |            return y + self.feed_forward(self.norm3(y)), cross_weights
@@ -455,7 +455,7 @@ decoder_block = Exercise(
         -> y = self.norm2(y + self.feed_forward(y))
         |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        return self.norm3(y + found), cross_weights
-        In which order do the three formulas stand?
+        In which order does the text give the three formulas?
     residuals_from_the_input: all residuals are the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
@@ -463,19 +463,19 @@ decoder_block = Exercise(
         self.norm2(y + found) -> self.norm2(start + found)
         return y + self.feed_forward -> return start + self.feed_forward
         self.norm3(y + self -> self.norm3(start + self
-        What each sublayer has added should go on upward. Which y is added in your second and third line?
+        What each sublayer added belongs to the next residual. Which y is added in your second and third line?
     last_residual_from_the_input: the last residual is the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
         return y + self.feed_forward -> return start + self.feed_forward
         self.norm3(y + self -> self.norm3(start + self
-        What both attentions have added should go on upward. Which y is added at the end in yours?
+        What both attentions added belongs to the last residual. Which y do you add at the end?
     last_residual_from_before: the last residual is the vector from before cross-attention
         y = y + found -> before, y = y, y + found
         return y + self.feed_forward -> return before + self.feed_forward
         y = self.norm2(y + found) -> before, y = y, self.norm2(y + found)
         self.norm3(y + self -> self.norm3(before + self
-        What cross-attention has added should go on upward. Which y is added at the end in yours?
+        What cross-attention added belongs to the last residual. Which y do you add at the end?
     feed_forward_reads_from_before: the feed-forward network reads the vector from before cross-attention
         y = y + found -> before, y = y, y + found
         self.feed_forward(self.norm3(y)) -> self.feed_forward(self.norm3(before))
@@ -487,28 +487,28 @@ decoder_block = Exercise(
         |        if self.norm_first:
         y = y + found -> y = start + found
         self.norm2(y + found) -> self.norm2(start + found)
-        What self-attention has added should go on upward. Which y is added behind cross-attention in yours?
+        What self-attention added belongs to the second residual. Which y do you add after cross-attention?
     always_causal: a causal mask even where none is given
         if self.norm_first: -> if self_mask is None:
         |            self_mask = causal_mask(y.shape[1])
         |        if self.norm_first:
-        The block takes its masks from whoever calls it. Without a mask all words see each other.
+        The caller passes the masks, and without a mask every word attends to every other.
     no_feed_forward: the feed-forward network is not used
         return y + self.feed_forward(self.norm3(y)), -> return y,
         self.norm3(y + self.feed_forward(y)) -> self.norm3(y)
         There are three sublayers. What does the third one do in yours?
-    cross_asks_with_the_input: cross-attention is asked by the block's input
+    cross_asks_with_the_input: the queries of cross-attention come from the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
         self.norm2(y), memory -> self.norm2(start), memory
         self.cross_attention(y, memory -> self.cross_attention(start, memory
-        Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
+        Each sublayer reads what the one before it left. In the second formula, which y gives the queries?
     masks_exchanged: the two masks exchanged
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
         (y, mask=self_mask) -> (y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
     results_exchanged: the two results in the wrong order
         return y + self.feed_forward(self.norm3(y)), cross_weights -> return cross_weights, y + self.feed_forward(self.norm3(y))
         return self.norm3(y + self.feed_forward(y)), cross_weights -> return cross_weights, self.norm3(y + self.feed_forward(y))
@@ -524,40 +524,40 @@ decoder_block = Exercise(
         y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
         -> out, mine = self.self_attention(y, mask=self_mask); y = self.norm1(y + out)
         self.feed_forward(y)), cross_weights -> self.feed_forward(y)), mine
-        The second thing to return says where in the source each target word looked.
+        The second result says which source words each target word attends to.
     output_alone: the cross-attention weights were not returned
         (self.norm3(y)), cross_weights -> (self.norm3(y))
         self.feed_forward(y)), cross_weights -> self.feed_forward(y))
-        Two things come back: the target's new vectors, and where each of them looked.
+        Return two things: the target's new vectors, and the weights of cross-attention.
     cross_not_added: what cross-attention finds is not added
         y = y + found -> y = y + 0.0
         self.norm2(y + found) -> self.norm2(y)
-        The weights are right. What becomes of the vectors that they have picked out of the memory?
-    last_norm_behind_the_sum: with the norm first, the last one stands behind the sum
+        The weights are right. What do you do with the output of cross-attention?
+    last_norm_behind_the_sum: in pre-norm the last norm comes after the sum
         return y + self.feed_forward(self.norm3(y)), -> return self.norm3(y + self.feed_forward(y)),
         Compare the last formulas of the two orders. Which of them does your branch for norm_first=True end with?
-    first_norm_asks_again: with the norm first, cross-attention is asked by the vectors that self-attention has read
+    first_norm_asks_again: in pre-norm the queries of cross-attention are the normalized input of self-attention
         y = y + self.self_attention(self.norm1(y), -> x = self.norm1(y); y = y + self.self_attention(x,
         self.cross_attention(self.norm2(y), -> self.cross_attention(x,
-        Each sublayer reads what the one before it left. In the second formula, what is normalized and asks?
-    memory_mask_turned_over: memory_mask is turned over: what may be seen is hidden
+        Each sublayer reads what the one before it left. In the second formula, what is normalized to give the queries?
+    memory_mask_turned_over: memory_mask is inverted
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, mask=None if memory_mask is None else ~memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, mask=None if memory_mask is None else ~memory_mask)
-        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
-    first_residuals_from_the_norms: with the norm first, the first two residuals were taken behind the norms
+        True means may attend, here and in MultiHeadAttention. Do you have to change the mask?
+    first_residuals_from_the_norms: in pre-norm the first two residuals were taken after the norms
         y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
         y = y + found -> y = self.norm2(y) + found
-        That was the bug of lesson 9: the old vector is added as it was.
+        That was the bug of lesson 9. The residual is taken before the norm.
     norm_of_the_residual_alone: in the paper's order only the residual is normalized, not the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> self.norm1(y) + self.self_attention(y, mask=self_mask)[0]
         self.norm2(y + found) -> self.norm2(y) + found
         self.norm3(y + self.feed_forward(y)) -> self.norm3(y) + self.feed_forward(y)
         The box of the paper is called Add & Norm. Where do the brackets of your norms close?
-    norms_before_and_behind: with the norm first, each stands behind the sum as well
+    norms_before_and_behind: in pre-norm each norm is applied to the sum as well
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0] -> y = self.norm1(y + self.self_attention(self.norm1(y), mask=self_mask)[0])
         y = y + found -> y = self.norm2(y + found)
         return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
-        With the norm first the sum is left as it is. How often does each norm stand in the formulas?
+        In pre-norm the sum is not normalized. How often does each norm occur in the formulas?
 """)
 
 
@@ -588,27 +588,27 @@ def cases_fixed_loss(draw):
 
 
 fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
-    not_shifted: the published version: the decoder reads the very words that it has to say
+    not_shifted: still the version with the bug: the decoder reads the very words that it has to predict
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt
-        Take place 2. Which word does the model read last there, and which one is it asked for?
+        Take position 2. Which word has the model just read there, and which one is it asked for?
     both_cut_at_the_end: input and target were cut at the same end
         tgt[:, 1:] -> tgt[:, :-1]
         Lay the two rows under each other. The word below has to be the one that comes after the word above.
     both_cut_at_the_start: bos was cut off both rows
         tgt[:, :-1] -> tgt[:, 1:]
         Lay the two rows under each other. And what does the decoder read before the first word?
-    shifted_backward: the model is asked for the word before
+    shifted_backward: the model is asked for the previous word
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
         You have the right two rows, but exchanged. Which of them has to begin with bos?
-    first_logits_cut: each word is asked for at the place that has just read it, and bos nowhere
+    first_logits_cut: each word is asked for at the position that has just read it, and bos nowhere
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
-        The logits of place 0 are made of bos alone. Which word do they have to predict?
+        The logits of position 0 depend on bos alone. Which word do they have to predict?
     zeros_shifted_in: rolled instead of cut: the last id comes round to the front
         tgt[:, :-1] -> tgt.roll(1, 1)
         tgt[:, 1:] -> tgt
-        What stands in front of a rolled row? And does anybody have to say bos?
+        What comes first in a rolled row? And does the model have to predict bos?
     bos_read_twice: the whole target shifted once more, bos and all
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
@@ -631,11 +631,11 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         Which id is padding? It is one of the arguments.
     padding_counted: padding counts in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
-        A padded place asks for nothing. Which argument says what padding is?
-    kept_by_what_is_read: places are left out where padding is read, not where it would have to be said
+        Nothing is asked for at padding. Which argument says what padding is?
+    kept_by_what_is_read: positions are left out where padding is read, not where it would have to be predicted
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits[tgt[:, :-1] != pad_id], tgt[:, 1:][tgt[:, :-1] != pad_id])
-        A sentence ends earlier than its row. What is asked for at the place that reads its eos?
+        A sentence may end earlier than its row. What is asked for at the position that reads its eos?
     divided_by_sentences: the sum over the words was divided by the number of sentences
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum() / len(tgt)
@@ -643,14 +643,14 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     axes_mixed: the words' logits were mixed up by a reshape
         cross_entropy(logits, tgt[:, 1:], -> cross_entropy(logits.reshape(len(tgt), -1, logits.shape[1]).mT, tgt[:, 1:],
         A reshape keeps the order in memory and cuts it anew. Which operation exchanges two axes?
-    rolled_to_the_left: rolled instead of cut: the last place is asked for bos
+    rolled_to_the_left: rolled instead of cut, so the last position is asked for bos
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt.roll(-1, 1)
         What comes round to the end of a rolled row? And does anybody have to say it?
-    last_logits_meet_first_words: the logits lost their first place and the words their last
+    last_logits_meet_first_words: the logits lost their first position and the words their last
         tgt[:, :-1] -> tgt
         (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, :-1]
-        The logits of place 0 are made of bos alone. Which word do they have to predict?
+        The logits of position 0 depend on bos alone. Which word do they have to predict?
     mean_of_sentence_means: each sentence counts the same, however long
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return sum(cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)
@@ -670,7 +670,7 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> (lambda each: each[each != 0].mean())(F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id, reduction="none"))
         A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
-    bos_is_1: 1 stands in front, whatever bos is
+    bos_is_1: each row starts with 1, whatever bos is
         tgt[:, :-1] -> shift_right(tgt[:, 1:], 1)
         The rows of tgt begin with bos already. Which id is it?
     plain_number: a plain number, from which nothing can be learned
@@ -679,17 +679,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     source_cut_too: src was cut as well
         model(src, -> model(src[:, :-1],
         The model reads the whole source before the first word is said. Which of the two sentences has to be shifted?
-    shifted_twice: each place is asked for the word after the next one
+    shifted_twice: each position is asked for the word after the next one
         (logits, tgt[:, 1:] -> (logits[:, :-1], tgt[:, 2:]
         Place 0 has read bos. Which word does your loss ask for there?
-    first_word_not_asked_for: the model never reads bos, and nobody asks for the first word
+    first_word_not_asked_for: the model never reads bos, and the first word is not asked for
         tgt[:, :-1] -> tgt[:, 1:-1]
         (logits, tgt[:, 1:] -> (logits, tgt[:, 2:]
         When it writes alone the model has nothing but bos in front of it. Where does it learn what to say then?
     padding_in_front: the whole target shifted once more, with padding in front
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, pad_id))
         tgt[:, 1:] -> tgt
-        These rows have their bos already, and nobody has to say it. What does the model read first in yours?
+        These rows have their bos already, and it need not be predicted. What does the model read first in your code?
     two_bos_read: the model reads bos twice
         tgt[:, :-1] -> shift_right(tgt, tgt[0, 0].item())
         (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, 1:]
@@ -703,19 +703,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         The logarithm of a probability is never above 0. And a loss, which training makes small?
 """)
 
-PADDING = "blind to padding"
+PADDING = "padding has no effect"
 PAD_ID = "pad_id other than 0"
-ORDER = "knows the order of words"
-CAUSAL = "sees no later word"
-LAYERS = "any number of layers"
-HEARS = "every source word is heard, and nothing is kept"
-LOADED = "the formula, with given numbers"
-BY_NAME = "numbers under the lesson's names"
-TRAINING = "the same in training mode"
+CAUSAL = "causal"
+METHODS = "encode and decode, called one by one"
+AGAIN = "called twice, in training mode"
+FULL = "as many words as max_len"
+SIZES = dict(src_vocab=14, tgt_vocab=11, d_model=6, num_heads=2, d_ff=10, num_layers=2, max_len=9)
 
 
 def transformer_state(draw, sizes, dtype):
-    """Numbers for a Transformer with the names of the lesson."""
+    """Weights for a Transformer under the names of the lesson."""
     D, F, L = (sizes[name] for name in ("d_model", "d_ff", "num_layers"))
     state = {}
     for prefix, vocab in (("encoder.", sizes["src_vocab"]), ("", sizes["tgt_vocab"])):
@@ -723,412 +721,161 @@ def transformer_state(draw, sizes, dtype):
         state[f"{prefix}positions.weight"] = draw.normal(sizes["max_len"], D, dtype=dtype)
     for layer in range(L):
         block = block_state(draw, D, F, dtype)
-        state |= {f"blocks.{layer}.{name}": number for name, number in block.items()}
+        state |= {f"blocks.{layer}.{name}": weight for name, weight in block.items()}
         own = block_state(draw, D, F, dtype)
-        own = {name: number for name, number in own.items() if not name.startswith(("cross_attention", "norm3"))}
+        own = {name: weight for name, weight in own.items() if not name.startswith(("cross_attention", "norm3"))}
         state |= {
-            f"encoder.blocks.{layer}.{name.replace('self_attention', 'attention')}": number
-            for name, number in own.items()
+            f"encoder.blocks.{layer}.{name.replace('self_attention', 'attention')}": weight
+            for name, weight in own.items()
         }
     return state | linear(draw, "unembed", D, sizes["tgt_vocab"], dtype)
 
 
-FULL = "as many words as max_len"
-
-
 def cases_Transformer(draw):
-    def init(L, max_len=9, **more):
-        usual = dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=32, num_layers=L, max_len=max_len)
-        return usual | more
-
-    def words(low, high, shape, pad_id):
-        """Ids without the padding's, every neighbor different."""
-        shape = (shape[0], max(shape[1], 0))
-        ids = draw.integers(low, high - 1, shape)
+    def words(vocab, B, T, pad_id=0):
+        """Ids without the padding's. Where that is not 0, each row begins with the word 0."""
+        ids = draw.integers(0, vocab - 1, (B, T))
         ids = ids + (ids >= pad_id)
-        for t in range(1, shape[1]):
-            same = ids[:, t] == ids[:, t - 1]
-            ids[same, t] = low + (ids[same, t] - low + 1) % (high - low)
-            bad = ids[:, t] == pad_id
-            ids[bad, t] = low + (ids[bad, t] - low + 1) % (high - low)
+        if pad_id:
+            ids[:, 0] = 0
         return ids
 
-    def other(ids, at, high, pad_id):
-        """ids with the words at the places `at` (one for each sentence) replaced."""
-        new = ids.clone()
-        for row, position in zip(new, at, strict=True):
-            choices = [i for i in range(high) if i != pad_id and i not in row.tolist()]
-            row[position] = draw.choice(choices)
-        return new
+    def made(dtype=torch.float32, pad_id=None, **more):
+        sizes = SIZES | more
+        init = tuple(sizes.values()) + (() if pad_id is None else (pad_id,))
+        return sizes, init, transformer_state(draw, sizes, dtype)
 
-    def exchanged(ids, one, two):
-        new = ids.clone()
-        if ids.shape[1] > 1:
-            new[:, one], new[:, two] = ids[:, two], ids[:, one]
-        return new
+    def case(B, T_s, T_t, hidden=(), pad_id=None, dtype=torch.float32, more=(), **options):
+        """hidden: for each sentence the positions of its padding."""
+        sizes, init, state = made(dtype, pad_id, **dict(more))
+        pad = pad_id or 0
+        src, tgt = words(sizes["src_vocab"], B, T_s, pad), words(sizes["tgt_vocab"], B, T_t, pad)
+        for row, positions in zip(src, hidden, strict=False):
+            row[list(positions)] = pad
+        args = init, state, (src, tgt), {}
+        return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def case(L, looks, lengths=(5, 5, 5), T_t=4, layers=False, part=VALUES, note="", **more):
-        settings = init(L, **more)
-        pad, B, T_s = more.get("pad_id", 0), len(lengths), max(lengths)
-        high, tgt_high = pad if pad > 3 else settings["src_vocab"], settings["tgt_vocab"]
-        src, tgt = words(0, high, (B, T_s), pad), words(0, tgt_high, (B, T_t), pad)
-        if tgt_high > settings["src_vocab"]:
-            tgt[:, -1] = tgt_high - 1  # an id that the source does not have
-        if pad:  # a word like any other then, and it has to learn
-            src[0, 0] = tgt[0, 0] = 0
-        for row, length in zip(src, lengths, strict=True):
-            row[length:] = pad
-        last, late = [length - 1 for length in lengths], T_s - 3 if T_s > 20 else 0
-        runs = {
-            "as it is": (src, tgt),
-            "another first source word": (other(src, [0] * B, high, pad), tgt),
-            "another last source word": (other(src, last, high, pad), tgt),
-            "source words exchanged": (exchanged(src, late, late + 1), tgt),
-            "target words exchanged": (src, exchanged(tgt, late, late + 1)),
-            "another last target word": (src, other(tgt, [-1] * B, tgt_high, pad)),
-            "other later target words": (src, torch.cat([tgt[:, :1], words(0, tgt_high, (B, T_t - 1), pad)], dim=1)),
-            "other words from the third on": (
-                src,
-                torch.cat([tgt[:, :2], words(0, tgt_high, (B, T_t - 2), pad)], dim=1),
-            ),
-            "another first target word": (src, other(tgt, [0] * B, tgt_high, pad)),
-        }
-        for b, length in enumerate(lengths):
-            runs[f"alone {b}"] = (src[b : b + 1, :length].clone(), tgt[b : b + 1].clone())
-        kept = {name: run for name, run in runs.items() if name == "as it is" or name.startswith(looks)}
-        arguments = (settings, draw.integer(0, 10**6), kept, layers)
-        sentences = "1 sentence" if B == 1 else f"{B} sentences"
-        words_each = " and ".join(dict.fromkeys(map(str, lengths)))
-        padding = "" if len(set(lengths)) == 1 else f", padded with {pad}"
-        blocks = f"{L} layer{'s' * (L > 1)}"
-        note = note or f"{sentences} of {words_each} words{padding}, {T_t} target words, {blocks}"
-        return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
+    def one_by_one():
+        sizes, init, state = made()
+        src, other = (words(sizes["src_vocab"], 3, 5) for _ in range(2))
+        src[0, 3:] = src[1, 4:] = 0
+        return Case(
+            (init, state, src, words(sizes["tgt_vocab"], 3, 4), other),
+            via="encoded_and_decoded",
+            part=METHODS,
+            tolerance=tolerance(torch.float32),
+            note="another batch is encoded before the first is decoded",
+        )
 
-    def hearing(L, T_t, T_s):
-        settings = init(L, 12)  # places for as many as the sentences that are tried at once
-        src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
-        changed = [other(src, [position] * 2, 14, 0) for position in range(T_s)]
-        between = words(1, 14, (2, T_s), 0)
-        between[:, draw.integer(1, T_s - 1) :] = 0
-        arguments = (settings, draw.integer(0, 10**6), src, tgt, changed, between)
-        note = f"2 sentences of {T_s} words, {T_t} target words, {L} layer{'s' * (L > 1)}"
-        return Case(arguments, via="transformer_hearing", view="transformer_hears", part=HEARS, note=note)
+    def called_twice():
+        sizes, init, state = made()
+        lengths = (4, 3), (6, 5), (5, 4)
+        calls = [(words(sizes["src_vocab"], 3, T_s), words(sizes["tgt_vocab"], 3, T_t)) for T_s, T_t in lengths]
+        for src, _ in calls:
+            src[0, 2:] = src[1, 3:] = 0
+        src[2] = 0
+        return Case(
+            (init, state, *calls),
+            {"training": True},
+            via="module_called_again",
+            part=AGAIN,
+            tolerance=tolerance(torch.float32),
+            note="one model called with three batches of different lengths",
+        )
 
-    def padded(*hidden):
-        """A sentence for each of `hidden`, with padding at these places, and one of padding alone."""
-        hidden = (*hidden, range(6))
-        src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
-        for row, positions in zip(src, hidden, strict=True):
-            row[list(positions)] = -1
-        last = [max((t for t in range(6) if t not in positions), default=0) for positions in hidden]
-        changed = other(src, last, 14, 2)
-        changed[-1] = -1
-        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), changed)
-        note = "padding on the left, in the middle, nowhere, and everywhere"
-        return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
-
-    def loaded(L, part):
-        sizes = dict(src_vocab=8, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
-        T_t = 7 if part == BY_NAME else 6  # as many as source words: a mask at the wrong place is no error there
-        src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, T_t), 0)
-        src[1, 3:] = src[2, 2:] = 0
-        state = transformer_state(draw, sizes, torch.float64) if part == BY_NAME else None
-        arguments = (sizes, state, src, tgt, draw.choice([1, 2, 8]))
-        note = "given numbers, loaded under the lesson's names where the model has them"
-        note = note if part == BY_NAME else "given numbers, the same in all matrices of a kind, whatever their names"
-        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=part, note=note)
-
-    def in_training():
-        src, tgt = words(1, 14, (2, 5), 0), words(1, 11, (2, 4), 0)
-        src[0, 3:] = src[1, :2] = 0
-        arguments = (init(1), draw.integer(0, 10**6), src, tgt)
-        note = "2 padded sentences, first in evaluation mode and then in training mode"
-        return Case(arguments, via="transformer_in_training", view="transformer_alike", part=TRAINING, note=note)
-
-    long = dict(src_vocab=60, tgt_vocab=60, max_len=40)
+    float64, right = torch.float64, ((), (3, 4), (2, 3, 4))
+    large = dict(src_vocab=9, tgt_vocab=40, num_layers=1, max_len=40)
     return [
-        case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
-        hearing(1, 4, 6),
-        hearing(2, 5, 5),
-        padded((0, 1), (2, 4), ()),
-        loaded(2, BY_NAME),
-        loaded(2, LOADED),
-        in_training(),
-        case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
-        case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
-        case(1, ("alone", "another last source"), lengths=(3, 4), pad_id=10, part=PAD_ID),
-        case(1, ("source words", "target words"), part=ORDER),
-        case(2, ("source words",), lengths=(4, 6), part=ORDER),
-        case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
-        case(1, (), layers=True, part=LAYERS),
-        case(3, ("another first source",), layers=True, part=LAYERS),
-        case(1, ("another last source",), lengths=(9, 9), T_t=9, part=FULL),
-        case(1, ("source", "target", "another"), lengths=(40, 40), T_t=40, part=FULL, **long),
-        case(1, ("alone",), lengths=(4,), T_t=1, part="one sentence, one target word"),
-        case(1, ("another first target",), part="a larger vocabulary on the target side", src_vocab=9, tgt_vocab=13),
+        case(3, 5, 4),
+        one_by_one(),
+        case(3, 5, 4, right, part=PADDING, note="sentences of 5, 3 and 2 words, padded with 0"),
+        case(4, 6, 3, ((0, 1), (2, 4), (), range(6)), part=PADDING, note="padding on the left, inside, nowhere, all"),
+        case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="padded with 3, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="padded with 10, where 0 is a word"),
+        case(3, 5, 4, right, pad_id=3, dtype=float64, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),
+        case(4, 4, 4, more={"num_layers": 1}.items(), part=CAUSAL, note="as many sentences as words"),
+        case(2, 4, 7, part=CAUSAL, note="more target words than source words"),
+        called_twice(),
+        case(2, 9, 9, part=FULL),
+        case(1, 40, 40, more=large.items(), part=FULL, note="40 words, a larger vocabulary on the target side"),
+        case(2, 5, 4, more={"num_layers": 3, "num_heads": 3}.items(), part="three layers"),
+        case(1, 4, 1, part="one sentence, one target word"),
+        case(3, 5, 4, right, dtype=float64, part=DTYPE),
+        case(2, 5, 4, ((), (3, 4)), dtype=float64, part=GRADIENT, gradient=True),
     ]
+
+
+def tolerance(dtype):
+    """Several layers of float32 sums, in whatever order they are written."""
+    return 1e-4 if dtype == torch.float32 else None
 
 
 transformer = Exercise(
     "Transformer",
     cases_Transformer,
+    axes=("sentence", "position", "word"),
     forbidden=FORBIDDEN,
     instead=INSTEAD,
     time_limit=10.0,
-    weights={HEARS: 4, LOADED: 3, BY_NAME: 3},
-    apart=(BY_NAME,),
 ).with_mistakes("""
-    dropout: something is done in training mode only, a dropout perhaps
-        return self.unembed(y) -> return self.unembed(F.dropout(y, 0.1, self.training))
-        The paper's model has it. What does this exercise say of it?
-    memory_replaced: an error wherever num_layers is more than 1
-        y, _ = block( -> y, memory = block(
-        Is it the line with your loop over the blocks? A block gives two things back. Under which names do you keep them,
-        and what does the second block get as its memory?
-    memory_encoded_again: the memory goes through the encoder's blocks once more, one before each decoder block
-        for block in self.blocks: -> for block, inner in zip(self.blocks, self.encoder.blocks):
-        |            memory = inner(memory, real)
-        The memory is finished before the first word is written. What does your loop change besides y?
-    nothing_masked: nothing is masked, neither what comes later nor padding
-        self.encoder(src, real) -> self.encoder(src)
-        block(y, memory, causal, real) -> block(y, memory)
-        Which places may a word of the source look at, and which may one of the target? Who tells attention?
-    attention_not_scaled: attention's scores are not scaled
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out * (d_model // num_heads) ** 0.5)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    attention_scaled_twice: attention's scores are divided by a head's width, not by its square root
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out / (d_model // num_heads) ** 0.5)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    attention_scaled_by_the_model: attention's scores are scaled by the width of the model, not of a head
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_q.register_forward_hook(lambda _, given, out: out / num_heads**0.5)
-        How many products are added up in one score of one head?
-    attention_without_W_o: attention's heads are not sent through W_o
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        for part in self.modules():
-        |            if isinstance(part, MultiHeadAttention):
-        |                part.W_o.register_forward_hook(lambda _, given, out: given[0])
-        Lesson 8: the heads stand side by side. Which of the four matrices mixes them?
-    memory_averaged: all source words are blended into one before the decoder sees them
-        T = tgt.shape[1] -> T = tgt.shape[1]
-        |        memory = memory.mean(dim=1, keepdim=True).expand_as(memory)
-        So it was before attention: one vector for the whole sentence. What can cross-attention still choose from?
-    cropped_to_the_first: the memory is cut to the number of words in the first sentence
-        T = tgt.shape[1] -> n = (src[0] != self.pad_id).sum()
-        |        memory, src = memory[:, :n], src[:, :n]
-        |        T = tgt.shape[1]
-        A batch holds sentences of different lengths. What becomes of the words of a longer one?
-    cropped_to_the_last: the memory is cut to the number of words in the last sentence
-        T = tgt.shape[1] -> n = (src[-1] != self.pad_id).sum()
-        |        memory, src = memory[:, :n], src[:, :n]
-        |        T = tgt.shape[1]
-        A batch holds sentences of different lengths. What becomes of the words of a longer one?
-    positions_do_not_learn: there are positions that do not learn
-        self.positions = nn.Embedding(max_len, d_model) -> angles = torch.arange(max_len)[:, None] / torch.arange(1, d_model + 1)
-        |        self.register_buffer("places", angles.sin())
-        self.positions(torch.arange(T, device=tgt.device)) -> self.places[:T]
-        Source and target have learned positions. What does a training step change in yours, and what does state_dict()
-        keep of them?
-    positions_from_1: the table of positions has another number of rows than max_len
-        nn.Embedding(max_len, d_model) -> nn.Embedding(max_len + 1, d_model)
-        torch.arange(T, device=tgt.device) -> torch.arange(1, T + 1)
-        Under these names the machine's table has a row for each of max_len places. From which number on do you count?
-    positions_of_ids: the table of positions is read at the words' ids
-        nn.Embedding(max_len, d_model) -> nn.Embedding(max(max_len, tgt_vocab), d_model)
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
-        Which row of that table belongs to the first place, whatever word stands there?
-    blind_to_itself: a target word does not see itself
-        causal_mask(T).to -> causal_mask(T).tril(-1).to
-        Print the mask for three words. How many may the first one see?
-    first_source_place_always_seen: the first source place is seen even where it is padding
-        causal = -> real = real | (torch.arange(src.shape[1]) == 0)
-        |        causal =
-        Padding may stand on the left as well. What does MultiHeadAttention give for a row that sees nothing?
-    rows_hidden_in_the_encoder: the encoder's mask hides what padding asks, not padding itself
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :, None]
-        |        return
-        A mask has a row for each query and a column for each key. Which of the two is padding here?
-    causal_turned_over: the causal mask is turned over: what a target word may see is hidden
-        causal_mask(T).to -> (~causal_mask(T)).to
-        True means: may attend. Print the mask for three words. How many may the first one see?
-    masks_turned_over: both masks are turned over: what may be seen is hidden
-        self.encoder(src, real) -> self.encoder(src, ~real)
-        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
-        True means: may attend. Where are yours True?
     padding_not_masked: padding is not masked, neither in the encoder nor in cross-attention
         self.encoder(src, real) -> self.encoder(src)
         block(y, memory, causal, real) -> block(y, memory, causal)
-        Two kinds of attention look at the places of the source. Who tells them which of these are padding?
-    padding_of_the_target: cross-attention gets a padding mask that is made of tgt
+        Two kinds of attention attend to source positions. Which calls need the padding mask?
+    encoder_sees_padding: the encoder attends to padding
+        self.encoder(src, real) -> self.encoder(src)
+        The memory of a short sentence changes with the padding after it. Which call needs a mask?
+    cross_attention_sees_padding: cross-attention attends to padding
+        block(y, memory, causal, real) -> block(y, memory, causal)
+        The memory is right, but padding still has an effect. Which other attention attends to source positions?
+    pad_id_is_0: id 0 is always treated as padding
+        self.pad_id = pad_id -> self.pad_id = 0
+        The constructor says which id is padding, and it need not be the default.
+    word_0_hidden: the word 0 of the target is masked as if it were padding
+        causal = causal_mask(T).to(tgt.device)  # (T_t, T_t)
+        -> causal = causal_mask(T) & (tgt != 0)[:, None, None, :]
+        Padding after the target is hidden by the causal mask. Which id do you hide in addition?
+    word_0_never_learns: padding_idx=0 in an embedding
+        nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
+        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
+    not_causal: the causal mask is missing
+        block(y, memory, causal, real) -> block(y, memory, None, real)
+        In training the decoder gets the full target. What keeps position t from attending to position t + 1?
+    masks_exchanged: the two masks of the decoder's blocks are exchanged
+        block(y, memory, causal, real) -> block(y, memory, real, causal)
+        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
+    masks_turned_over: both masks are inverted
+        self.encoder(src, real) -> self.encoder(src, ~real)
+        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
+        True means may attend. Where are yours True?
+    padding_of_the_target: the padding mask of cross-attention is made from tgt
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        causal -> real = (tgt != self.pad_id)[:, None, None, :]
         |        causal
-        Cross-attention looks at the memory, and its mask hides padding there. Whose words are in the memory?
-    masks_exchanged: the decoder's blocks get their two masks exchanged
-        block(y, memory, causal, real) -> block(y, memory, real, causal)
-        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
-    padding_mask_for_both: the decoder's self-attention gets the source's padding mask
-        block(y, memory, causal, real) -> block(y, memory, real, real)
-        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
-    mask_without_axes: the padding mask has the shape of src, two axes only
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = src != self.pad_id
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = src != self.pad_id
-        |        causal
-        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
-        have to stand?
-    mask_without_heads: the padding mask has three axes, and none for the heads
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :]
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = (src != self.pad_id)[:, None, :]
-        |        causal
-        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
-        have to stand?
-    rows_hidden_everywhere: the padding mask lies along the queries, not along the keys
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return -> real = (src != self.pad_id)[:, None, :, None]
-        |        return
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = (src != self.pad_id)[:, None, :, None]
-        |        causal
-        A mask has a row for each query and a column for each key. Which of the two is padding here?
-    forward_gives_probabilities: forward gives probabilities, though decode gives logits
-        return self.decode(tgt, self.encode(src), src) -> return self.decode(tgt, self.encode(src), src).softmax(-1)
-        The loss wants the numbers before softmax. What does forward add to what decode has made?
-    ids_given: ids of the likeliest words instead of logits
-        return self.unembed(y) -> return self.unembed(y).argmax(-1)
-        To choose a word is the business of greedy_decode or beam_search. What do they choose from, and what does the
-        loss need?
-    last_place_only: logits for the last target place only
+        The keys of cross-attention come from the memory. Which sentence is in the memory?
+    no_target_positions: the position vectors of the target are missing
+        + self.positions(torch.arange(T, device=tgt.device)) ->
+        The source gets its positions inside the encoder. Where does the target get its own?
+    words_scaled: the target's word vectors were multiplied by the square root of the width
+        y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
+        The paper does that, because its embeddings are initialized smaller. How are the two vectors added here?
+    norm_behind_the_blocks: a norm after the last decoder block
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    memory_replaced: the attention weights that a block returns replace the memory
+        y, _ = block( -> y, memory = block(
+        A decoder block returns two things. What does the second block get as its memory?
+    shifted_inside: the target is shifted once more inside the model
+        y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
+        |        y = self.tokens(tgt)
+        tgt starts with bos already. Where is it shifted, in the model or where the batch is made?
+    probabilities: probabilities instead of logits
+        return self.unembed(y) -> return self.unembed(y).softmax(-1)
+        The loss, the temperature and the filters of this lesson all start from the values before softmax.
+    last_place_only: logits for the last target position only
         return self.unembed(y) -> return self.unembed(y)[:, -1]
-        In training every place of the target has a next word to say. How many rows of logits does that make?
-    no_last_layer: the vectors of the last block instead of logits
-        return self.unembed(y) -> return y
-        Each place needs a number for each word of the target's vocabulary. Which layer makes them?
-    cut_inside: the last target word is cut off inside the model
-        self.decode(tgt, -> self.decode(tgt[:, :-1],
-        Whoever makes the batch has shifted the target already. How many places has tgt, and how many have your logits?
-    ids_as_positions: the table of positions is read at the words' ids
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
-        Which row of that table belongs to the first place, whatever word stands there?
-    norm_behind_the_encoder: a norm behind the last encoder block
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    norm_behind_both_sides: a norm behind the last block of each side
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    memory_of_each_height: each decoder block looks at the encoder block of its own height, not at the finished memory
-        for block in self.blocks: -> memory = self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
-        |        for block, inner in zip(self.blocks, self.encoder.blocks):
-        |            memory = inner(memory, real)
-        Figures often draw the two stacks side by side. Where in the encoder do the arrows to the decoder begin?
-    residual_around_the_blocks: one more residual connection around each decoder block
-        y, _ = block(y, memory, causal, real) -> y = y + block(y, memory, causal, real)[0]
-        Each of the three sublayers inside adds to what is there. What is left to add outside of the block?
-    sizes_of_the_source: the last layer has a row for each word of the source's vocabulary
-        nn.Linear(d_model, tgt_vocab) -> nn.Linear(d_model, src_vocab)
-        Which language does the decoder write? Count the words that it can choose from.
-    last_block_left_out: one decoder block has no say
-        for block in self.blocks: -> for block in self.blocks[:-1]:
-        How many times does your loop run for num_layers = 1?
-    another_width_inside: the decoder's feed-forward networks do not have d_ff numbers inside
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, 4 * d_model)
-        How wide the inner layer is has an argument of its own. Does it reach the blocks on both sides?
-    positions_through_the_batch: target positions are counted on from sentence to sentence
-        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt) % len(self.positions.weight)
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    positions_run_out: target positions are counted on from sentence to sentence, beyond the table
-        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt)
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    source_positions_through_the_batch: source positions are counted on from sentence to sentence
-        return self.encoder(src, real)
-        -> places = torch.arange(src.numel()).view_as(src) % len(self.encoder.positions.weight)
-        |        x = self.encoder.tokens(src) + self.encoder.positions(places)
-        |        for block in self.encoder.blocks:
-        |            x = block(x, real)
-        |        return x
-        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
-    positions_of_sentences: all words of a target sentence get the position that their sentence has in the batch
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(len(tgt)))[:, None]
-        A position says where a word stands in its sentence. Which axis of tgt do you count along?
-    positions_in_every_block: the target's positions are added before every decoder block
-        block(y, memory, causal, real)
-        -> block(y + (block is not self.blocks[0]) * self.positions(torch.arange(T)), memory, causal, real)
-        The residual stream carries them upward. How often are they needed?
-    positions_from_the_end: target positions are counted from the end
-        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(T).flip(0))
-        Add a word at the end: which position do the earlier ones get then?
-    causal_on_the_source_too: the causal mask hides source words as well
-        block(y, memory, causal, real)
-        -> block(y, memory, causal, real & torch.ones(T, src.shape[1], dtype=torch.bool).tril())
-        The whole source is there before the first word is written. What is the causal mask for?
-    norm_first: the decoder's blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, True)
-        This model is in the paper's order. What is the default of your block?
-    norm_first_on_both_sides: all blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, norm_first=True)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=True)
-        This model is in the paper's order. What is the default of your blocks?
-    norms_before_the_sublayers: the decoder's blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
-        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
-    norms_before_all_sublayers: all blocks have their norms first
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=1)
-        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
-    norm_first_in_the_encoder_VALUE for VALUE in True, 1: the encoder's blocks have their norms first
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        This model is in the paper's order. What is the default of your blocks?
-    norm_first_and_last_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    norm_first_and_last_in_the_decoder_VALUE for VALUE in True, 1: the decoder's blocks have their norms first, and one more norm stands behind the last
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    norm_first_and_last_on_both_sides_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last of each side
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        |        self.memory_norm = nn.LayerNorm(d_model)
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
-    last_block_alone_hears_the_source: only the last decoder block looks at the memory
-        block(y, memory, causal, real)
-        -> block(y, *((memory, causal, real) if block is self.blocks[-1] else (y, causal, causal)))
-        How many times does the source come in, in a stack of two decoder blocks?
-    first_block_alone_hears_the_source: only the first decoder block looks at the memory
-        block(y, memory, causal, real)
-        -> block(y, *((memory, causal, real) if block is self.blocks[0] else (y, causal, causal)))
-        How many times does the source come in, in a stack of two decoder blocks?
-    mask_kept_by_encode: decode uses the mask that encode has left behind
+        In training every target position has a next word to predict. How many rows of logits is that?
+    mask_kept_by_encode: decode uses the mask that encode stored
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        return self.encoder(src, real)
         -> self.real = (src != self.pad_id)[:, None, None, :]
@@ -1137,170 +884,9 @@ transformer = Exercise(
         |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
         |        causal
         Encode one sentence, then another, then decode the first. Whose padding does your decoder hide?
-    added_up: the vectors of earlier places were added up before the last layer
-        self.unembed(y) -> self.unembed(y.cumsum(dim=1))
-        Each place has a vector of its own behind the last block. What does the last layer read?
-    cut_at_zero: an activation behind the last layer
-        return self.unembed(y) -> return self.unembed(y).relu()
-        May a logit be negative? What stands between the last layer and the loss?
-    log_probabilities: log-probabilities instead of logits
-        return self.unembed(y) -> return self.unembed(y).log_softmax(-1)
-        A temperature and the filters would do as well with them. But the contract asks for logits, as they come out of
-        the last layer.
-    words_scaled: the target's word vectors were multiplied by the square root of the width
-        y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
-        The paper does that, and in its code embeddings start smaller. How are the two vectors added here?
-    positions_shared: one table of positions for both sides
-        self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    positions_shared_under_another_name: one table of positions for both sides
-        self.positions = nn.Embedding(max_len, d_model) -> self.places = self.encoder.positions
-        self.positions(torch.arange(T -> self.places(torch.arange(T
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    decode_is_not_causal: in decode target words see later ones, though in forward they do not
-        block(y, memory, causal, real) -> block(y, memory, None, real)
-        return self.decode(tgt, self.encode(src), src)
-        -> y = self.tokens(tgt) + self.positions.weight[: tgt.shape[1]]
-        |        for block in self.blocks:
-        |            y = block(y, self.encode(src), causal_mask(tgt.shape[1]), (src != self.pad_id)[:, None, None])[0]
-        |        return self.unembed(y)
-        The two have to say the same of the same words. What does one of yours do that the other does not? Could one of
-        them call the other?
-    encoders_positions: one table of positions for both sides
-        self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
-        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
-    norm_behind_the_blocks: a norm behind the last decoder block
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.norm = nn.LayerNorm(d_model)
-        return self.unembed(y) -> return self.unembed(self.norm(y))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    counted_padding: padding is taken to stand on the right
-        return self.encoder(src, real)
-        -> return self.encoder(src, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
-        block(y, memory, causal, real)
-        -> block(y, memory, causal, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
-        Where src is pad_id there is padding. Does that say on which side?
-    no_target_positions: the decoder does not know where its words stand
-        + self.positions(torch.arange(T, device=tgt.device)) ->
-        The source has its positions inside the encoder. Who gives the target its own?
-    no_source_positions: the encoder does not know where its words stand
-        return self.encoder(src, real)
-        -> x = self.encoder.tokens(src); [x := block(x, real) for block in self.encoder.blocks]; return x
-        Exchange two words of the source: nothing moves. What was left out before the first block?
-    not_causal: target words see later ones
-        block(y, memory, causal, real) -> block(y, memory, None, real)
-        During training the whole target stands there. What keeps place t from reading place t + 1?
-    one_word_ahead: each target word sees the next one as well
-        causal_mask(T).to -> causal_mask(T, T + 1)[:, :-1].to
-        Print the mask for three words. How many may the first one see?
-    causal_upside_down: target words see the later ones and not the earlier
-        causal_mask(T).to -> causal_mask(T).T.to
-        Print the mask for three words. Row 0 is the first word: whom may it see?
-    encoder_sees_padding: the encoder looks at padding
-        self.encoder(src, real) -> self.encoder(src)
-        The memory of a short sentence changes with the padding behind it. Which call needs a mask?
-    cross_attention_sees_padding: cross-attention looks at padding
-        block(y, memory, causal, real) -> block(y, memory, causal)
-        The memory is right, and still the padding is heard. Who else looks at the source's places?
-    pad_id_is_0: padding is taken to be id 0
-        self.pad_id = pad_id -> self.pad_id = 0
-        The constructor says which id is padding. It need not be the default.
-    word_0_never_learns: padding_idx=0 in a table of words
-        nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
-        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
-    source_not_used: the target never hears the source
-        block(y, memory, causal, real) -> block(y, y, causal, causal)
-        Change a word of the source: the logits stay. What do the decoder's blocks read besides the target?
-    encoder_not_used: the memory is the embeddings of the source, without any block
-        return self.encoder(src, real)
-        -> return self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
-        Some of your parameters have no say. What should happen between the words and the memory?
-    encoder_does_not_learn: the encoder is cut off from the gradient
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return memory.detach()
-        The numbers are right. But in training the encoder has to learn from the decoder's mistakes. What keeps the
-        gradient from it?
-    decoder_layers_fixed: the decoder does not get a block of its own for each layer
-        nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
-        -> nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)
-        num_layers counts blocks on both sides, each with weights of its own. Count yours for two and for three.
-    decoder_always_two: the decoder has two blocks, whatever num_layers says
-        for _ in range(num_layers)) -> for _ in range(2))
-        num_layers counts blocks on both sides. Count yours for one and for three.
-    words_do_not_learn: a table with a row for each target word gets no gradient
-        y = self.tokens(tgt) + -> y = self.tokens(tgt).detach() +
-        The numbers are right. But in training such a table has to learn as well. What keeps the gradient from it?
-    encoder_layers_fixed: the encoder has one block, whatever num_layers says
-        d_ff, num_layers, max_len) -> d_ff, 1, max_len)
-        num_layers counts blocks on both sides. Count yours for two and for three.
-    one_head: the decoder's blocks have one head
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, 1, d_ff)
-        num_heads has to reach the blocks on both sides.
-    memory_made_again: decode makes a memory of its own and leaves the one that it was given
+    memory_made_again: decode ignores the memory that it is given and encodes src again
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
-        The memory comes in ready. Whoever writes word by word encodes the source once and decodes many times.
-    padding_alone_seen: only padding is seen, the words are blocked
-        self.encoder(src, real) -> self.encoder(src, ~real)
-        block(y, memory, causal, real) -> block(y, memory, causal, ~real)
-        True means: may attend. Where is yours True?
-    last_block_only: only one of the decoder blocks counts
-        for block in self.blocks: -> words = y
-        |        for block in self.blocks:
-        block(y, memory, -> block(words, memory,
-        What does the second block read, and who reads what it makes?
-    shifted_inside: the target shifted once more inside the model
-        y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
-        |        y = self.tokens(tgt)
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    shifted_inside_behind_bos: the target shifted once more inside the model
-        y = self.tokens(tgt) -> tgt = torch.cat([tgt[:, :1], tgt[:, :-1]], dim=1)
-        |        y = self.tokens(tgt)
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    shifted_by_forward: the target shifted once more inside the model
-        self.decode(tgt, -> self.decode(shift_right(tgt, 1),
-        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    tables_shared: an error where an id of the target is larger than all ids of the source
-        self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
-        Two languages, two lists of ids. Which list does an id of the target belong to?
-    probabilities: probabilities instead of logits
-        return self.unembed(y) -> return self.unembed(y).softmax(-1)
-        The loss, the temperature and the filters of this lesson all want the numbers before softmax.
-    plain_list: the decoder's blocks stand in a plain list, where PyTorch does not find their numbers
-        nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
-        -> [DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers)]
-        parameters() finds what hangs on a module as a module: nothing in a list is trained or loaded. Lesson 9 has a
-        list that is a module itself.
-    tied: the last layer shares its numbers with the table of target words
-        self.unembed = nn.Linear(d_model, tgt_vocab)
-        -> self.unembed = nn.Linear(d_model, tgt_vocab)
-        |        self.unembed.weight = self.tokens.weight
-        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
-    table_in_place_of_the_last_layer: the last layer shares its numbers with the table of target words
-        return self.unembed(y) -> return y @ self.tokens.weight.T
-        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
-    last_layer_without_bias: the last layer has no bias
-        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
-        The machine's numbers hold unembed.bias. Where would they go in yours?
-    decoder_always_one: the decoder has one block, whatever num_layers says
-        for _ in range(num_layers)) -> for _ in range(1))
-        num_layers counts blocks on both sides. Count yours for two and for three.
-    all_scaled: the sum of word and position was multiplied by the square root of the width
-        y = self.tokens(tgt) + self.positions(torch.arange(T, device=tgt.device))
-        -> y = (self.tokens(tgt) + self.positions(torch.arange(T))) * self.tokens.embedding_dim**0.5
-        The paper multiplies its word vectors, which start smaller. What does this exercise say of the two vectors?
-    one_position_for_all: all target words get position 0
-        torch.arange(T, device=tgt.device) -> torch.zeros(T, dtype=torch.long)
-        A position says where a word stands in its sentence. Print the ones that you look up.
-    gelu_in_the_decoder: the decoder's blocks have gelu in place of relu
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
-        The machine's numbers were trained with the default of your blocks. Which one is it?
-    gelu_in_place_of_relu: gelu in place of relu
-        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
-        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, activation=F.gelu)
-        The machine's numbers were trained with the default of your blocks. Which one is it?
-    causal_mask_for_the_source_too: the causal mask hides source words as well
-        block(y, memory, causal, real) -> block(y, memory, causal, real & causal_mask(T, src.shape[1]))
-        The whole source is there before the first word is written. What is the causal mask for?
+        Word-by-word generation encodes the source once and decodes many times. Which memory should decode use?
 """)
 
 
@@ -1377,7 +963,7 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         The list that comes back is the whole prefix, as the decoder has read it.
     eos_dropped: eos is missing at the end
         if ids[-1] == eos_id: -> if ids[-1] == eos_id and [ids.pop()]:
-        Whoever reads the list must be able to see that the sentence is finished.
+        The list must show that the sentence is finished, so eos belongs to it.
     runs_past_eos: it goes on after eos
         if ids[-1] == eos_id: -> if False:
         After eos the sentence is over, even if there is room.
@@ -1389,19 +975,19 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         max_len counts the words after bos. How often is step called at most?
     last_word_only: step gets the last word only
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
-        The decoder needs all that was said so far, not only the last word.
+        The decoder needs all words so far, not only the last one.
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         What was said has to be read again before the next word is chosen.
-    eos_heard_late: one more word is written behind eos
+    eos_heard_late: one more word is written after eos
         ids[-1] == eos_id -> len(ids) > 2 and ids[-2] == eos_id
-        After eos the sentence is over. Which word does yours look at, and when?
+        After eos the sentence is over. When does your code check for eos?
     newest_word_not_read: step gets the ids without the newest one
         torch.tensor([ids]) -> torch.tensor([ids[:-1] or ids])
         Print what step gets at its second call. Is the first word that was said among it?
-    eos_always_added: eos was put at the end, whatever stands there already
+    eos_always_added: eos was appended, even if it is there already
         return ids -> return [*ids, eos_id]
-        Where eos has been said it stands in the list already.
+        If the model predicts eos, it is in the list already.
     stops_at_bos: it stops where bos is said
         ids[-1] == eos_id -> ids[-1] == bos_id
         Which of the two marks ends a sentence?
@@ -1410,14 +996,14 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         A large logit is a likely word.
     along_the_batch: word 0 every time
         logits.argmax().item() -> logits.argmax(dim=0)[0].item()
-        The logits are (1, V). Along which of the two axes does yours look for the largest, or take a softmax?
+        The logits are (1, V). Along which of the two axes do you take the argmax?
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
     bos_ruled_out: bos may not be said
         logits.argmax() -> logits.index_fill(-1, torch.tensor([bos_id]), -torch.inf).argmax()
         The likeliest word each time, whichever it is. Which one does your code rule out?
-    no_word_twice: a word that stands there already may not be said again
+    no_word_twice: a word that was written already may not be written again
         logits.argmax() -> logits.index_fill(-1, torch.tensor(ids), -torch.inf).argmax()
         The likeliest word each time, whichever it is. Which ones does your code rule out?
     eos_put_off: the first word may not be eos
@@ -1428,8 +1014,8 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         The id of eos is one of the arguments.
     exp_overflows: an exponential became infinite
         logits.argmax() -> logits.exp().argmax()
-        The exponential of a large logit has no place in a float. Do you need it to find the largest?
-    tensors_in_the_list: the list holds tensors instead of whole numbers
+        The exponential of a large logit overflows. Do you need it to find the largest?
+    tensors_in_the_list: the list contains tensors instead of Python ints
         .argmax().item() -> .argmax()
         A 0-dim tensor compares like a number and is none. Which method makes one of it?
     eos_forced: eos was put at the end although it never came
@@ -1561,13 +1147,13 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         logarithm?
     eos_dropped: eos is missing at the end
         return winner[0], -> return [i for i in winner[0] if i != eos_id],
-        Whoever reads the list must be able to see that the sentence is finished.
+        The list must show that the sentence is finished, so eos belongs to it.
     one_prefix_kept: only one prefix is kept at each step, whatever beam_size says
         reverse=True)[:beam_size] -> reverse=True)[:1]
         That is greedy decoding. How many prefixes go on to the next step?
     one_continuation_each: after the first step each prefix goes on with its own likeliest word only
         for i, more in enumerate(steps)] -> for i, more in enumerate(steps) if len(ids) == 1 or more == max(steps)]
-        One prefix may have two good continuations and another none. Who competes with whom for a place in the beam?
+        One prefix may have two good continuations and another none. Which candidates compete for the beam?
     never_cut: the best beam_size continuations of each prefix are kept, not of all together
         for i, more in enumerate(steps)] -> for i, more in sorted(enumerate(steps), key=lambda pair: -pair[1])[:beam_size]]
         reverse=True)[:beam_size] -> reverse=True)
@@ -1580,7 +1166,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Which prefixes are worth keeping? Nothing has been compared yet.
     worst_kept: the worst kept
         key=score, reverse=True -> key=score
-        In which order does sorting put numbers?
+        In which order does sorted return its items?
     one_word_short: one word too few at max_len
         range(max_len) -> range(max_len - 1)
         max_len counts the words after bos.
@@ -1592,20 +1178,20 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         The default penalty is 0. What should the score be divided by then?
     penalty_subtracted: length_penalty was subtracted for each word
         log_p / (len(ids) - 1) ** length_penalty -> log_p - length_penalty * (len(ids) - 1)
-        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+        Read the formula of the score. What is done with the length, and where is length_penalty?
     penalty_added: length_penalty was added for each word
         log_p / (len(ids) - 1) ** length_penalty -> log_p + length_penalty * (len(ids) - 1)
-        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+        Read the formula of the score. What is done with the length, and where is length_penalty?
     length_times_penalty: divided by the length times length_penalty
         log_p / (len(ids) - 1) ** length_penalty -> log_p / ((len(ids) - 1) * length_penalty or 1)
-        Read the formula of the score aloud. Where does length_penalty stand?
+        Read the formula of the score. Where is length_penalty?
     normalized_at_each_step: the penalty divides at each step what it has divided before
         return log_p / (len(ids) - 1) ** length_penalty -> return log_p
         log_p + more -> (log_p + more) / len(ids) ** length_penalty
-        Two numbers belong to a prefix: its log-probability and its score. Which of them do you hand on to the next step?
+        A prefix has a log-probability and a score. Which of the two do you pass on to the next step?
     summed_twice: what a prefix had already was added twice
         log_p + more -> 2 * log_p + more
-        Write down the sum for a sentence of two words. How often does the first one stand in it?
+        Write down the sum for a sentence of two words. How often does the first word occur in it?
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.
@@ -1620,7 +1206,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         The score is the same formula for all sentences. Where does yours leave it out?
     penalty_of_another_paper: the length penalty of Wu et al. (2016)
         (len(ids) - 1) ** length_penalty -> ((5 + len(ids) - 1) / 6) ** length_penalty
-        The same idea, and another number. Which one is asked for here?
+        The idea is the same, but the divisor is another. Which one is asked for here?
     chosen_without_penalty: the winner chosen without the penalty
         max(finished or beam, key=score) -> max(finished or beam, key=lambda item: item[1])
         The answer is the best by its score. Which sentences of different lengths does the penalty help to compare?
@@ -1629,7 +1215,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Log-probabilities are negative. Multiply by the length, and a long sentence gets worse still.
     logits_added: logits were added instead of log-probabilities
         torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> step(torch.tensor([ids]))[0]
-        A logit means something only beside the others of its row. What turns a row into log-probabilities?
+        A logit means something only in comparison with the others of its row. What turns a row into log-probabilities?
     probabilities_added: probabilities were added
         torch.log_softmax -> torch.softmax
         Probabilities of words in a row are multiplied. What is added instead?
@@ -1639,32 +1225,32 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Two prefixes that end alike are two prefixes: what came before differs, and so does what may follow.
     finished_forgotten: finished sentences are thrown away
         max(finished or beam -> max(beam or finished
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     finished_overwritten_until_the_beam_is_empty: what has ended at earlier steps is forgotten
         grown = [] -> if not beam:
         |            break
         |        grown = []
         finished += [ -> finished = [
-        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+        Finished sentences are kept until the end. What does your next step do with those found before?
     finished_overwritten: what has ended at earlier steps is forgotten
         finished += [ -> finished = [
-        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+        Finished sentences are kept until the end. What does your next step do with those found before?
     finished_thrown_away: finished sentences are thrown away, and where none else is left an error comes
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     finished_thrown_away_by_index: finished sentences are thrown away, and where none else is left an error comes
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         max(finished or beam, key=score) -> sorted(beam, key=score)[-1]
-        A sentence that has met eos leaves the beam. Where does it wait for the end?
+        A sentence that ends with eos leaves the beam. Where do you store it until the end?
     unfinished_compete: unfinished sentences compete with finished ones
         finished or beam -> finished + beam
         A sentence that was cut off is no answer as long as there is a finished one.
     first_finished_wins: the first sentence that is finished wins
         beam = [item for -> beam = [] if finished else [item for
-        A longer sentence may still be likelier, or win by the penalty.
-    finished_grow_on: sentences grow on after eos
+        A longer sentence may still be more likely, or win by the penalty.
+    finished_grow_on: sentences are extended after eos
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
-        Behind eos nothing is said any more. Which sentences does your next step grow?
+        After eos nothing is written any more. Which prefixes does your next step extend?
     ends_too_early: the search ends as soon as no longer sentence can be likelier, though one may still win by the penalty
         grown = [] -> if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
         |            break
@@ -1673,7 +1259,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         score?
     score_not_normalized: the score that is returned lacks the penalty
         score(winner) -> winner[1]
-        The number beside the sentence is the one that it won with.
+        The score that is returned is the one by which the sentence won.
     without_bos: bos is missing at the front
         return winner[0] -> return winner[0][1:]
         The list that comes back is the whole prefix, as the decoder has read it.
@@ -1683,28 +1269,28 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     eos_not_heard: sentences do not end at eos
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
-        Behind eos nothing is said any more. What becomes of a prefix that ends with it in yours?
+        After eos nothing is written any more. What does your code do with a prefix that ends with eos?
     best_alone_grows: only the best prefix of the beam is grown
         in beam: -> in beam[:1]:
         The others were kept for something. Which prefixes does your next step begin with?
     ended_before_the_cut: what ends with eos is finished without having to be among the best
         reverse=True)[:beam_size] -> reverse=True)
         if item[0][-1] != eos_id] -> if item[0][-1] != eos_id][:beam_size]
-        All grown prefixes compete for the places of the beam. Which ones leave yours before they have?
+        All extended prefixes compete for the beam. Which ones leave yours before the cut?
     worst_wins: the worst finished sentence wins
         max(finished or beam -> min(finished or beam
         A log-probability of −1 or of −5: which of the two is more likely?
     last_word_only: step gets the last word only
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
-        The decoder needs all that was said so far, not only the last word.
+        The decoder needs all words so far, not only the last one.
     finished_without_eos: eos is missing at the end
         finished += [item for -> finished += [(item[0][:-1], item[1]) for
-        Whoever reads the list must be able to see that the sentence is finished.
-    finished_ones_grow: sentences that have said eos go on growing
+        The list must show that the sentence is finished, so eos belongs to it.
+    finished_ones_grow: sentences that end with eos are extended further
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
         max(finished or beam, -> max([item for item in beam if item[0][-1] == eos_id] or beam,
-        Behind eos nothing comes. What has to be taken out of the beam, and when?
+        Nothing comes after eos. What has to be removed from the beam, and when?
 """)
 
 BOTH = "top_k and top_p together"
@@ -1795,45 +1381,45 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         it?
     crossing_dropped: the word that crosses top_p was cut
         above >= top_p -> above + p >= top_p
-        Take words until the mass is reached: the one that reaches it is among them. Look at what came before it.
+        The word with which the mass reaches p is kept as well. Compare with the mass of the words before it.
     one_word_too_many: one word too many is kept under top_p
         p.cumsum(dim=-1) - p  -> p.cumsum(dim=-1) - p - p.roll(1, dims=-1)
-        The mass before a word does not hold the word itself. Does yours leave out one more?
+        The mass before a word does not include the word itself. Does yours leave out one more?
     first_not_freed: where the first word crosses top_p alone, everything was cut
         above >= top_p -> (above + p > top_p).roll(1, dims=-1)
-        A roll brings the last verdict round to the front. Which word is always kept?
+        Rolling brings the last decision to the front. Which word is always kept?
     first_not_freed_by_a_shift: where the first word crosses top_p alone, it was cut
         above >= top_p -> (above + p > top_p)[..., [0, *range(p.shape[-1] - 1)]]
-        The verdicts move one place on. Which one stands at the first place then, and which word is always kept?
+        Your decisions are shifted by one. Which one comes first then, and which word is always kept?
     by_their_own_mass: words were cut whose own probability is below top_p
         above >= top_p -> p < top_p
-        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
+        Top-p counts the mass of a word's likelier ones. The probability of the word itself doesn't decide.
     least_likely_kept: the mass is counted from the least likely word
         descending=True -> descending=False
         Which end of the sorted row is kept?
     not_sorted: the mass is counted in the order of the vocabulary
         logits.sort(dim=-1, descending=True) -> logits, torch.arange(logits.shape[-1]).expand(logits.shape)
-        Likely words come first, wherever they stand in the vocabulary.
+        The most likely words come first, whatever their ids.
     not_put_back: what was cut in the sorted row was not carried back to the words
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p
-        Sorting gives you the places as well. Each verdict belongs to the word that stood there.
+        sort also returns the original positions. Each decision belongs to the word from there.
     sorted_rows_returned: the row came back sorted
         logits = logits.masked_fill(cut, -> logits = ordered.masked_fill(above >= top_p,
-        The logit of word 3 has to stand at place 3.
+        The logit of word 3 has to be at index 3.
     filled_with_zero: what is cut became 0
         logits < last, float("-inf") -> logits < last, 0.0
         (cut, float("-inf")) -> (cut, 0.0)
-        A logit of 0 is as good as any. Which logit has probability 0?
+        A logit of 0 has a positive probability. Which logit has probability 0?
     filled_with_a_low_number: what is cut became a large negative number
         logits < last, float("-inf") -> logits < last, -1e9
         (cut, float("-inf")) -> (cut, -1e9)
         Almost zero is not zero: the contract says minus infinity.
     crossing_dropped_but_one: the word that crosses top_p was cut, unless it is the first
         above >= top_p -> (above + p >= top_p) & (above > 0)
-        The word that crosses is always kept, the third as well as the first. Look at what came before it.
-    put_back_by_gather: the verdicts were carried back the wrong way round
+        The word that crosses is always kept, the third as well as the first. Compare with the mass before it.
+    put_back_by_gather: the decisions were put back with the inverse indices
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> (above >= top_p).gather(-1, order)
-        Sorting says where each entry of the sorted row came from. Does yours write to such a place, or read from it?
+        sort says where each entry of the sorted row came from. Does your code write to these positions, or read from them?
     one_more_than_k: one word more than top_k
         logits.topk(top_k, dim=-1) -> logits.topk(min(top_k + 1, logits.shape[-1]), dim=-1)
         Count what is left of a row for top_k = 2.
@@ -1848,7 +1434,7 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         Each row is a choice of its own: k words for each.
     renormalized: the logits of what is kept were renormalized
         return logits -> return torch.log_softmax(logits, dim=-1)
-        What is kept stays as it was. Whoever samples takes the softmax.
+        What is kept stays as it was. The softmax comes later, for sampling.
     top_p_or_top_k: top_p is left out where top_k is given
         if top_p is not None: -> if top_p is not None and top_k is None:
         Both may be asked for in one call.
@@ -1863,10 +1449,10 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         What is kept stays as it was. Softmax is for whoever samples.
     by_their_own_mass_the_other_way: words were cut whose own probability is below 1 − top_p
         above >= top_p -> p < 1 - top_p
-        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
+        Top-p counts the mass of a word's likelier ones. The probability of the word itself doesn't decide.
     mass_of_the_tail: the mass is compared with 1 − top_p
         above >= top_p -> above >= 1 - top_p
-        Take words until their mass reaches top_p. At which number does yours stop?
+        Take words until their mass reaches top_p. At which value does yours stop?
     likeliest_cut: the likeliest words were cut and the others kept
         above >= top_p -> above < top_p
         Which side of top_p is kept? Print what you mask for one row.
@@ -1977,39 +1563,39 @@ def all_computed_again(q, k, v, cache):
 
 cached_attention = Exercise("cached_attention", cases_cached_attention, axes=("new token", "channel")).with_mistakes(
     """
-    new_tokens_see_one_another: new tokens see later ones of the same call
+    new_tokens_see_one_another: new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v)
-        Two tokens may come at once. May the first of them see the second?
+        Two tokens may come at once. May the first of them attend to the second?
     mask_from_the_start: the mask is aligned at the first key
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
-        Token 5 is the first new one and has five keys behind it. How many does row 0 of your mask show?
-    cache_not_read: earlier tokens are not seen
+        If token 5 is the first new one, there are five keys before it. How many are True in row 0 of your mask?
+    cache_not_read: earlier tokens are not attended to
         if cache is not None: -> if False:
-        The new queries meet the keys of this call only. Where are the earlier ones?
+        The new queries attend to the keys of this call only. Where are the earlier ones?
     cache_holds_newest_only: the cache forgets what it held before
         if cache is not None: -> new = (k, v,)
         |    if cache is not None:
         return out, (k, v) -> return out, new
-        The second call is right, the third is not. What do you hand on?
-    new_keys_first: new keys and values stand before the old ones
+        The second call is right, the third is not. What do you return as the cache?
+    new_keys_first: new keys and values come before the old ones
         [cache[0], k] -> [k, cache[0]]
         [cache[1], v] -> [v, cache[1]]
-        The mask lets each query see everything up to its own place. In which order must the keys stand?
-    values_in_another_order: keys and values stand in different orders
+        The mask lets each query attend up to its own position. In which order must the keys be?
+    values_in_another_order: keys and values are in different orders
         [cache[1], v] -> [v, cache[1]]
-        Weight j belongs to key j. Is value j its own?
+        Weight j belongs to key j. Does value j belong to the same token?
     not_scaled: the scores were not scaled
         attention(q, k, v, mask) -> attention(q * q.shape[-1] ** 0.5, k, v, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.
-    mask_at_the_first_call_only: with a cache new tokens see later ones of the same call
+    mask_at_the_first_call_only: with a cache new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
-        With one new token no mask is needed. And where several come at once, behind others?
-    no_mask_at_the_first_call: without a cache new tokens see later ones of the same call
+        With one new token no mask is needed. What about several new tokens after others?
+    no_mask_at_the_first_call: without a cache new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, None if cache is None else mask)
-        Several tokens may come at the first call as well. May the first of them see the second?
+        Several tokens may come at the first call as well. May the first of them attend to the second?
     kept_in_one_place: all calls share one cache, whatever comes in
         if cache is not None: -> if cache is None:
         |        cached_attention.kept = k, v
@@ -2017,74 +1603,74 @@ cached_attention = Exercise("cached_attention", cases_cached_attention, axes=("n
         |        cache = cached_attention.kept
         return out, (k, v) -> cached_attention.kept = k, v
         |    return out, (k, v)
-        Two searches may go on from one place, each with a cache of its own. Which one does your call read?
-    scaled_twice: the scores are divided by the width, not by its root (or by the root twice)
+        Two searches may continue one prefix, each with its own cache. Which one does your call read?
+    scaled_twice: the scores are divided by the width, not by its square root (or by the square root twice)
         attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
-        attention divides by the root of the width, once. What are the scores divided by in yours, all in all?
-    kept_the_wrong_way_round: keys and values change places in the cache
+        attention divides by the square root of the width already. By what are your scores divided in all?
+    kept_the_wrong_way_round: keys and values are exchanged in the cache
         return out, (k, v) -> return out, (v, k)
-        The second call reads what the first has kept. In which order does it take the two out?
+        The second call reads what the first has stored. In which order does it take the two out?
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
-        The numbers are right. What cuts the way back from a later output to an earlier key?
+        The values are right. What stops the gradient from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
-        Somebody may want to go on twice from the same place, as beam search does.
+        Beam search continues one cache in several ways, so it must stay as it was.
     cache_list_grows: the cache that came in was changed, and a copy of it handed on
-        A copy that is made afterwards protects what you return. Who protects what came in?
+        A copy made afterwards protects what you return. What protects the cache that came in?
     cache_overwritten: the tensors in the cache that came in were overwritten
-        The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
-    all_computed_again: every row is computed again at each step, the earlier ones too
+        The caller may use the same cache again. Does a second call find it unchanged?
+    all_computed_again: every row is recomputed at each step, the earlier ones too
         The output is right and nothing was saved. Which rows of the weights are new when one token comes?
     last_row_only: only the last new token has an output
         return out, (k, v) -> return out[..., -1:, :], (k, v)
-        Each new token gets a row of its own.
-    blind_to_itself: new tokens see the earlier ones and not themselves
+        Each new token gets its own row of the output.
+    blind_to_itself: new tokens attend to the earlier ones and not to themselves
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
         -> causal_mask(q.shape[-2], k.shape[-2]).to(q.device).roll(-1, dims=-1).tril(k.shape[-2] - q.shape[-2] - 1)
-        The last query sees every key, its own among them.
+        The last query attends to every key, its own included.
     softmax_over_queries: softmax runs over the new tokens, not over the keys
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(~mask, float("-inf")).softmax(dim=-2) @ v
-        Each new token shares its attention out among the keys. Which of the last two axes are they?
+        The weights of each new token add up to 1 over the keys. Which axis are the keys?
     filled_with_zero: later tokens have a score of 0
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(~mask, 0.0).softmax(dim=-1) @ v
-        A score of 0 is as good as any. Which score gets the weight 0?
+        A score of 0 gets a positive weight. Which score gets the weight 0?
     masked_behind_the_softmax: the mask comes after the softmax, so that rows add up to less than 1
         out, _ = attention(q, k, v, mask) -> out = attention(q, k, v)[1].masked_fill(~mask, 0.0) @ v
-        What a hidden token has taken is lost to the others. Where does the mask of lesson 5 stand?
-    one_token_ahead: each new token sees the next one as well
+        The weights of masked tokens are lost to the others. Where does lesson 5 apply the mask?
+    one_token_ahead: each new token attends to the next one as well
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
         -> torch.ones(q.shape[-2], k.shape[-2]).tril(k.shape[-2] - q.shape[-2] + 1).bool()
-        Print the mask for two new tokens behind three. How many keys may the first of them see?
-    mask_turned_over: the mask is turned over: what may be seen is hidden
+        Print the mask for two new tokens after three. How many keys may the first of them attend to?
+    mask_turned_over: the mask is inverted
         attention(q, k, v, mask) -> attention(q, k, v, ~mask)
-        True means: may attend. Print the mask for two new tokens behind three.
-    mask_turned_over_by_hand: the mask is turned over: what may be seen is hidden
+        True means may attend. Print the mask for two new tokens after three.
+    mask_turned_over_by_hand: the mask is inverted
         out, _ = attention(q, k, v, mask)
         -> scores = q @ k.mT / q.shape[-1] ** 0.5
         |    out = scores.masked_fill(mask, float("-inf")).softmax(dim=-1) @ v
-        True means: may attend. Print the mask for two new tokens behind three.
+        True means may attend. Print the mask for two new tokens after three.
     scaled_by_the_model: the scores are scaled by the width of all heads together
         attention(q, k, v, mask) -> attention(q / q.shape[1] ** 0.5, k, v, mask)
         How many products are added up in one score of one head?
-    multiplied_by_the_root: the scores are multiplied by the root of the width
+    multiplied_by_the_root: the scores are multiplied by the square root of the width
         attention(q, k, v, mask) -> attention(q * q.shape[-1], k, v, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
-    keys_in_another_order: keys and values stand in different orders
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
+    keys_in_another_order: keys and values are in different orders
         [cache[0], k] -> [k, cache[0]]
-        Weight j belongs to key j. Is value j its own?
+        Weight j belongs to key j. Does value j belong to the same token?
     first_cache_kept: the cache is filled at the first call and never again
         return out, (k, v) -> return out, (k, v) if cache is None else cache
-        The second call is right, the third is not. What do you hand on?
-    keys_blended: the keys are blended, not the values
+        The second call is right, the third is not. What do you return as the cache?
+    keys_blended: the keys are averaged, not the values
         attention(q, k, v, mask) -> attention(q, k, k, mask)
-        A key says where to look. What is read there?
-    keys_and_values_exchanged: the queries meet the values, and the keys are blended
+        Keys decide the weights. What is averaged with them?
+    keys_and_values_exchanged: the queries are compared with the values, and the keys are averaged
         attention(q, k, v, mask) -> attention(q, v, k, mask)
-        Which of the two is looked up, and which is read?
+        Which of the two is compared with the query, and which is averaged?
 """,
     cache_grows_in_place=cache_grows_in_place,
     cache_list_grows=cache_list_grows,
@@ -2103,38 +1689,14 @@ exercises = [
     cached_attention,
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "Weights say where the encoder looked, not what it found. And they have the wrong shape: shares of 5 "
-            "words instead of vectors of width 64.",
-            "b": "So it was before attention: one vector for everything, whatever the length. Here each source word "
-            "keeps its own, and the decoder chooses among them.",
-            "c": "The memory (B, T_s, D). Each decoder block makes keys and values of it with weights of its own.",
-            "d": "Close: keys and values are made of the encoder's output, but by each decoder block with its own W_k "
-            "and W_v. The encoder does not know them.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "a",
-        {
-            "a": "In training each place sees the next word, which is its answer. In writing the next word is not "
-            "there, and the model never learned to do without.",
-            "b": "All shapes are the same with and without a mask. That is what makes this bug so quiet.",
-            "c": "It falls faster than it should: the answers stand in the input, one place to the right.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "b",
-        {
-            "a": "A query has the same width as a key.",
-            "b": "Query t gives row t of the output and is never needed again. Key and value t are looked at by all "
-            "words that come after.",
-            "c": "Under a causal mask none of the three changes for words that are already there.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: a
+        a: In training each position can attend to the next word, which is its answer. At inference the next word isn't
+           there, and the model never learned to do without it.
+        b: All shapes are the same with and without a mask, so no error tells you of this bug.
+        c: It falls faster than it should, because the answers are in the input, one position to the right.
+    quiz_2: c
+        a: A query has the same width as a key.
+        b: Under a causal mask none of the three changes for words that are already there.
+        c: Query t produces row t of the output and is never needed again, whereas later words attend to key and value t.
+""")

@@ -1,4 +1,4 @@
-"""Cases and known mistakes of lesson 11: batches, the smoothed loss, the rate, what is counted, and the translator."""
+"""Cases and known mistakes of lesson 11: batches, the smoothed loss, the learning rate, accuracy, the translator."""
 
 import math
 from collections import Counter
@@ -41,71 +41,71 @@ def cases_make_batch(draw):
     ]
 
 
-make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place"), weights={LENGTHS: 3}).with_mistakes("""
-    not_shifted: the decoder reads the very words that it has to say
+make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "position"), weights={LENGTHS: 3}).with_mistakes("""
+    not_shifted: the decoder reads the words that it has to predict
         [bos_id, *tgt] for -> [*tgt, eos_id] for
-        Lay tgt_in and tgt_out under each other. At which place is the decoder asked for the first word?
+        Compare tgt_in and tgt_out position by position. At which position should the first word be predicted?
     padded_with_zero: rows are padded with 0, whatever pad_id is
         [*row, *[pad_id] * -> [*row, *[0] *
-        The last numbers of your short rows have to be the id that means padding.
+        The short rows must be filled with the id of padding.
     padded_with_eos: rows are padded with eos
         [*row, *[pad_id] * -> [*row, *[eos_id] *
-        The last numbers of your short rows have to be the id that means padding.
-    padded_on_the_left: padding stands in front of the words
+        The short rows must be filled with the id of padding.
+    padded_on_the_left: padding comes before the words
         [*row, *[pad_id] * (longest - len(row))] -> [*[pad_id] * (longest - len(row)), *row]
-        Where does the first word of a short sentence stand in your tensor? Its position counts.
-    transposed: rows and columns have changed places: each sentence fills a column
+        At which position is the first word of a short sentence in your tensor? Its position matters.
+    transposed: rows and columns are exchanged, so each sentence fills a column
         for row in rows])  # (B, T) -> for row in rows]).T  # (T, B)
         Print the shape of one of your tensors for five short pairs. Which dimension counts the sentences? If a function of
         torch has padded for you, ask its documentation.
-    eos_behind_the_padding: eos stands at the end of the row, behind the padding
+    eos_behind_the_padding: eos is at the end of the row, after the padding
         "tgt_out": padded([[*tgt, eos_id] for _, tgt in pairs])
         -> "tgt_out": torch.cat([padded([tgt for _, tgt in pairs]), torch.full((len(pairs), 1), eos_id)], dim=1)
         A sentence ends after its last word. Which comes first, eos or padding?
     eos_in_the_source: the source ends with eos
         padded([src for -> padded([[*src, eos_id] for
-        Which of the three tensors hold marks? Count the columns of src.
+        Which of the three tensors contain special tokens? Count the columns of src.
     bos_in_the_source: the source begins with bos
         padded([src for -> padded([[bos_id, *src] for
-        Which of the three tensors hold marks? Count the columns of src.
+        Which of the three tensors contain special tokens? Count the columns of src.
     begins_with_the_first_word: tgt_in does not begin with bos
         [bos_id, *tgt] for -> tgt for
-        What does the decoder read when it has to say the first word?
-    bos_at_the_end: bos stands behind the words
+        What does the decoder read when it has to predict the first word?
+    bos_at_the_end: bos comes after the words
         [bos_id, *tgt] for -> [*tgt, bos_id] for
-        What does the decoder read when it has to say the first word?
+        What does the decoder read when it has to predict the first word?
     eos_is_read: tgt_in holds eos as well
         [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
-        After eos nobody has to say anything. tgt_in and tgt_out are equally wide.
+        After eos nothing has to be predicted. tgt_in and tgt_out have the same width.
     bos_is_said: tgt_out begins with bos
         [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
-        Nobody has to say bos: it is read at place 0. tgt_in and tgt_out are equally wide.
+        bos is never predicted, it is read at position 0. tgt_in and tgt_out have the same width.
     marks_exchanged: bos and eos are exchanged
         [bos_id, *tgt] for -> [eos_id, *tgt] for
         [*tgt, eos_id] for -> [*tgt, bos_id] for
-        Which mark begins a sentence, and which one ends it?
+        Which special token begins a sentence, and which one ends it?
     equal_pairs_in_one_row: a pair that comes twice fills one row only
         * (longest - len(row))] for row in rows]
         -> * (longest - len(row))] if rows.index(row) == i else [pad_id] * longest for i, row in enumerate(rows)]
-        The index of a pair is the place of the first one that equals it. What else tells in which row it stands?
+        `index` returns the first pair that is equal. How can you keep track of the row instead?
     eos_not_said: tgt_out does not end with eos
         [*tgt, eos_id] for -> tgt for
         How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
     in_and_out_exchanged: tgt_in and tgt_out are exchanged
         "tgt_in": padded([[bos_id, *tgt] -> "tgt_in": padded([[*tgt, eos_id]
         "tgt_out": padded([[*tgt, eos_id] -> "tgt_out": padded([[bos_id, *tgt]
-        Which of the two is read, and which is said? A sentence is read from bos on.
+        Which of the two is the input, and which is predicted? The input starts with bos.
     marks_in_the_source: the source has bos and eos
         padded([src for -> padded([[bos_id, *src, eos_id] for
-        Which of the three tensors hold marks? Count the columns of src.
-    no_eos: the target never says eos
+        Which of the three tensors contain special tokens? Count the columns of src.
+    no_eos: the targets contain no eos
         [bos_id, *tgt] for -> [bos_id, *tgt[:-1]] for
         [*tgt, eos_id] for -> tgt for
         How would the decoder learn to stop?
     both_marks_in_both: both targets hold bos and eos
         [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
         [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
-        Nobody has to say bos, and after eos nothing is read. Each row has one mark.
+        bos is never predicted, and after eos nothing is read. Each row has one special token.
     cut_to_the_shortest: long sentences were cut to the length of the shortest
         longest = max(len(row) for row in rows) -> longest = min(len(row) for row in rows)
         [*row, *[pad_id] * (longest - len(row))] -> row[:longest]
@@ -113,11 +113,11 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     sorted_by_length: the sentences were sorted by length
         def padded(rows): -> pairs = sorted(pairs, key=lambda pair: len(pair[0]))
         |    def padded(rows):
-        The order of the pairs is kept: whoever calls you may want to lay your rows beside other data.
+        Keep the order of the pairs, because the caller may need it.
     longest_first: the sentences were sorted by length
         def padded(rows): -> pairs = sorted(pairs, key=lambda pair: len(pair[0]), reverse=True)
         |    def padded(rows):
-        The order of the pairs is kept: whoever calls you may want to lay your rows beside other data.
+        Keep the order of the pairs, because the caller may need it.
     source_and_target_exchanged: source and target are exchanged
         [src for src, _ in pairs] -> [tgt for _, tgt in pairs]
         [bos_id, *tgt] for _, tgt -> [bos_id, *tgt] for tgt, _
@@ -126,7 +126,7 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     one_width_for_all: source and target were padded to one common width
         longest = max(len(row) for row in rows) -> longest = max(max(len(s), len(t) + 1) for s, t in pairs)
         Source and target are tensors of their own, each as wide as its own longest row.
-    cut_before_eos: the target never says eos
+    cut_before_eos: the targets contain no eos
         padded([[bos_id, *tgt] for _, tgt in pairs]) -> padded([[bos_id, *tgt] for _, tgt in pairs])[:, :-1]
         padded([[*tgt, eos_id] for _, tgt in pairs]) -> padded([[bos_id, *tgt] for _, tgt in pairs])[:, 1:]
         How would the decoder learn to stop?
@@ -187,60 +187,60 @@ def cases_token_accuracy(draw):
 token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDING: 5}).with_mistakes("""
     padding_counted: the published version: padding counts as if it were words
         right[mask].float() -> right.float()
-        At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
-    padding_on_the_right: padding is taken to stand on the right
+        Padded positions do not count. How many positions of the batch remain?
+    padding_on_the_right: padding is assumed to be on the right
         mask = targets != pad_id -> mask = torch.arange(targets.shape[-1]) < (targets != pad_id).sum(-1, keepdim=True)
-        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
-    padding_is_right: padding counts as if it had been said right
+        Padding is where the target is pad_id. Does this say on which side it is?
+    padding_is_right: padding counts as if it had been predicted correctly
         right[mask].float().mean() -> (right | ~mask).float().mean()
-        At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
-    padding_on_either_side: places were left out where the target is padding, and also where the model says padding
+        Padded positions do not count. How many positions of the batch remain?
+    padding_on_either_side: positions are also left out where the model predicts padding
         mask = targets != pad_id -> mask = (targets != pad_id) & (logits.argmax(dim=-1) != pad_id)
-        Where a word is asked for and the model says padding, it is wrong. Does yours count it?
+        If the model predicts padding for a real word, this is an error. Does your code count it?
     divided_by_sentences: the right words were divided by the number of sentences
         return right[mask].float().mean().item() -> return (right & mask).sum().item() / len(targets)
-        A share runs from 0 to 1. Of what is each right word a part?
+        The accuracy is a fraction from 0 to 1. By what do you divide?
     eos_left_out: eos was left out as well
         mask = targets != pad_id -> mask = (targets != pad_id) & (targets != 2)
-        eos has to be said too, and a model that never says it writes on and on.
-    divided_by_all_places: right words were counted among words, but divided by all places
+        eos has to be predicted too, because a model that never predicts it never stops.
+    divided_by_all_places: only real words are counted, but divided by all positions
         right[mask].float().mean().item() -> (right & mask).float().mean().item()
-        Numerator and denominator have to speak of the same places.
+        Numerator and denominator have to cover the same positions.
     padding_among_the_right: right words were counted everywhere, and divided by the number of words
         return right[mask].float().mean().item() -> return (right.sum() / mask.sum()).item()
-        Numerator and denominator have to speak of the same places.
+        Numerator and denominator have to cover the same positions.
     stopped_at_padding: a row ends at its first padding
         targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
-        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+        Padding is where the target is pad_id. Does this say on which side it is?
     only_padding: the padding was kept and the words left out
         targets != pad_id -> targets == pad_id
-        In which places is somebody asked?
+        Which positions have a target other than padding?
     padding_is_zero: padding is always the id 0
         targets != pad_id -> targets != 0
         Somebody's padding has another id. Where does it go in your code?
-    padding_never_guessed: the model was not allowed to say padding
+    padding_never_guessed: padding was excluded from the predictions
         logits.argmax(dim=-1) -> logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf).argmax(dim=-1)
-        Where a word is asked for and the model says padding, it is wrong. Count it as wrong.
-    share_of_wrong: the share of the wrong words
+        If the model predicts padding for a real word, this is an error. Count it as one.
+    share_of_wrong: the fraction of wrong words
         .argmax(dim=-1) == targets -> .argmax(dim=-1) != targets
         A perfect model should get 1.
     least_likely: the least likely word was compared
         argmax -> argmin
         Which end of the logits is the model's answer?
-    kept_by_the_guess: places were left out where the model says padding
+    kept_by_the_guess: positions are left out where the model predicts padding
         mask = targets != pad_id -> mask = logits.argmax(dim=-1) != pad_id
-        Who decides whether a place is padding, the model or the target?
+        Does the prediction or the target decide whether a position is padding?
     mean_of_sentence_means: each sentence counts the same, however long
         return right[mask].float().mean().item()
         -> return ((right & mask).float().sum(-1) / mask.sum(-1)).mean().item()
-        One long sentence has more words to say than a short one. Count words.
+        A long sentence has more words than a short one, so count words, not sentences.
     whole_sentences: whole sentences were counted
         return right[mask].float().mean().item() -> return (right | ~mask).all(dim=-1).float().mean().item()
         A sentence with one wrong word still has right words in it.
-    in_percent: the share was multiplied by 100
+    in_percent: the fraction was multiplied by 100
         .mean().item() -> .mean().item() * 100
-        A share runs from 0 to 1.
-    count_returned: the number of right words, not their share
+        The accuracy is a fraction from 0 to 1.
+    count_returned: the number of correct words, not their fraction
         .float().mean().item() -> .float().sum().item()
         Out of how many?
     tensor_returned: a tensor instead of a Python float
@@ -249,15 +249,15 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     probability_of_the_truth: the mean probability of the true words
         right = logits.argmax(dim=-1) == targets
         -> right = torch.softmax(logits, dim=-1).gather(-1, targets[..., None])[..., 0]
-        Accuracy asks only which word is the likeliest, not how likely.
+        Accuracy asks only which word is the most likely, not how likely it is.
     above_the_pad_id: only ids above pad_id are taken for words
         targets != pad_id -> targets > pad_id
-        Padding may have any id. On which side of it do the words stand?
+        Padding may have any id. On which side of it are the ids of words?
     shifted_again: logits and targets were shifted against each other
         logits.argmax(dim=-1) == targets
         -> (logits[..., :-1, :].argmax(dim=-1) == targets[..., 1:]) if targets.shape[-1] > 1 else targets < 0
         mask = targets != pad_id -> mask = targets[..., 1:] != pad_id
-        tgt_out is shifted already. Which place of the logits answers to which target?
+        tgt_out is shifted already. Which position of the logits belongs to which target?
 """)
 
 # ---------------------------------------------------------------- noam_lr
@@ -268,7 +268,7 @@ def cases_noam_lr(draw):
         return Case((step, d_model, warmup), tolerance=small(step, d_model, warmup), **options)
 
     def small(step, d_model, warmup):
-        """A millionth of the rate: rates are small, so they are compared by their ratio alone."""
+    """A millionth of the learning rate: rates are small, so they are compared by their ratio alone."""
         return 1e-6 * min(step**-0.5, step * warmup**-1.5) / d_model**0.5
 
     warmup = draw.integer(300, 500)
@@ -288,16 +288,16 @@ def cases_noam_lr(draw):
 noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
     larger_of_the_two: the larger of the two was taken
         min( -> max(
-        At step 1 the rate should be small. Which of the two arms is small there?
-    no_warm_up: the rate falls from the first step
+        At step 1 the learning rate should be small. Which argument of the minimum is small there?
+    no_warm_up: the learning rate falls from the first step
         min(step**-0.5, step * warmup**-1.5) -> step**-0.5
         One of the two arms grows with the step. Yours never uses it.
-    never_falls: after the warm-up the rate goes on growing
+    never_falls: the learning rate keeps growing after the warm-up
         min(step**-0.5, step * warmup**-1.5) -> step * warmup**-1.5
         One of the two arms falls with the step. Yours never uses it.
-    flat_after_warm_up: after the warm-up the rate stays where it is
+    flat_after_warm_up: the learning rate stays constant after the warm-up
         min(step**-0.5, -> min(warmup**-0.5,
-        The paper's rate falls with the square root of the step.
+        The learning rate of the paper falls with the inverse square root of the step.
     height_forgotten: the shape is right, and how high the peak is does not depend on the warm-up
         min(step**-0.5, step * warmup**-1.5) -> min(step / warmup, (warmup / step) ** 0.5)
         At the peak the step is the warm-up's last. What does the paper's formula give there?
@@ -324,14 +324,14 @@ noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
         Python takes powers before it divides: 4**-1/2 is 0.125.
     grows_after_the_warm_up: the arm that should fall grows
         step**-0.5 -> step**0.5
-        Is the rate at step 400 larger or smaller than at step 100? Look at the sign of the power.
-    falls_in_proportion: after the warm-up the rate falls in proportion to the step
+        Is the learning rate at step 400 larger or smaller than at step 100? Check the sign of the exponent.
+    falls_in_proportion: after the warm-up the learning rate falls with 1 / step
         step**-0.5 -> warmup**0.5 / step
-        Four times the step, half of the rate: a root.
+        Four times the step should give half of the learning rate.
     width_not_used: the width plays no part
         d_model**-0.5 *  ->
-        Wider models get a smaller rate.
-    grows_with_the_width: wider models get a larger rate
+        Wider models should get a smaller learning rate.
+    grows_with_the_width: wider models get a larger learning rate
         d_model**-0.5 -> d_model**0.5
         In which direction does the width act?
     divided_by_the_width: the width acts without its square root
@@ -343,19 +343,19 @@ noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
     step_and_warm_up_power_cut: the powers of step and warm-up were taken first and divided afterwards
         min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
         Python takes powers before it divides: 4**-1/2 is 0.125.
-    width_in_one_arm: the width stands inside the minimum, in the falling arm alone
+    width_in_one_arm: the width is inside the minimum, in its first argument only
         d_model**-0.5 * min(step**-0.5, step * warmup**-1.5) -> min(d_model**-0.5 * step**-0.5, step * warmup**-1.5)
-        What stands outside of the brackets in the formula acts on both arms.
-    warm_up_outside: the power of the warm-up stands outside of the minimum
+        A factor outside the brackets multiplies both arguments of the minimum.
+    warm_up_outside: the power of the warm-up is outside the minimum
         min(step**-0.5, step * warmup**-1.5) -> min(step**-0.5, step) * warmup**-1.5
-        Long after the warm-up the rate hangs on width and step alone. Does yours?
+        Long after the warm-up, the learning rate depends only on width and step. Does yours?
     power_turned_over: the power of the warm-up is −2/3, not −3/2
         warmup**-1.5 -> warmup ** (-2 / 3)
         At step = warmup both arms must give the same. Which power of warmup does that?
-    over_the_step: behind the warm-up the rate is divided by the step, not by its root
+    over_the_step: after the warm-up the learning rate is divided by the step, not by its square root
         d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
         -> d_model**-0.5 * (step * warmup**-1.5 if step < warmup else 1 / step)
-        Four times the step, half of the rate. And at step = warmup both arms must give the same.
+        Four times the step should give half of the learning rate, and at step = warmup both arguments must be equal.
 """)
 
 # ---------------------------------------------------------------- label_smoothed_loss
@@ -410,10 +410,10 @@ label_smoothed_loss = Exercise(
 ).with_mistakes("""
     padding_counted: padding counts in the mean
         losses[targets != pad_id].mean() -> losses.mean()
-        A padded place asks for nothing. Over which places does the mean run?
-    divided_by_all_places: the losses of the words were divided by the number of all places
+        Padded positions have no target. Over which positions does your mean run?
+    divided_by_all_places: the sum over words is divided by the number of all positions
         losses[targets != pad_id].mean() -> losses.masked_fill(targets == pad_id, 0.0).mean()
-        Numerator and denominator have to speak of the same places.
+        Numerator and denominator have to cover the same positions.
     mean_of_sentence_means: each sentence counts the same, however long
         losses[targets != pad_id].mean()
         -> (losses * (targets != pad_id)).sum(-1).div((targets != pad_id).sum(-1)).mean()
@@ -423,45 +423,45 @@ label_smoothed_loss = Exercise(
         The number should not grow with the number of words.
     not_smoothed: smoothing plays no part
         losses = -(1 - smoothing) * true - smoothing * even -> losses = -true
-        This is the plain cross-entropy. Which share of the target belongs to the other words?
-    shares_exchanged: the true word got the small share
+        This is the plain cross-entropy. Which probability do the other words have in the target?
+    shares_exchanged: the correct word got the small probability
         -(1 - smoothing) * true - smoothing * even -> -smoothing * true - (1 - smoothing) * even
         With smoothing 0 the plain cross-entropy has to come out.
     spread_over_the_others: the smoothing is spread over the other words only
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true) / (log_p.shape[-1] - 1)
-        Here all V words get their share of it, the true one too. How much does the true one have in all?
-    true_word_overwritten: the true word has 1 − ε and no share of the rest
+        All V words share ε equally, including the correct one. Which total probability does the correct word have?
+    true_word_overwritten: the correct word has 1 − ε and no part of ε
         losses = -(1 - smoothing) * true - smoothing * even
         -> losses = -(1 - smoothing) * true - smoothing * even + smoothing * true / log_p.shape[-1]
-        What do the V numbers of your target add up to? The true word shares in ε too.
+        What do the V probabilities of your target sum to? The correct word also gets ε / V.
     spread_over_v_minus_2: the smoothing is spread over V − 2 words
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true - log_p[..., pad_id]) / (log_p.shape[-1] - 2)
-        Some published code leaves out the true word and padding. Here all V words get their share.
+        Some published code leaves out the correct word and padding. Here ε is divided among all V words.
     spread_over_v_minus_1: the smoothing was divided by V − 1
         log_p.mean(dim=-1) -> log_p.sum(dim=-1) / (log_p.shape[-1] - 1)
-        V words get a share. What do the V numbers of your target add up to?
+        ε is divided among V words. What do the V probabilities of your target sum to?
     smoothing_with_a_plus: the two parts have different signs
         - smoothing * even -> + smoothing * even
         Both parts are negative log-probabilities. Does each of them get its minus?
-    others_left_out: the other words got no share
+    others_left_out: the other words have probability 0 in the target
         -(1 - smoothing) * true - smoothing * even -> -(1 - smoothing) * true
-        What do the V numbers of your target add up to?
+        What do the V probabilities of your target sum to?
     stopped_at_padding: a row ends at its first padding
         targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
-        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+        Padding is where the target is pad_id. Does this say on which side it is?
     exact_zeros_left_out: words of which the model is quite sure are left out of the mean
         losses[targets != pad_id].mean() -> losses[(targets != pad_id) & (losses != 0)].mean()
         A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
-    padding_in_the_sum: the losses of all places were divided by the number of words
+    padding_in_the_sum: the sum over all positions is divided by the number of words
         losses[targets != pad_id].mean() -> losses.sum() / (targets != pad_id).sum()
-        Numerator and denominator have to speak of the same places.
-    padding_without_a_share: the share of padding was set to 0
+        Numerator and denominator have to cover the same positions.
+    padding_without_a_share: the padding id has probability 0 in the target
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / log_p.shape[-1]
-        What do the V numbers of your target add up to? All V words share in ε, padding too.
+        What do the V probabilities of your target sum to? ε is divided among all V words, padding included.
     half_over_padding: one of the two parts still runs over the padding
         losses[targets != pad_id].mean()
         -> (-(1 - smoothing) * true)[targets != pad_id].mean() - smoothing * even.mean()
-        Your sum has two parts. Over which places does each mean run?
+        Your sum has two terms. Over which positions does the mean of each run?
     padding_is_zero: padding is always the id 0
         targets != pad_id -> targets != 0
         Somebody's padding has another id. Where does it go in your code?
@@ -476,19 +476,19 @@ label_smoothed_loss = Exercise(
         With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
     exp_overflows: the logarithm of a sum of exponentials that is infinite
         torch.log_softmax(logits, dim=-1) -> logits - logits.exp().sum(dim=-1, keepdim=True).log()
-        The exponential of a large logit has no place in a float. Lesson 6 has a safer way.
+        exp of a large logit overflows. Which function of lesson 6 avoids this?
     added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number keeps the probability from 0
         torch.log_softmax(logits, dim=-1) -> (torch.softmax(logits, dim=-1) + EPS).log()
-        Below your small number all words look alike. Lesson 6 has a safer way.
-    spread_without_padding: padding got no share of the smoothing
+        For very unlikely words your constant dominates. Which function of lesson 6 avoids this?
+    spread_without_padding: ε is divided among all words except padding
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / (log_p.shape[-1] - 1)
-        The share is spread over all V classes, padding among them.
-    each_word_the_whole: every word got the whole smoothing instead of a share
+        ε is divided among all V words, padding included.
+    each_word_the_whole: every word gets ε instead of ε / V
         log_p.mean(dim=-1) -> log_p.sum(dim=-1)
-        The target is a distribution. What do its V numbers add up to?
-    total_above_one: the true word kept all of its share
+        The target is a distribution. What do its V probabilities sum to?
+    total_above_one: the correct word keeps probability 1
         -(1 - smoothing) * true -> -true
-        The target is a distribution. What do its V numbers add up to?
+        The target is a distribution. What do its V probabilities sum to?
     divergence: the cross-entropy less the entropy of the target
         even  # (...)
         -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
@@ -513,7 +513,7 @@ label_smoothed_loss = Exercise(
 
 def cases_alignment(draw):
     def weights(H, T_t, T_s, dtype=torch.float32):
-        """Rows that add up to 1, whose mean over the heads has one clearly best place."""
+    """Rows that sum to 1, whose mean over the heads has one clear maximum."""
         while True:
             rows = torch.softmax(draw.normal(H, T_t, T_s, dtype=torch.float64, scale=1.5), dim=-1)
             best = rows.mean(dim=0).sort(dim=-1, descending=True).values
@@ -535,64 +535,64 @@ def cases_alignment(draw):
 
 
 alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_mistakes("""
-    one_head_only: only the first head was asked
+    one_head_only: only the first head is used
         cross_weights.mean(dim=0) -> cross_weights[0]
-        Each head has its say. What stands in the first dimension?
+        All heads count. Which dimension do they have?
     largest_of_any_head: the largest weight of any head was taken
         cross_weights.mean(dim=0) -> cross_weights.amax(dim=0)
-        One sure head should not outvote all others: first the mean over the heads, then the best place.
+        Average over the heads first, and choose the maximum afterwards.
     best_target_word: for each source word the best target word
         argmax(dim=-1) -> argmax(dim=0)
-        Each target word asks where it comes from. Which dimension holds the places among which you choose?
+        Each target word chooses a source position. Which dimension holds the source positions?
     turned_when_square: as many words on both sides: for each source word the best target word
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> cross_weights.mean(dim=0).argmax(dim=-1 if cross_weights.shape[1] != cross_weights.shape[2] else 0)
         A square tells you nothing about which dimension is which. Where does the contract put the target?
-    first_place_left_out: the first target place has no answer
+    first_place_left_out: the first target position has no result
         mean(dim=0).argmax -> mean(dim=0)[1:].argmax
-        Each target place has a row of weights. How many rows are there, and how many answers do you give?
+        Each target position has a row of weights. How many rows are there, and how long is your result?
     each_head_for_itself: one answer for each head
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
-        One place for each target word is wanted. What happens to the heads first?
+        Return one position per target word. What happens to the heads first?
     heads_vote: each head has one vote
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> F.one_hot(cross_weights.argmax(dim=-1), cross_weights.shape[-1]).sum(dim=0).argmax(dim=-1)
         A head that hesitates should count less than one that is sure: take the mean of the weights first.
-    places_averaged: the heads' places were averaged
+    places_averaged: the positions of the heads are averaged
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).round().long()
-        Between place 1 and place 5 lies place 3, at which nobody looks. Take the mean of the weights first.
-    places_averaged_and_cut: the heads' places were averaged, and rounded down
+        The mean of positions 1 and 5 is 3, to which no head attends. Average the weights first.
+    places_averaged_and_cut: the positions of the heads are averaged and rounded down
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).long()
-        Between place 1 and place 5 lies place 3, at which nobody looks. Take the mean of the weights first.
+        The mean of positions 1 and 5 is 3, to which no head attends. Average the weights first.
     center_of_the_weights: the center of the weights
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> (cross_weights.double().mean(dim=0) @ torch.arange(cross_weights.shape[-1]).double()).round().long()
-        Between place 1 and place 5 lies place 3, at which nobody looks. Which single place gets the most?
-    shifted_by_one: each target place has the answer of the one before
+        The mean of positions 1 and 5 is 3, to which no head attends. Which single position has the largest weight?
+    shifted_by_one: each target position has the result of the previous one
         .argmax(dim=-1) -> .argmax(dim=-1).roll(1)
         Row t of the weights already belongs to word t of the target.
-    counted_from_one: places counted from 1
+    counted_from_one: positions are counted from 1
         .argmax(dim=-1) -> .argmax(dim=-1) + 1
-        The first source word stands at place 0.
-    last_head_only: only the last head was asked
+        The first source word is at position 0.
+    last_head_only: only the last head is used
         cross_weights.mean(dim=0) -> cross_weights[-1]
-        Each head has its say. What stands in the first dimension?
+        All heads count. Which dimension do they have?
     heads_multiplied: the heads' weights were multiplied
         cross_weights.mean(dim=0) -> cross_weights.prod(dim=0)
-        One head that looks away would silence all the others. The contract asks for the mean.
-    smallest: the place with the smallest weight
+        With a product, one head with a weight of 0 decides alone. The contract asks for the mean.
+    smallest: the position with the smallest weight
         argmax -> argmin
-        A large weight means: here I look.
-    weight_returned: the weight itself, not its place
+        A large weight means that the model attends to this position.
+    weight_returned: the weight itself, not its position
         .argmax(dim=-1) -> .amax(dim=-1)
         Which one is wanted: how much, or where?
     list_returned: a list instead of a LongTensor
         .argmax(dim=-1) -> .argmax(dim=-1).tolist()
-        You have the right places, as Python numbers.
-    averaged_over_targets: averaged over the target places, not over the heads
+        The positions are right, but they are Python numbers. Return a LongTensor.
+    averaged_over_targets: averaged over the target positions, not over the heads
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=1).argmax(dim=-1)
         Which of the three dimensions counts the heads?
-    one_row_late: each target place has the answer of the one after
+    one_row_late: each target position has the result of the next one
         .argmax(dim=-1) -> .argmax(dim=-1)[[*range(1, cross_weights.shape[1]), -1]]
         Row t of the weights already belongs to word t of the target.
 """)
@@ -736,19 +736,19 @@ def precisions_of_sentences(candidates, references):
 
 corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     """
-    not_clipped: a word said twice is counted twice, though the reference has it once
+    not_clipped: repeated words are counted twice, though the reference has them once
         (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)
         Seven times the same word, and each time it is in the reference. How often may it count?
-    each_once: each n-gram counts once, however often it stands there
+    each_once: each n-gram counts once, however often it occurs
         mine = Counter(zip(*(candidate[i:] for i in range(n + 1)), strict=False))
         -> mine = Counter(set(zip(*(candidate[i:] for i in range(n + 1)), strict=False)))
-        A word that stands twice in both is right twice.
+        A word that occurs twice in both counts twice.
     each_hit_once: an n-gram that is right twice counts once
         sum((mine & theirs).values()) -> len(mine & theirs)
-        A word that stands twice in both is right twice.
-    marks_deleted: marks were deleted from the strings
+        A word that occurs twice in both counts twice.
+    marks_deleted: punctuation was deleted from the strings
         text.split() if -> "".join(c for c in text if c not in ",.!?;:").split() if
-        This exercise splits at white space and does no more. Here a mark is a word like any other.
+        This exercise splits only at white space, so punctuation is a word like any other.
     small_letters: capitals of the strings were made small
         text.split() if -> text.lower().split() if
         This exercise splits at white space and does no more. Here “Le” and “le” are two words.
@@ -779,7 +779,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         Lengths are added over all sentences first: one short sentence may be made up for by a long one.
     no_brevity_penalty: short candidates are not punished
         min(1.0, math.exp(1 - wanted / length)) * ->
-        Whoever writes one safe word has a precision of 1. What keeps them from it?
+        A candidate with a single safe word has a precision of 1. Which factor prevents this?
     brevity_the_wrong_way: long candidates are punished and short ones are not
         1 - wanted / length -> 1 - length / wanted
         Precision already punishes words too many. Which ones does the penalty have to catch?
@@ -805,7 +805,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         The mean is geometric: a precision of 0 makes the whole 0.
     no_root: the four precisions were multiplied without the root
         zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))
-        A geometric mean of four numbers ends with a root.
+        The geometric mean of four values ends with a fourth root.
     divided_by_words: all four precisions were divided by the number of words
         made[n] += sum(mine.values()) -> made[n] += len(candidate)
         How many pairs are there in a sentence of three words, and how many triples?
@@ -823,7 +823,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         Counts are added over all sentences first, and divided once.
     penalty_without_exp: the penalty is the quotient of the lengths
         math.exp(1 - wanted / length) -> length / wanted
-        Both are 1 where the lengths are equal. What stands around the quotient in the formula of the penalty?
+        Both are 1 for equal lengths. Which function is applied to the quotient in the formula of the penalty?
     recall: divided by the n-grams of the reference
         made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
         Of all n-grams that the candidate has: how many are right?
@@ -887,80 +887,72 @@ def cases_translate(draw):
 
 
 translate = Exercise("translate", cases_translate, metric="exact_translations", time_limit=90.0).with_mistakes("""
-    marks_left_in: the marks for beginning, end or padding are among the words
-        What stands between the marks is the sentence. What should become of the marks themselves?
+    marks_left_in: special tokens are among the words
+        The sentence is between the special tokens. What should happen to these?
     eos_not_heard: your loop does not stop a row at its eos
-        How many words a sentence gets is for the model to say. What tells your loop that a row is done, and what becomes
-        of what is written behind it?
-    model_not_repeated: what the model says makes no difference
-        Another model was put in the place of yours, and the sentences began as before. Who writes them, if not the
-        model?
+        The model decides where a sentence ends. How does your loop notice that a row is finished, and what happens to
+        ids after that?
+    model_not_repeated: the predictions of the model have no effect
+        The check replaced your model by another one, and the first words did not change. Does your function call
+        `model`?
     does_not_begin_with_bos: the decoder does not begin with bos
-        What stood at the first place of each sentence that the decoder read while it was trained?
-    eos_put_off: eos is the likeliest word, and something else is written
-        How many words a sentence gets is for the model to say, and a sentence may be short. What does your code take
-        away from the model's choice?
-    not_the_likeliest: a word is written that is not the likeliest
-        The likeliest word each time: no draw, no search among sentences, and no word that is ruled out.
-    memory_kept: the decoder looks at the memory of another sentence
-        Each sentence has its own memory. What does your code keep from call to call, and when does it make it anew?
+        What was the first token that the decoder read in training?
+    eos_put_off: eos is the most likely token, but another one is written
+        A sentence may be short, because the model decides where it ends. Which tokens does your code exclude?
+    not_the_likeliest: a word is written that is not the most likely one
+        Greedy decoding takes the most likely word at each step, without sampling, search or excluded words.
+    memory_kept: the decoder attends to the memory of another sentence
+        Each sentence has its own memory. What does your code keep from one call to the next?
     answers_kept: a sentence that was translated before is not translated again
         With another model the translation is another one. What does your code keep from call to call?
-    repeats_dropped: a word that the model says twice is written once
-        The model chooses each word. What may your code take away from what it says?
-    cut_without_eos: a row that never says eos lacks words at its end
-        Such a row stops when it is MAX_LEN ids long, bos included. Does your slice take away eos, or whatever stands last?
+    repeats_dropped: a repeated word is written only once
+        The model chooses each word. Which of its words does your code remove?
+    cut_without_eos: a row without eos lacks words at its end
+        Such a row stops when it is MAX_LEN ids long, bos included. Does your slice remove eos, or always the last id?
         And after how many ids does your loop stop?
     right_alone: a sentence comes out right by itself, and wrong among others
-        What changes for a sentence when longer ones stand beside it? Print its row of `src`: where does its first word
-        stand? And what may the decoder look at, in which sentence's memory?
+        Something changes for a sentence in a batch with longer ones. On which side does `src` pad it, and does `decode`
+        get the `src` that belongs to the memory?
     another_alone: a sentence comes out otherwise by itself than among others
         Print the shapes for a list of one sentence. Which dimension is not there, or has another size?
-    says_too_much: the model says more than the sentence
-        Your loop hears eos, but the model says it too late. What may it not look at when short sentences are padded, and
-        who tells `decode`?
+    says_too_much: more words than the model predicts up to eos, or other ones
+        Your loop stops at eos, but eos comes too late. Does `decode` get the real `src`, so that padding is masked?
     cut_short: sentences lack their end
         Does your loop stop too early, as when one row is done and others are not? Or at a number of words? Leave that to
         the model: a translation may be longer than its source.
     goes_on_after_the_end: the sentence goes on after its end
-        Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
+        Rows of a batch end at different steps. What should happen to ids after the first eos of a row?
     first_word_missing: each sentence lacks its first word
         bos is cut off. What else is cut off with it?
     last_word_missing: each sentence lacks its last word
-        What stands before eos belongs to the sentence. Where does your slice end?
+        The ids before eos belong to the sentence. Where does your slice end?
     spaces: the words are right, and there are spaces too many
-        Words are separated by one space, and none stands before the first or behind the last. Print repr of a result.
+        Words are separated by one space, with none at the beginning or end. Print repr of a result.
     first_word_again: the next word does not come from all the words before it
-        What does the decoder read before it says the second word, and the third? And the logits of which place do you take?
+        What does the decoder read before it predicts the second word? And which position's logits do you use?
     without_spaces: the words are run together
-        One space stands between two words. What does `join` put between them in yours?
+        One space separates two words. What does `join` put between them in your code?
     another_order: the right sentences, in another order
-        Each translation stands where its sentence stood. Were they sorted on the way?
+        Return the translations in the order of the sentences. Did your code sort them on the way?
     not_trained: nearly no word is right
-        Print what you return for two sentences. Does each have its own translation, in the place where it stood? Then
-        look at the model: has the cell that trains it run, not in quick mode, and how did its loss and accuracy end?
-        Where they look good, the model was shown what it has to say: compare the mask, tgt_in and tgt_out with the
-        lesson's. Only where the training itself was at fault, delete translator.safetensors and train again.
+        Print your result for two sentences, and check that each has its own translation. If so, check the model. Has
+        the training cell run, not in quick mode, and which loss and accuracy did it reach? If these are good, the
+        model has seen its targets, so check the mask, tgt_in and tgt_out with the figures above.
 """)
 
 exercises = [make_batch, token_accuracy, noam_lr, label_smoothed_loss, translate, alignment, corpus_bleu]
 
 quizzes = listed_quizzes("""
-    quiz_1: b
-        a: The entropy of the smoothed target is 0.85 nats. No model gets below it.
-        b: 0.86 is a hundredth above the floor of 0.85. What is left to gain shows in the accuracy.
-        c: A rate that is too large leaves the accuracy low as well. Compute the floor before you look for a
-           fault.
-    quiz_2: c
-        a: Then the loss on unseen sentences would be high.
-        b: Then the loss could not fall so low: the source would say nothing about the target.
-        c: With the true words given the answer stands in the input, on new sentences too. When it writes, it is
-           not there.
-        d: A model with 0.01 nats a word has a likeliest next word nearly everywhere. Greedy writing would do.
-    quiz_3: c
-        a: BLEU is 0 only where no four words in a row are right. Beside one wrong word there are such rows.
-        b: That is the share of wrong words. More is right than wrong.
-        c: Seven of eight words are right, but the wrong one spoils up to two pairs, three triples and four
-           fours.
-        d: That is the precision of single words. Longer n-grams suffer more, and the mean is geometric.
+    quiz_1: c
+        a: The entropy of the smoothed target is 0.8475 nats, and no model can have a lower loss.
+        b: A learning rate that is too large would keep the accuracy low as well. Compute the smallest possible loss
+           before you search for an error.
+        c: Right. The loss is only a hundredth above its minimum of 0.8475, and the accuracy shows that the training
+           worked.
+    quiz_2: b
+        a: BLEU is 0 only if no four words in a row are right anywhere. Each of these sentences has such n-grams.
+        b: Right. Seven of eight words are right, but the wrong one spoils up to two 2-grams, three 3-grams and four
+           4-grams.
+        c: That is the precision of single words. Longer n-grams have a lower one, and BLEU is the geometric mean.
+        d: BLEU measures what is right, and most n-grams are.
 """)

@@ -50,9 +50,9 @@ def cases_rms_norm(draw):
         Case(make(FLOAT64, 2, 3), part=GRADIENT, gradient=True),
         Case(make(FLOAT32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(FLOAT64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
-        Case(scaled(1e-3), part="tiny numbers", note="numbers around 0.001"),
-        Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="tiny numbers", note="numbers around 1e-5, eps 1e-10"),
-        Case(scaled(1e4), part="huge numbers", note="numbers around 10,000"),
+        Case(scaled(1e-3), part="small values", note="values around 0.001"),
+        Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="small values", note="values around 1e-5, eps 1e-10"),
+        Case(scaled(1e4), part="large values", note="values around 10,000"),
         Case((zeros, draw.normal(6, dtype=FLOAT64)), part="a row of zeros", gradient=True),
         Case((draw.normal(3, 1, dtype=FLOAT64), draw.normal(1, dtype=FLOAT64)), part="D = 1", gradient=True),
     ]
@@ -65,7 +65,7 @@ rms_norm = Exercise(
     axes=("token", "channel"),
     forbidden=NORMS,
     instead="build it from a mean of squares.",
-    apart=(DTYPE, GRADIENT, "another eps", "tiny numbers", "a row of zeros", "D = 1"),  # where eps has a say
+    apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros", "D = 1"),  # where eps matters
 ).with_mistakes(f"""
     centered: layer norm: the mean was taken away
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
@@ -83,13 +83,13 @@ rms_norm = Exercise(
         In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What does yours make of it?
     centered_above_only: the mean was taken away from x, and not from what it is divided by
         weight * x / -> weight * (x - x.mean(dim=-1, keepdim=True)) /
-        How many times does a mean of x itself, without squares, stand in the formula?
+        Does a mean of x itself, without squares, occur in the formula?
     eps_outside: eps was added after the square root
         {ROOT} -> (mean_square**0.5 + eps)
-        Rows with tiny numbers tell the two apart. How many things stand under the root of the formula?
-    eps_left_out_of_the_root: the root of eps was added to the root
+        Rows with tiny entries tell the two apart. How many terms are under the square root of the formula?
+    eps_left_out_of_the_root: the square root of eps was added to the square root
         {ROOT} -> (mean_square**0.5 + eps**0.5)
-        The formula has one root. How many things stand under it?
+        The formula has one square root. How many terms are under it?
     eps_forgotten: no eps at all
         {ROOT} -> mean_square**0.5
         What does your answer make of a row of zeros?
@@ -98,29 +98,29 @@ rms_norm = Exercise(
         In the formula ε is always there, not only where the row is small.
     eps_fixed: eps is always 0.000001
         mean_square + eps -> mean_square + 1e-6
-        Somebody calls rms_norm with an eps of their own. Where does it go in your code?
+        rms_norm may be called with another eps. Where do you use the argument?
     unit_length: every row was made as long as 1
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
         The example on paper became (0.277, 0.277, 1.387, 1.387). How long is that? And what does the formula do with the
-        sum of the squares before it takes the root?
-    divided_behind_the_root: the mean was taken behind the root, not under it
+        sum of the squares before it takes the square root?
+    divided_behind_the_root: the mean was taken after the square root instead of under it
         {ROOT} -> ((mean_square * x.shape[-1] + eps) ** 0.5 / x.shape[-1])
         For (1, 1, 5, 5) the number to divide by is 3.606. What is yours?
     square_of_the_mean: the square of the mean where the mean of the squares belongs
         x.pow(2).mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).pow(2)
         Take (3, −3): what is the mean of its squares, and what the square of its mean?
-    no_root: divided by the mean of the squares, not by its root
+    no_root: divided by the mean of the squares instead of its square root
         {ROOT} -> (mean_square + eps)
         In which unit is a mean of squares when x is in meters?
     absolute_values: the mean of the absolute values
         {ROOT} -> (x.abs().mean(dim=-1, keepdim=True) + eps)
         For (1, 1, 5, 5) the number to divide by is 3.606. What is yours?
-    multiplied: multiplied by the root
+    multiplied: multiplied by the square root
         weight * x / (mean_square -> weight * x * (mean_square
         A row that is ten times as large should give the same. Does it?
     weight_forgotten: weight is not used
         weight * x / -> x /
-        Each channel has a number of its own that it is multiplied by.
+        Each channel has its own weight.
     one_plus_weight: multiplied by 1 + weight
         weight * x / -> (1 + weight) * x /
         Some models store their weights so that 0 means unchanged. Here 1 does.
@@ -134,17 +134,17 @@ rms_norm = Exercise(
         Each token is normalized by itself. Along which axis do its own numbers lie?
     over_the_first_axis: the mean over the first axis
         x.pow(2).mean(dim=-1, -> x.pow(2).mean(dim=0,
-        In a sentence (T, D) the tokens lie along the first axis. Along which lie the numbers of one token?
+        In a sentence (T, D) the tokens are along the first axis. Along which axis are the entries of one token?
     everything: one size for the whole batch
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean()
         How many sizes does a sentence of 5 words have?
     size_detached: no gradient flows through the size
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()
-        The size depends on x too, and the gradient has to know.
-    in_single_precision: numbers of float64 went through float32
+        The size also depends on x, so the gradient has to pass through it.
+    in_single_precision: float64 went through float32
         weight * x / {ROOT}
         -> weight * (x.float() * torch.rsqrt(x.float().pow(2).mean(dim=-1, keepdim=True) + eps)).to(x.dtype)
-        Published code turns numbers of 16 bits into float32 here. What does that do to a float64?
+        Other people's code turns 16-bit values into float32 here. What does that do to a float64?
 """)
 
 # ---------------------------------------------------------------- SwiGLU
@@ -188,16 +188,16 @@ GATED = "F.silu(self.gate(x)) * self.up(x)"
 SwiGLU = Exercise(
     "SwiGLU", cases_SwiGLU, axes=("token", "channel"), forbidden=("transformer",), instead="use three linear layers."
 ).with_mistakes(f"""
-    gate_without_silu: the gate is not bent
+    gate_without_silu: the gate has no activation
         {GATED} -> self.gate(x) * self.up(x)
-        A product of two linear maps is no gate: what does a gate of −20 let through in yours?
-    silu_on_up: up is bent, and the gate is not
+        A product of two linear maps isn't a gate: how much does a gate of −20 let through in yours?
+    silu_on_up: the activation is applied to up instead of the gate
         {GATED} -> self.gate(x) * F.silu(self.up(x))
         Which of the two layers has the name of what silu makes?
-    silu_on_both: both factors are bent
+    silu_on_both: the activation is applied to both factors
         {GATED} -> F.silu(self.gate(x)) * F.silu(self.up(x))
         One factor says how much comes through. The other is what comes through, and may be of any sign and size.
-    silu_on_the_product: the product is bent, and not the gate
+    silu_on_the_product: the activation is applied to the product instead of the gate
         {GATED} -> F.silu(self.gate(x) * self.up(x))
         Read the formula from the inside: what does silu get to see?
     added: gate and up were added
@@ -205,10 +205,10 @@ SwiGLU = Exercise(
         A closed gate should leave nothing. What is left in yours?
     sigmoid_gate: a sigmoid where silu belongs
         F.silu(self.gate(x)) -> torch.sigmoid(self.gate(x))
-        That is the first gate of its kind, GLU. Here the bend is z·σ(z).
+        That is the first gate of its kind, GLU. Here the activation is z·σ(z).
     gelu_gate: GELU where silu belongs
         F.silu(self.gate(x)) -> F.gelu(self.gate(x))
-        That is GEGLU, which other models have. Here the bend is z·σ(z).
+        That is GEGLU, which other models use. Here the activation is z·σ(z).
     relu_gate: ReLU where silu belongs
         F.silu(self.gate(x)) -> F.relu(self.gate(x))
         A gate of −2 lets −0.238 of up through, not nothing.
@@ -221,10 +221,10 @@ SwiGLU = Exercise(
     sign_in_the_exponent: a minus sign lost in the exponent
         F.silu(self.gate(x)) -> self.gate(x) / (1 + self.gate(x).exp())
         A gate of 20 should let through 20 times up. What does yours?
-    gate_twice: the gate in place of up
+    gate_twice: the gate instead of up
         {GATED} -> F.silu(self.gate(x)) * self.gate(x)
         Three layers, and the third reads a product. Which layer has nothing to do in yours?
-    up_twice: up in place of the gate
+    up_twice: up instead of the gate
         {GATED} -> F.silu(self.up(x)) * self.up(x)
         Three layers, and the third reads a product. Which layer has nothing to do in yours?
     no_gate: silu of up, without a gate
@@ -238,7 +238,7 @@ SwiGLU = Exercise(
         The residual belongs to the block.
     bent_again: another silu at the end
         self.down(hidden) -> F.silu(self.down(hidden))
-        Nothing is bent behind the last layer: the stream may go down as well as up.
+        There is no activation after the last layer, because the residual stream must be able to decrease.
     with_biases: linear layers with a bias
         self.gate = nn.Linear(d_model, d_ff, bias=False) -> self.gate = nn.Linear(d_model, d_ff)
         self.up = nn.Linear(d_model, d_ff, bias=False) -> self.up = nn.Linear(d_model, d_ff)
@@ -280,80 +280,80 @@ TURNED = "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)"
 apply_rope_half_split = Exercise(
     "apply_rope_half_split", cases_apply_rope_half_split, axes=("token", "channel")
 ).with_mistakes(f"""
-    neighbors_paired: lesson 2's pairs: neighbors
+    neighbors_paired: lesson 2's pairs, the interleaved layout
         x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
         {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-        That is the other dialect. Which channel is the partner of channel 0 here?
-    put_back_as_neighbors: taken as halves, and put back as neighbors
+        That is the other layout. Which channel is the partner of channel 0 here?
+    put_back_as_neighbors: taken half-split, and put back interleaved
         {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
         The pairs were taken from two halves. Where must they go back?
-    taken_as_neighbors: taken as neighbors, and put back as halves
+    taken_as_neighbors: taken interleaved, and put back half-split
         x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
-        That turns and permutes at once. Let all places be 0: nothing may move.
-    angles_of_neighbors: the angles of neighboring channels on pairs of halves
+        That rotates and permutes at once. With all positions 0 nothing may change.
+    angles_of_neighbors: the angles of the interleaved layout on half-split pairs
         {TURNED}
         -> x * cos.repeat_interleave(2, -1) + torch.cat([-b, a], dim=-1) * sin.repeat_interleave(2, -1)
-        Channel 0 and its partner turn by the same angle. Which two columns of your cosines are equal?
-    turned_backwards: the arrows turned the other way
+        Channel 0 and its partner rotate by the same angle. Which two columns of your cosines are equal?
+    turned_backwards: the pairs rotate in the opposite direction
         positions[:, None] -> -positions[:, None]
-        For d = 4, (1, 0, 0, 0) at place 1 should become (0.540, 0, 0.841, 0). What is yours?
+        For d = 4, (1, 0, 0, 0) at position 1 should become (0.540, 0, 0.841, 0). What is yours?
     halves_exchanged: the two halves of the result exchanged
         {TURNED} -> torch.cat([a * sin + b * cos, a * cos - b * sin], dim=-1)
-        Let all places be 0: nothing may move.
-    base_ignored: 10000 in place of the argument base
+        With all positions 0 nothing may change.
+    base_ignored: 10000 instead of the argument base
         / base ** -> / 10000.0 **
         Llama 3 has a base of 500,000. Who uses base in your code?
     exponent_i: an exponent that grows half as fast as it should
         (i / half) -> (i / half / 2)
-        With d = 4 and base 10000, pair 1 turns by a hundredth of the place.
+        With d = 4 and base 10000, pair 1 rotates by a hundredth of the position.
     exponent_twice: an exponent that grows twice as fast as it should
         (i / half) -> (2 * i / half)
-        With d = 4 and base 10000, pair 1 turns by a hundredth of the place.
-    positions_ignored: places 0, 1, 2, ... in place of the argument positions
+        With d = 4 and base 10000, pair 1 rotates by a hundredth of the position.
+    positions_ignored: positions 0, 1, 2, ... instead of the argument positions
         positions[:, None] -> torch.arange(x.shape[-2])[:, None]
-        A cache hands you places 7, 8, 9. Who uses positions in your code?
-    places_from_the_first: places counted from the first one in positions
+        With a cache the positions are, for example, 7, 8, 9. Where do you use the argument positions?
+    places_from_the_first: positions counted from the first one in positions
         positions[:, None] -> (positions - positions[:1])[:, None]
-        A score sees offsets only, but a rotated vector has a place of its own. Where does a single token at place 3 stand?
+        Scores depend only on offsets, but each rotated vector depends on its own position. What do you make of a single token at position 3?
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation changes no length. Compare the norms before and after.
     minus_in_both_halves: a minus sign too many
         a * sin + b * cos -> b * cos - a * sin
         A rotation changes no length. Compare the norms before and after.
-    mirrored: arrows mirrored, and not turned
+    mirrored: pairs reflected instead of rotated
         a * sin + b * cos -> a * sin - b * cos
-        Let all places be 0: nothing may move. What becomes of the second half?
-    exponent_without_minus: later pairs turn faster, not slower
+        With all positions 0 nothing may change. What happens to the second half?
+    exponent_without_minus: later pairs rotate faster instead of slower
         / base ** -> * base **
-        Which pair turns fastest in the formula? What does a minus in an exponent do?
+        Which pair rotates fastest in the formula? What does a minus in an exponent do?
     pairs_from_one: the pairs counted from 1
         (i / half) -> ((i + 1) / half)
-        Pair 0 turns by the place itself: what is base to the power of 0?
-    places_from_one: places counted from 1
+        Pair 0 rotates by the position itself: what is base to the power of 0?
+    places_from_one: positions counted from 1
         positions[:, None] -> (positions + 1)[:, None]
-        At place 0 nothing may move. Does it?
+        At position 0 nothing may change. Does it?
     overwritten_first_half: the second half made from the new first half
         a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos
         Both new halves come from the old pair.
     sine_and_cosine_exchanged: sine and cosine exchanged
         angles.cos().to(x.dtype), angles.sin().to(x.dtype) -> angles.sin().to(x.dtype), angles.cos().to(x.dtype)
-        At place 0 nothing may move. What are the sine and the cosine of 0?
-    one_speed_for_all: every pair turned by the same angle
+        At position 0 nothing may change. What are the sine and the cosine of 0?
+    one_speed_for_all: every pair rotates by the same angle
         base ** (i / half) -> base ** (0 * i)
-        The first pair turns fastest. What does i do in the formula?
+        The first pair rotates fastest. What does i do in the formula?
     exchanged_in_the_second_half: sine and cosine exchanged in the second half
         a * sin + b * cos -> a * cos + b * sin
-        Let all places be 0: nothing may move. What becomes of the second half?
+        With all positions 0 nothing may change. What happens to the second half?
     an_angle_for_each_channel: d angles, one for each channel
         {TURNED}
         -> (angles := positions[:, None] / base ** (torch.arange(2 * half, dtype=torch.float64) / (2 * half)),
         |            x * angles.cos().to(x.dtype) + torch.cat([-b, a], dim=-1) * angles.sin().to(x.dtype))[1]
-        Channel i and channel i + d/2 are one arrow. How many arrows are there, and by how many angles can one turn?
+        Channel i and channel i + d/2 are one pair. How many pairs are there, and by how many angles do they rotate?
     partners_not_exchanged: each half multiplied by its own sine, and not its partner
         {TURNED} -> torch.cat([a * cos - a * sin, b * cos + b * sin], dim=-1)
         Turn (1, 0) by a quarter of a circle: the second number becomes 1. Where can it have come from?
-    added_not_rotated: waves added instead of arrows turned
+    added_not_rotated: sinusoids added instead of pairs rotated
         {TURNED} -> torch.cat([a + sin, b + cos], dim=-1)
         A vector of zeros, rotated, is what?
 """)
@@ -380,7 +380,7 @@ PAIRS, BACK = "W.unflatten(0, (num_heads, -1, 2))", "pairs.transpose(1, 2).flatt
 interleaved_to_half_split = Exercise(
     "interleaved_to_half_split", cases_interleaved_to_half_split, axes=("row", "column")
 ).with_mistakes(f"""
-    inverse: the way back, from halves to neighbors
+    inverse: the inverse, from half-split to interleaved
         {PAIRS} -> W.unflatten(0, (num_heads, 2, -1))
         For a head of width 6 the new order is 0, 2, 4, 1, 3, 5. Which order do you get?
     unchanged: nothing was moved
@@ -398,22 +398,22 @@ interleaved_to_half_split = Exercise(
         The second argument says how many heads there are, not how wide they are.
     halves_exchanged: the second of each pair first
         {BACK} -> pairs.flip(2).transpose(1, 2).flatten(0, 2)
-        The first of each pair belongs into the first half. Otherwise the arrows turn backward.
+        The first of each pair belongs in the first half. Otherwise the pairs rotate in the opposite direction.
     columns_moved: the columns were moved, and not the rows
         {BACK} -> torch.cat([W[:, 0::2], W[:, 1::2]], dim=1)
         W is (out, in): which of the two are the channels of the queries?
-    heads_moved: heads and pairs changed places
+    heads_moved: heads and pairs were exchanged
         {BACK} -> pairs.transpose(0, 1).flatten(0, 2)
-        The heads stay in their order. Which two of the three axes change places?
+        The heads keep their order. Which two of the three axes are exchanged?
     first_head_only: only the first head was moved
         {BACK} -> torch.cat([pairs[:1].transpose(1, 2).flatten(0, 2), pairs[1:].flatten(0, 2)])
         Every head has pairs of its own. What became of the second head's rows?
     pairs_reversed: the pairs in the opposite order
         {BACK} -> pairs.flip(1).transpose(1, 2).flatten(0, 2)
-        The first pair turns fastest, before and after.
+        The first pair rotates fastest, before and after.
     mirrored: the second half in the opposite order
         {BACK} -> torch.cat([pairs[:, :, 0], pairs[:, :, 1].flip(1)], dim=1).flatten(0, 1)
-        Channel i meets channel i + d/2. Whom does channel 0 meet in yours?
+        Channel i is paired with channel i + d/2. What is channel 0 paired with in yours?
     transposed: the result is transposed
         {BACK} -> pairs.transpose(1, 2).flatten(0, 2).T
         An nn.Linear keeps (out, in). What is the shape of yours?
@@ -422,7 +422,7 @@ interleaved_to_half_split = Exercise(
 # ---------------------------------------------------------------- LlamaBlock
 
 MASK, DEFAULT = "with a mask, the mask alone decides", "causal without a mask"
-NOTHING, SETTINGS, REFUSED = "rows with nothing to see", "base and eps", "heads that do not divide"
+NOTHING, SETTINGS, REFUSED = "fully masked rows", "base and eps", "heads that do not divide"
 ENTRIES = tuple(
     f"{name}.weight"
     for name in ("W_q", "W_k", "W_v", "W_o", "norm1", "norm2", *(f"feed_forward.{p}" for p in ("gate", "up", "down")))
@@ -475,7 +475,7 @@ def cases_LlamaBlock(draw):
         case(2, 5, nothing, dtype=FLOAT64, part=NOTHING, gradient=True),
         case(2, 5, rest=(30.0,), part=SETTINGS, note="base 30"),
         case(2, 5, rest=(10000.0, 0.3), part=SETTINGS, note="eps 0.3"),
-        case(2, 5, size=2e-3, part=SETTINGS, note="numbers around 0.002"),
+        case(2, 5, size=2e-3, part=SETTINGS, note="values around 0.002"),
         Case(((24, 4, 2, 10), ENTRIES), via="entries_of_the_state", part=STATE, note="d_model 24, 4 heads, 2 of keys"),
         Case((26, 4, 2, 10), part=REFUSED, raises=Raises("ValueError"), note="26 channels, 4 heads"),
         Case((24, 4, 3, 10), part=REFUSED, raises=Raises("ValueError"), note="4 heads, 3 of keys"),
@@ -500,14 +500,14 @@ LlamaBlock = Exercise(
     not_causal: without a mask every token sees all others
         {CAUSAL} -> pass
         |        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
-        This is the block of a decoder. What may a token see when nobody says anything?
+        This is the block of a decoder. What may a token attend to without a mask?
     always_causal: a mask is joined with the causal one
         {CAUSAL} -> causal = causal_mask(x.shape[1]).to(x.device)
         |        mask = causal if mask is None else mask & causal
         With a mask, the mask alone decides: it may show the future.
     mask_ignored: always causal, whatever the mask says
         {CAUSAL} -> mask = causal_mask(x.shape[1]).to(x.device)
-        Somebody hands you a mask. Where does it go in your code?
+        A mask was passed. Where do you use it?
     mask_inverted: the mask was read the other way round
         if mask is None else mask -> if mask is None else ~mask
         In this course True means may attend.
@@ -518,34 +518,34 @@ LlamaBlock = Exercise(
         grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(
         |            Q * mask.any(-1, keepdim=True), K, V, mask | ~mask.any(-1, keepdim=True)
         |        )
-        With −1e9 in place of every score of a row they are all equal. What does softmax make of equal scores?
-    neighbors_turned: lesson 2's rotations, which pair neighbors
+        With −1e9 in place of every score of a row all scores are equal. What does softmax make of equal scores?
+    neighbors_turned: lesson 2's RoPE, the interleaved layout
         {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
         |        Q = apply_rope_half_split(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
         {TURN_K} -> K = apply_rope_half_split(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
-        The files on the hub have their pairs in the two halves of a head.
+        The files on the hub pair channel i with channel i + d/2 of a head.
     not_turned: no rotations
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
-        Nothing is added to the words here. How does a query know where a key stands?
-    only_queries_turned: the keys are not turned
+        No position vector is added to the words here. How does the score depend on positions?
+    only_queries_turned: the keys are not rotated
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
-        Then the score depends on the query's place alone. What makes it a distance?
-    only_keys_turned: the queries are not turned
+        Then the score depends only on the query's position. What makes it depend on the distance?
+    only_keys_turned: the queries are not rotated
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
-        Then the score depends on the key's place alone. What makes it a distance?
-    values_turned: the values are turned too
+        Then the score depends only on the key's position. What makes it depend on the distance?
+    values_turned: the values are also rotated
         {CUT_V} -> V = apply_rope_half_split(split_heads(self.W_v(y), self.num_kv_heads), places, self.base)
-        Where a key stands decides how much is taken of its value. Must the value know it as well?
-    turned_before_the_cut: turned before the heads were cut
+        A position decides how much weight a value gets. Should it change the value itself?
+    turned_before_the_cut: rotated before the heads were split
         {TURN_Q} -> Q = split_heads(apply_rope_half_split(self.W_q(y), places, self.base), self.num_heads)
         {TURN_K} -> K = split_heads(apply_rope_half_split(self.W_k(y), places, self.base), self.num_kv_heads)
         A pair has to lie in one head. How wide is what your rotation gets?
-    stream_turned: the input of all three projections was turned
+    stream_turned: the input of all three projections was rotated
         y = self.norm1(x) -> y = apply_rope_half_split(self.norm1(x), places, self.base)
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
-        What is turned are queries and keys, head by head, and not the words.
+        RoPE rotates queries and keys, head by head, instead of the words.
     base_ignored: the base does not reach the rotations
         self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, base
         -> self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, 10000.0
@@ -556,15 +556,15 @@ LlamaBlock = Exercise(
     other_eps: an eps of 0.00001 where nothing was asked for
         eps=1e-6): -> eps=1e-5):
         Which default does the signature promise?
-    groups_in_turn: the groups dealt out in turn: head h uses group h % G
+    groups_in_turn: the groups in turn: head h uses group h % G
         {TURN_K} -> {TURN_K}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
         {CUT_V} -> {CUT_V}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
-        Neighbors share: with 6 heads and 2 of keys, heads 0, 1 and 2 use the first.
+        Neighboring heads use the same group: with 6 heads and 2 key-value heads, heads 0, 1 and 2 use the first.
     layer_norms: layer norms: the mean was taken away
         y = self.norm1(x) -> y = self.norm1(x - x.mean(-1, keepdim=True))
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm2(x - x.mean(-1, keepdim=True)))
         Exercise 14.1 made the norm of this block.
-    post_norm: post-norm: the norms stand behind the sums
+    post_norm: post-norm: the norms come after the sums
         y = self.norm1(x) -> y = x
         {FIRST} -> x = self.norm1(x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))))
         {SECOND} -> return self.norm2(x + self.feed_forward(x))
@@ -590,7 +590,7 @@ LlamaBlock = Exercise(
         (nn.Linear(d_model, d_model, bias=False) for _ in range(2)) -> (nn.Linear(d_model, d_model) for _ in range(2))
         (nn.Linear(d_model, shared, bias=False) for _ in range(2)) -> (nn.Linear(d_model, shared) for _ in range(2))
         In this lesson no layer has a bias. What does nn.Linear make unless it is told?
-    first_norm_twice: norm1 stands in both places
+    first_norm_twice: norm1 is used in both sublayers
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Each sublayer has a norm of its own. Who uses norm2?
     normed_at_the_end: a norm too many, at the end of the block
@@ -604,7 +604,7 @@ LlamaBlock = Exercise(
         {SECOND} -> x = self.norm2(x)
         |        return x + self.feed_forward(x)
         The stream should reach the end as it came in. To what are the two outputs added in yours?
-    norms_behind_the_sublayers: the norms stand behind the sublayers, before the sums
+    norms_behind_the_sublayers: the norms come after the sublayers, before the sums
         y = self.norm1(x) -> y = x
         {FIRST} -> x = x + self.norm1(self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))))
         {SECOND} -> return x + self.norm2(self.feed_forward(x))
@@ -614,11 +614,11 @@ LlamaBlock = Exercise(
         Self-attention has one input, and that is what the norm gives.
     not_merged: the heads were put together by a reshape alone
         merge_heads(grouped_query_attention(Q, K, V, mask)) -> grouped_query_attention(Q, K, V, mask).reshape(x.shape)
-        In (B, H, T, d) the tokens stand behind the heads. Whose numbers come to lie side by side?
+        In (B, H, T, d) the tokens come after the heads. Which values become neighbors when you flatten it?
     not_scaled: scores that are not divided
         grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
         Lesson 4: how does the size of a score grow with the width of a head?
-    divided_by_the_width: scores over d, not over its root
+    divided_by_the_width: scores over d instead of its square root
         grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
         Lesson 4: is d the variance of a score, or its standard deviation?
     second_norm_forgotten: the feed-forward network reads what was not normalized
@@ -627,13 +627,13 @@ LlamaBlock = Exercise(
     no_last_projection: W_o is not used
         self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))) -> merge_heads(grouped_query_attention(Q, K, V, mask))
         After the heads were put side by side, who mixes them?
-    scaled_by_model_width: scores over the root of the model's width
+    scaled_by_model_width: scores over the square root of the model's width
         grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q / self.num_heads**0.5, K, V, mask)
         How many products are added up in one score of one head?
     values_from_the_stream: the values are made of what was not normalized
         self.W_v(y) -> self.W_v(x)
         Self-attention has one input, and that is what the norm gives.
-    table_in_the_state: a table of angles stands in the state
+    table_in_the_state: a table of angles is in the state
         self.feed_forward = SwiGLU(d_model, d_ff) -> self.feed_forward = SwiGLU(d_model, d_ff)
         |        self.register_buffer("angles", torch.zeros(d_model))
         A file has no such entry. Does register_buffer know a way to leave it out of the state?
@@ -642,7 +642,7 @@ LlamaBlock = Exercise(
         The spec says which error that is.
     keys_never_checked: only the heads of queries are checked
         {CHECKED} -> if d_model % num_heads:
-        Four heads of queries and three of keys: who shares with whom?
+        Which group would each of four query heads use with three key-value heads?
 """)
 
 # ---------------------------------------------------------------- rename_llama
@@ -686,7 +686,7 @@ rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
     gate_and_up_exchanged: gate and up exchanged
         **{f"mlp.{part}_proj": f"feed_forward.{part}" for part in ("gate", "up", "down")},
         -> "mlp.gate_proj": "feed_forward.up", "mlp.up_proj": "feed_forward.gate", "mlp.down_proj": "feed_forward.down",
-        Their shapes are the same, and so nothing complains. Only one of the two is bent.
+        Their shapes are the same, so nothing complains. Only one of the two has an activation.
     keys_and_values_exchanged: keys and values exchanged
         **{f"self_attn.{letter}_proj": f"W_{letter}" for letter in "qkvo"},
         -> **{f"self_attn.{letter}_proj": f"W_{other}" for letter, other in zip("qkvo", "qvko")},
@@ -710,7 +710,7 @@ rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
         Where the file has an lm_head, what is it for?
     last_norm_forgotten: the last norm is missing
         "model.norm": "norm", -> "model.norm": "last",
-        In pre-norm one norm stands behind the last block.
+        In pre-norm there is one more norm after the last block.
     joined_forgotten: the output projection is missing
         for letter in "qkvo" -> for letter in "qkv"
         A block has four matrices in its attention.
@@ -743,7 +743,7 @@ def cases_sliding_window_mask(draw):
     return [
         Case((T,), {"window": 3}),
         Case((T + 1,), {"window": 5}),
-        Case((8,), part="a window of 4 where nothing is said"),
+        Case((8,), part="a window of 4 by default"),
         Case((3, 11), {"window": 4}, part=WITH_CACHE),
         Case((2, T), {"window": 3, "sinks": 1}, part=WITH_CACHE),
         Case((1, 9), {"window": 2}, part=WITH_CACHE, note="one new token, as with a cache"),
@@ -766,8 +766,8 @@ sliding_window_mask = Exercise(
 ).with_mistakes(f"""
     one_too_many: the window is one key too wide
         behind < window -> behind <= window
-        A window of 1 is the query's own place, and nothing else.
-    own_place_not_counted: the window ends before the query's own place
+        A window of 1 is the query's own position, and nothing else.
+    own_place_not_counted: the window ends before the query's own position
         {SEEN} -> (behind > 0) & ((behind <= window) | (key < sinks))
         The last key of the window is the query's own.
     one_too_few: the window is one key too narrow
@@ -781,13 +781,13 @@ sliding_window_mask = Exercise(
         A decoder sees nothing that comes after. What keeps row 0 of yours from seeing the last key?
     looks_ahead: the window lies ahead of the query
         {SEEN} -> (behind <= 0) & ((-behind < window) | (key < sinks))
-        In row 0 of your mask, which keys are seen? Which of them come after place 0?
-    own_place_hidden: the query's own place is not seen
+        In row 0 of your mask, which keys are True? Which of them come after position 0?
+    own_place_hidden: the query's own position is masked
         {SEEN} -> (behind > 0) & ((behind < window) | (key < sinks))
         With a window of 1 each query sees one key. How many does yours see?
-    one_place_late: every query stands one place too late
+    one_place_late: every query is one position too late
         {SEEN} -> (behind >= -1) & ((behind < window - 1) | (key < sinks))
-        Where does the last query stand, and where the last key? Print the places of your queries.
+        At which position is the last query, and at which the last key? Print the positions of your queries.
     half_to_each_side: half of the window lies ahead of the query
         {SEEN} -> (behind.abs() <= window // 2) | (key < sinks)
         A decoder sees nothing that comes after. Where is the last key of the window?
@@ -800,25 +800,25 @@ sliding_window_mask = Exercise(
         With more keys than queries, both edges of the window move along.
     sinks_from_the_end: the last keys were taken for the sinks
         key < sinks -> key >= T_k - sinks
-        Sinks stand at the beginning of the text. At which end do yours stand?
+        Sinks are at the beginning of the text. At which end are yours?
     sinks_in_the_window_twice: keys that are sinks and in the window are not seen
         (behind < window) | (key < sinks) -> (behind < window) ^ (key < sinks)
         Near the beginning of the text a key is in the window and a sink as well. What do you make of it?
-    numbers_to_add: numbers to add, in place of booleans
+    numbers_to_add: a float mask to add instead of booleans
         return {SEEN} -> return torch.zeros(T_q, T_k).masked_fill(~({SEEN}), float("-inf"))
         A mask of this course is of dtype bool.
     sinks_from_the_future: the sinks are seen before they come
         {SEEN} -> (behind >= 0) & (behind < window) | (key < sinks)
-        Which keys may the query at place 0 see, with four sinks?
-    aligned_at_the_start: the first query stands at the first key
+        Which keys may the query at position 0 attend to, with four sinks?
+    aligned_at_the_start: the first query is at the first key
         {QUERY} -> torch.arange(T_q)[:, None]
-        With a cache, three new queries stand at the end of eleven keys. At which place does the first of them stand?
+        With a cache, three new queries are at the end of eleven keys. At which position is the first of them?
     no_window: the whole past is seen
         {SEEN} -> behind >= 0
         That is the causal mask. Which keys does the last query have to forget?
     sinks_ignored: the sinks are not seen
         (behind < window) | (key < sinks) -> behind < window
-        The first few keys stay in sight for good.
+        The first few keys always stay visible.
     sinks_only: what is seen has to be in the window and a sink
         (behind < window) | (key < sinks) -> (behind < window) & (key < sinks)
         Are window and sinks two conditions, or two alternatives?
@@ -827,10 +827,10 @@ sliding_window_mask = Exercise(
         The window keeps its width, whatever is seen besides.
     sinks_widen_the_window: the sinks widen the window
         (behind < window) | (key < sinks) -> behind < window + sinks
-        Sinks stand at the beginning of the text, however far the window has moved.
+        Sinks are at the beginning of the text, however far the window has moved.
     sinks_among_the_queries: the first queries were taken for the sinks
         key < sinks -> behind + key < sinks
-        A sink is a key that everybody after it sees. Is it a row or a column of the mask?
+        A sink is a key to which every later query may attend. Is it a row or a column of the mask?
     sinks_behind_the_cache: the sinks counted from the first new query
         key < sinks -> key < sinks + T_k - T_q
         With a cache, the text's first key is key 0. Where do your sinks end?
@@ -843,7 +843,7 @@ sliding_window_mask = Exercise(
     inverted: True where a key may not be seen
         return {SEEN} -> return ~({SEEN})
         In this course True means may attend.
-    in_blocks: the text was cut into blocks of the window's width
+    in_blocks: the text was split into blocks of the window's width
         behind < window -> torch.arange(T_k - T_q, T_k)[:, None] // window == key // window
         A window slides: each query has its own.
     window_of_the_first_keys: the window lies at the beginning of the text
@@ -852,7 +852,7 @@ sliding_window_mask = Exercise(
     window_fixed: the window is always 4
         behind < window -> behind < 4
         Who uses the argument in your code?
-    numbers: numbers in place of booleans
+    numbers: numbers instead of booleans
         return {SEEN} -> return ({SEEN}).float()
         A mask of this course is of dtype bool.
     transposed: queries and keys exchanged
@@ -928,7 +928,7 @@ train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII, CAP
         After a merge there are tokens that were not there before. Which pairs do they make?
     only_letters: signs that are neither letters nor digits are lost
         {FINDALL} -> re.findall(r" ?\\w+|\\s", text)
-        What do \\w and \\S stand for? Which of them takes in a comma?
+        What do \\w and \\S match? Which of them matches a comma?
     smaller_of_a_tie: of equally frequent pairs the smaller one
         {BEST} -> min(pairs, key=lambda pair: (-pairs[pair], pair))
         Which of two equally frequent pairs does the spec name?
@@ -949,32 +949,32 @@ train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII, CAP
         A text may begin with a space. To which piece does it belong?
     runs_of_white_space: a run of white space is one piece
         {FINDALL} -> re.findall(r" ?\\S+|\\s+", text)
-        Of two spaces in front of a word, one is a piece and one belongs to the word.
-    any_white_space_in_front: a new line or a tab belongs to the word behind it
+        Of two spaces before a word, one is a piece and one belongs to the word.
+    any_white_space_in_front: a new line or a tab belongs to the next word
         {FINDALL} -> re.findall(r"\\s?\\S+|\\s", text)
-        Only a space does. What else does \\s stand for?
+        Only a space does. What else does \\s match?
     pair_not_merged: the best pair is noted, and not merged
         pieces = [(merge_pair(tokens, best), count) for tokens, count in pieces] -> pass
-        What do your pieces look like after the first step?
+        What are your pieces after the first step?
     across_pieces: merges across the pieces
         Counter({FINDALL}) -> Counter([text] if text else [])
         A word and the space after it are never one token.
-    spaces_apart: the space does not belong to the word behind it
+    spaces_apart: the space does not belong to the next word
         {FINDALL} -> text.split()
         In ` ab` of the example the space was merged with the word. To which piece does it belong?
     every_piece_once: a piece that occurs five times counts once
         pairs[pair] += count -> pairs[pair] += 1
         A pair of a frequent word is a frequent pair.
-    pairs_of_a_piece_once: a pair that stands twice in a piece counts once
+    pairs_of_a_piece_once: a pair that occurs twice in a piece counts once
         for pair in pairwise(tokens): -> for pair in set(pairwise(tokens)):
-        In a word like `banana` the pair (a, n) stands twice.
+        In a word like `banana` the pair (a, n) occurs twice.
     overlapping_not_counted: overlapping pairs are counted once
         for pair in pairwise(tokens): -> for pair in [p for n, p in enumerate(pairwise(tokens))
         |                             if not (n and n % 2 and tokens[n - 1] == tokens[n] == tokens[n + 1])]:
         `aaaa` has (a, a) three times here.
     once_is_not_enough: stops when no pair occurs twice
         if not pairs: -> if not pairs or max(pairs.values()) < 2:
-        A pair that occurs once is merged too.
+        Even a pair that occurs only once is merged.
     characters: characters, not bytes
         [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
         The letter é is two bytes, so it begins as two tokens. As how many in yours?
@@ -983,13 +983,13 @@ train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII, CAP
         Not every script has one byte for a letter. Which encoding does the spec name?
     tokens_returned: the new tokens, and not the pairs
         merges.append(best) -> merges.append(best[0] + best[1])
-        Whoever applies the merges later has to know what was merged.
+        To apply the merges later, you need to know what was merged.
     first_place_only: each merge is made once in a piece
         (merge_pair(tokens, best), count) for tokens, count in pieces
         -> (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == best), len(tokens)))]
         |                   + ([best[0] + best[1]] + tokens[k + 2 :] if k < len(tokens) else []), count)
         |                  for tokens, count in pieces
-        The pair becomes one token everywhere, several times in a piece too.
+        The pair becomes one token everywhere, also several times in a piece.
     one_merge_too_many: one merge more than was asked for
         while len(merges) < num_merges: -> while len(merges) <= num_merges:
         How many merges come back when none is asked for?
@@ -1041,6 +1041,9 @@ def cases_encode_bpe(draw):
         case(at("ABC CAB ABCABC"), rivals, 4, part="the order of the merges"),
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
+        # The white space ends in the byte that a letter of the taught text ends in, so that its merge would fit across.
+        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=SPACES, note="a no-break space, of two bytes, before B"),
+        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=SPACES, note="a wide space, of three bytes, before B"),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
@@ -1072,13 +1075,13 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, 
     first_place_only: each merge is made once in a piece
         {APPLIED} -> tokens = (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == pair), len(tokens)))]
         |                      + ([pair[0] + pair[1]] + tokens[k + 2 :] if k < len(tokens) else []))
-        A pair is merged wherever it stands.
+        A pair is merged wherever it occurs.
     leftmost_first: the first known pair from the left, whenever it was learned
         for pair in merges:
         -> while (k := next((k for k, p in enumerate(pairwise(tokens)) if p in merges), None)) is not None:
         |            tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
         |        for pair in []:
-        In each piece the merge that was learned first comes first, wherever its pair stands.
+        In each piece the merge that was learned first comes first, wherever its pair occurs.
     in_alphabetical_order: the merges were sorted
         for pair in merges: -> for pair in sorted(merges):
         The list has an order already: that in which they were learned.
@@ -1102,18 +1105,18 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, 
     single_spaces: all white space became single spaces
         {FINDALL} -> [" " * (n > 0) + word for n, word in enumerate(text.split())]
         Two spaces, a new line, a tab: joined, the tokens must be the bytes of the text.
-    white_space_lost: white space that stands in front of no word is gone
+    white_space_lost: white space that is not before a word is gone
         {FINDALL} -> re.findall(r" ?\\S+", text)
         Two spaces, a new line, a tab: joined, the tokens must be the bytes of the text.
     runs_of_white_space: a run of white space is one piece
         {FINDALL} -> re.findall(r" ?\\S+|\\s+", text)
-        Of two spaces in front of a word, one is a piece and one belongs to the word.
+        Of two spaces before a word, one is a piece and one belongs to the word.
     spaces_lost: the spaces are gone
         {FINDALL} -> text.split()
         Joined, the tokens must be the bytes of the text.
-    spaces_apart: the space does not belong to the word behind it
+    spaces_apart: the space does not belong to the next word
         {FINDALL} -> re.findall(r"\\S+|\\s", text)
-        To which piece does the space in front of a word belong?
+        To which piece does the space before a word belong?
     nothing_merged: bytes, without any merge
         {APPLIED} -> pass
         The bytes are where it begins. What are the merges for?
@@ -1139,7 +1142,7 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, 
 
 # ---------------------------------------------------------------- LoRA
 
-START, MERGED = "at the start", "merged"
+START, MERGED, LEARNS = "at the start", "merged", "learning"
 
 
 def cases_LoRA(draw):
@@ -1155,15 +1158,15 @@ def cases_LoRA(draw):
         note = f"a layer from {fan_in} to {fan_out}, rank {rank}, alpha {'not given' if alpha is None else alpha}"
         return Case((weight, b, rank, alpha, A, B), {"x": x}, via=via, **{"note": note} | options)
 
-    def start(dtype, bias, rank=3, **options):
+    def start(dtype, bias, rank=3, via="lora_at_the_start", part=START):
         weight, b, _, _ = numbers(7, 5, rank, dtype, bias)
         note = f"a layer from 7 to 5 of {str(dtype).removeprefix('torch.')}, rank {rank}"
-        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via="lora_at_the_start", part=START, note=note)
+        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via=via, part=part, note=note)
 
     return [
         case((4,)),
         case((2, 3), 6, 9, 2, 16.0, bias=True),
-        case((4,), rank=4, alpha=None, part="alpha of 1 where nothing is said"),
+        case((4,), rank=4, alpha=None, part="alpha of 1 by default"),
         case((), part=LEADING),
         case((2, 3, 4), part=LEADING),
         case((4,), 6, 6, 2, part="a square layer"),
@@ -1172,6 +1175,7 @@ def cases_LoRA(draw):
         case((4,), dtype=FLOAT64, bias=True, part=GRADIENT, gradient=True),
         start(FLOAT32, True),
         start(FLOAT64, False, 2),
+        start(FLOAT32, True, 2, "lora_after_a_step", LEARNS),
         case((4,), via="lora_merged", part=MERGED),
         case((2, 3), 6, 9, 2, 16.0, bias=True, via="lora_merged", part=MERGED),
         case((4,), 6, 6, 4, None, bias=True, dtype=FLOAT64, via="lora_merged", part=MERGED),
@@ -1181,20 +1185,22 @@ def cases_LoRA(draw):
 ADDED, SCALE = "self.scale * (x @ self.A.T @ self.B.T)", "self.scale = alpha / rank"
 RANDOM = "torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5"
 ZEROS = "torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device)"
-LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
+# What never learns loses half of the points: LEARNS and START together weigh as much as all other parts.
+LORA_WEIGHTS = {LEARNS: 18, START: 4, MERGED: 8}
+LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel"), weights=LORA_WEIGHTS).with_mistakes(f"""
     rank_forgotten: multiplied by alpha, and not divided by the rank
         {SCALE} -> self.scale = alpha
         With a larger rank more terms are added up. What keeps the difference at its size?
     alpha_forgotten: divided by the rank, and not multiplied by alpha
         {SCALE} -> self.scale = 1 / rank
-        Somebody asks for an alpha of 16. Who hears of it?
+        Where do you use alpha?
     not_scaled: the product as it is, without alpha and rank
         {SCALE} -> self.scale = 1.0
-        What stands in front of the product in the formula?
+        What is in front of the product in the formula?
     whole_numbers: alpha over rank was rounded down
         {SCALE} -> self.scale = alpha // rank
         What do 2 / 3 and 2 // 3 give in Python?
-    root_of_the_rank: divided by the root of the rank
+    root_of_the_rank: divided by the square root of the rank
         {SCALE} -> self.scale = alpha / rank**0.5
         There is a later paper that does this. The formula here divides by the rank itself.
     times_the_rank: multiplied by the rank
@@ -1202,7 +1208,7 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
         With a larger rank more terms are added up. Should the factor grow or shrink?
     scaled_upside_down: rank over alpha
         {SCALE} -> self.scale = rank / alpha
-        Which of the two stands above in the formula?
+        Which of the two is the numerator in the formula?
     only_the_difference: the old layer is not used
         self.linear(x) + {ADDED} -> {ADDED}
         At the start B is zero. What should the outputs be then?
@@ -1213,7 +1219,7 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
         self.linear(x) + {ADDED}
         -> self.linear(x) + (0 if self.linear.bias is None else self.linear.bias) + {ADDED}
         A linear layer adds its bias by itself.
-    old_layer_scaled: the factor stands in front of the old layer too
+    old_layer_scaled: the factor also multiplies the old layer
         self.linear(x) + {ADDED} -> self.scale * (self.linear(x) + x @ self.A.T @ self.B.T)
         At the start the outputs should be the old ones, whatever alpha is.
     computed_once: the difference was computed once, at the start
@@ -1242,11 +1248,11 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
         Then all its rows learn the same, and the rank stays 1.
     A_seeded: A is the same every time
         {RANDOM} -> torch.randn(rank, W.shape[1], dtype=W.dtype, generator=torch.Generator().manual_seed(0))
-        Two layers of one network should not begin alike. What in yours is drawn by chance, and who seeds it?
-    not_frozen: the old layer goes on learning
+        Two layers of one network should start differently. What do you draw at random, and from which seed?
+    not_frozen: the old layer is still trained
         linear.requires_grad_(False) -> linear
         Which numbers does an optimizer find in your module?
-    only_the_weight_frozen: the old bias goes on learning
+    only_the_weight_frozen: the old bias is still trained
         self.linear = linear.requires_grad_(False) -> self.linear = linear
         |        linear.weight.requires_grad_(False)
         A layer may have a second parameter.
@@ -1256,7 +1262,7 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     always_float32: an error where the layer is float64
         {RANDOM} -> torch.randn(rank, W.shape[1]) * W.shape[1] ** -0.5
         {ZEROS} -> torch.zeros(W.shape[0], rank)
-        A layer of float64 gets numbers of float64. Which dtype do torch.randn and torch.zeros give unless they are told?
+        A layer of float64 needs parameters of float64. Which dtype do torch.randn and torch.zeros give by default?
     B_frozen: B does not learn
         nn.Parameter({ZEROS}) -> nn.Parameter({ZEROS}, requires_grad=False)
         Both thin matrices learn.
@@ -1279,7 +1285,7 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     merged_shares_its_bias: the new layer shares its bias with the old one
         new = copy.deepcopy(self.linear) -> new = copy.deepcopy(self.linear)
         |        new.bias = self.linear.bias
-        If somebody trains the new layer on, what happens to the old one?
+        If the new layer is trained, what happens to the old one?
     merged_always_with_bias: the new layer always has a bias
         new = copy.deepcopy(self.linear) -> new = nn.Linear(self.A.shape[1], self.B.shape[0], dtype=self.A.dtype)
         |        new.load_state_dict({{"bias": torch.zeros_like(new.bias)}} | self.linear.state_dict())
@@ -1306,28 +1312,25 @@ exercises = [
     rms_norm,
     SwiGLU,
     apply_rope_half_split,
-    interleaved_to_half_split,
     LlamaBlock,
-    rename_llama,
     sliding_window_mask,
+    LoRA,
+    interleaved_to_half_split,
+    rename_llama,
     train_bpe,
     encode_bpe,
-    LoRA,
 ]
 quizzes = listed_quizzes("""
     quiz_1: b
-        a: Both files hold matrices of the same shapes, and names are soon translated. Loading succeeds.
+        a: Both files hold matrices of the same shapes, and names are easily translated. Loading succeeds.
         b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
-           others. A trained model would talk nonsense, and that does not tell why.
-        c: They depend on distances alone in both dialects, and they are other numbers: the angles meet other channels.
-    quiz_2: a
-        a: It holds keys and values, and there are four times fewer of them for each token.
-        b: Each of the 32 heads of queries still scores every key of its group.
-        c: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the numbers, and the feed-forward
-           network four fifths.
-    quiz_3: b
-        a: The difference is 0 as soon as one of the two is 0. The outputs would be the same.
-        b: The gradient at B is made of A's outputs, the gradient at A goes through B. With both at zero, both are zero
-           for ever.
-        c: The start is the same, and the first step is not: with a random A, B gets a gradient at once.
+           wrong. A trained model would write nonsense, which does not tell you why.
+        c: They depend only on distances in both layouts, but they are different numbers, because the angles belong to
+           other channels.
+    quiz_2: d
+        a: Each of the 32 query heads still scores every key of its group.
+        b: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the parameters.
+        c: The feed-forward network has nothing to do with heads. In the block of Llama 3 it has four fifths of the
+           parameters.
+        d: It holds keys and values, and there are four times fewer of them for each token.
 """)

@@ -266,22 +266,22 @@ class _Base(nn.Module):
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__()
         self.pad = pad_id
-        self.enc = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.emb, self.pos = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
-        self.dec = nn.ModuleList([self.block(d_model, num_heads, d_ff) for _ in range(num_layers)])
-        self.head = nn.Linear(d_model, tgt_vocab)
+        self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
+        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([self.block(d_model, num_heads, d_ff) for _ in range(num_layers)])
+        self.unembed = nn.Linear(d_model, tgt_vocab)
 
     def encode(self, src):
-        return self.enc(src, mask=_real(src, self.pad))
+        return self.encoder(src, mask=_real(src, self.pad))
 
     def target_mask(self, tgt):
         return torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
 
     def decode(self, tgt, memory, src):
-        y = self.emb(tgt) + self.pos.weight[: tgt.shape[1]]
-        for block in self.dec:
+        y = self.tokens(tgt) + self.positions.weight[: tgt.shape[1]]
+        for block in self.blocks:
             y = block(y, memory, self_mask=self.target_mask(tgt), memory_mask=_real(src, self.pad))[0]
-        return self.head(y)
+        return self.unembed(y)
 
     def forward(self, src, tgt):
         return self.decode(tgt, self.encode(src), src)
@@ -298,51 +298,6 @@ class FromScratch(_Base):
     block = BlockFromScratch
 
 
-class WithSinusoids(_Base):
-    """Tables of positions that begin as the paper's sinusoids, and words times the root of the width."""
-
-    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
-        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        angles = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
-        sinusoids = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-        del self.enc
-        self.pos, self.src_pos = (nn.Parameter(sinusoids.clone()) for _ in range(2))
-        self.src_emb = nn.Embedding(src_vocab, d_model)
-        self.enc_blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
-
-    def placed(self, ids, table, places):
-        return table(ids) * places.shape[1] ** 0.5 + places[: ids.shape[1]]
-
-    def encode(self, src):
-        x = self.placed(src, self.src_emb, self.src_pos)
-        for block in self.enc_blocks:
-            x = block(x, _real(src, self.pad))
-        return x
-
-    def decode(self, tgt, memory, src):
-        y = self.placed(tgt, self.emb, self.pos)
-        for block in self.dec:
-            y, _ = block(y, memory, self.target_mask(tgt), _real(src, self.pad))
-        return self.head(y)
-
-
-class WithAPlaceLayer(_Base):
-    """Positions counted from 1 under another name, and a float mask as a buffer; the last one looked up in one-hots."""
-
-    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
-        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        self.pos = nn.Linear(max_len + 1, d_model, bias=False)
-        self.register_buffer("one_hots", torch.eye(max_len + 1)[1:])
-        self.register_buffer("ones", torch.ones(max_len, max_len))
-
-    def decode(self, tgt, memory, src):
-        T = tgt.shape[-1]
-        y = self.emb(tgt) + self.pos(self.one_hots[:T].to(self.pos.weight.dtype))
-        for block in self.dec:
-            y = block(y, memory, self_mask=self.ones[:T, :T].tril() == 1, memory_mask=_real(src, self.pad))[0]
-        return self.head(y)
-
-
 class WithABufferedMask(_Base):
     """The causal mask is made once, as a buffer, and cropped; so are the positions."""
 
@@ -353,66 +308,66 @@ class WithABufferedMask(_Base):
 
     def decode(self, tgt, memory, src):
         T = tgt.size(1)
-        y = self.emb(tgt).add(self.pos(self.indices[:T]))
-        for block in self.dec:
-            y, _ = block(y, memory, self_mask=self.causal[:T, :T], memory_mask=_real(src, self.pad))
-        return self.head(y)
-
-
-class WithTheLessonsNames(nn.Module):
-    """The names of the lesson, one mask for both places, and a dropout of nothing."""
-
-    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
-        super().__init__()
-        self.pad = pad_id
-        self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
-        self.blocks = nn.ModuleList([BlockOfTwoMethods(d_model, num_heads, d_ff) for _ in range(num_layers)])
-        self.unembed, self.dropout = nn.Linear(d_model, tgt_vocab), nn.Dropout(0.0)
-
-    def encode(self, src):
-        return self.encoder(src, _real(src, self.pad))
-
-    def decode(self, tgt, memory, src):
-        y = self.dropout(self.tokens(tgt) + self.positions.weight[: tgt.shape[-1]])
+        y = self.tokens(tgt).add(self.positions(self.indices[:T]))
         for block in self.blocks:
-            y = block(y, memory, torch.ones(tgt.shape[-1], tgt.shape[-1]).tril() > 0, _real(src, self.pad))[0]
+            y, _ = block(y, memory, self_mask=self.causal[:T, :T], memory_mask=_real(src, self.pad))
         return self.unembed(y)
 
-    def forward(self, src, tgt):
-        return self.decode(tgt=tgt, memory=self.encode(src), src=src)
+
+class WithMoreParts(_Base):
+    """Parts beside those of the skeleton: a norm that nothing calls, and a dropout of nothing."""
+
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        self.norm, self.drop = nn.LayerNorm(self.unembed.in_features), nn.Dropout(0.0)
+
+    def decode(self, tgt, memory, src):
+        y = self.drop(self.tokens(tgt) + self.positions(torch.arange(tgt.shape[1], device=tgt.device)))
+        for block in self.blocks:
+            y, _ = block(y, memory, self.target_mask(tgt)[None, None], _real(src, self.pad))
+        return self.unembed(y)
 
 
 class WithPaddingIdx(_Base):
-    """Embeddings that know padding, no bias behind the last block."""
+    """Embeddings that know padding."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        self.enc.tokens = nn.Embedding(src_vocab, d_model, padding_idx=pad_id)
-        self.emb = nn.Embedding(tgt_vocab, d_model, padding_idx=pad_id)
-        self.head = nn.Linear(d_model, tgt_vocab, bias=False)
+        self.encoder.tokens = nn.Embedding(src_vocab, d_model, padding_idx=pad_id)
+        self.tokens = nn.Embedding(tgt_vocab, d_model, padding_idx=pad_id)
 
 
-class WithTiedWeights(_Base):
-    """The last layer is the target embedding turned round (Press and Wolf, 2017)."""
+class WithOwnEncoder(_Base):
+    """An encoder of its own class, with the names of lesson 9."""
+
+    class Reader(nn.Module):
+        def __init__(self, vocab, d_model, num_heads, d_ff, num_layers, max_len):
+            super().__init__()
+            self.tokens, self.positions = nn.Embedding(vocab, d_model), nn.Embedding(max_len, d_model)
+            self.blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
+
+        def forward(self, ids, mask):
+            x = self.tokens.weight[ids] + self.positions.weight[None, : ids.size(1)]
+            for block in self.blocks:
+                x = block(x, mask=mask)
+            return x
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        self.head.weight = self.emb.weight
+        self.encoder = self.Reader(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
 
 
-class WithDropoutAndRawParameters(_Base):
-    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
-        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        del self.pos
-        self.pos = nn.Parameter(torch.randn(1, max_len, d_model) * 0.02)
-        self.drop = nn.Dropout(0.0)
+class WithRecursion(_Base):
+    """The blocks one inside the other, and one product for the last layer."""
 
     def decode(self, tgt, memory, src):
-        y = self.drop(self.emb(tgt) + self.pos[:, : tgt.shape[1]])
-        for block in self.dec:
-            y, _ = block(y, memory, self.target_mask(tgt)[None, None], _real(src, self.pad))
-        return self.head(y)
+        masks = self.target_mask(tgt), _real(src, self.pad)
+
+        def climb(y, blocks):
+            return climb(blocks[0](y, memory, *masks)[0], blocks[1:]) if blocks else y
+
+        y = climb(F.embedding(tgt, self.tokens.weight) + self.positions.weight[: tgt.shape[1]], list(self.blocks))
+        return y @ self.unembed.weight.T + self.unembed.bias
 
 
 # ---------------------------------------------------------------- greedy_decode
@@ -698,13 +653,11 @@ VARIANTS = {
         _Base,
         WithTargetPadding,
         FromScratch,
-        WithSinusoids,
-        WithAPlaceLayer,
         WithABufferedMask,
-        WithTheLessonsNames,
         WithPaddingIdx,
-        WithTiedWeights,
-        WithDropoutAndRawParameters,
+        WithMoreParts,
+        WithOwnEncoder,
+        WithRecursion,
     ),
     "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
     "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end, beam_filled_up),

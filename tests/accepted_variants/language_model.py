@@ -7,27 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention, causal_mask, sinusoidal_positions
-from helpers.lessons.language_model.rotary import RotaryAttention
-
-# ---------------------------------------------------------------- bits_per_token
-
-
-def bits_by_log2_of_e(loss):
-    return loss * math.log2(math.e)
-
-
-def bits_by_base(loss):
-    return math.log(math.exp(loss), 2)
-
-
-def bits_by_perplexity(loss):
-    return math.log2(math.exp(loss))
-
-
-def bits_by_torch(loss):
-    return (torch.tensor(loss, dtype=torch.float64) / torch.log(torch.tensor(2.0, dtype=torch.float64))).item()
-
+from helpers.blocks import FeedForward, MultiHeadAttention, RotaryBlock, apply_rope, causal_mask
 
 # ---------------------------------------------------------------- ngram_loss
 
@@ -153,273 +133,95 @@ def loss_by_rows(logits, targets):
 # ---------------------------------------------------------------- GPT
 
 
-class GPTOnTheEncoder(nn.Module):
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.body = Encoder(vocab_size, d_model, num_heads, 4 * d_model, num_layers, block_size, norm_first=True)
-        self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, vocab_size)
-
-    def forward(self, ids):
-        return self.head(self.norm(self.body(ids, causal_mask(ids.shape[1]))))
-
-
-class GPTTied(nn.Module):
-    """The embedding serves as the last layer too, as in GPT-2."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.wte, self.wpe = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
-        self.h = nn.ModuleList(
-            [
-                EncoderBlock(d_model, num_heads, 4 * d_model, norm_first=True, activation=F.gelu)
-                for _ in range(num_layers)
-            ]
-        )
-        self.ln_f = nn.LayerNorm(d_model)
-        self.lm_head = nn.Linear(d_model, vocab_size, bias=False)
-        self.lm_head.weight = self.wte.weight
-
-    def forward(self, ids):
-        B, T = ids.shape
-        mask = torch.tril(torch.ones(T, T, dtype=torch.bool, device=ids.device))
-        x = self.wte(ids) + self.wpe(torch.arange(T, device=ids.device))[None]
-        for block in self.h:
-            x = block(x, mask)
-        return self.lm_head(self.ln_f(x))
-
-
-class GPTRotary(nn.Module):
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.tokens = nn.Embedding(vocab_size, d_model)
-        self.attentions = nn.ModuleList(RotaryAttention(d_model, num_heads) for _ in range(num_layers))
-        self.networks = nn.ModuleList(FeedForward(d_model, 4 * d_model, F.gelu) for _ in range(num_layers))
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2 * num_layers + 1))
-        self.unembed = nn.Linear(d_model, vocab_size, bias=False)
-
-    def forward(self, ids):
-        x, mask = self.tokens(ids), causal_mask(ids.shape[1])
-        for i, (attention, network) in enumerate(zip(self.attentions, self.networks, strict=True)):
-            x = x + attention(self.norms[2 * i](x), mask=mask)[0]
-            x = x + network(self.norms[2 * i + 1](x))
-        return self.unembed(self.norms[-1](x))
-
-
-class GPTWithSinusoids(nn.Module):
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.tokens = nn.Embedding(vocab_size, d_model)
-        self.register_buffer("table", sinusoidal_positions(block_size, d_model))
-        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, True) for _ in range(num_layers)]
-        self.blocks = nn.Sequential(*blocks)
-        self.norm, self.out = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size)
-
-    def forward(self, ids):
-        x = self.tokens(ids) + self.table[: ids.size(1)]
-        mask = causal_mask(ids.size(1))[None, None]
-        for block in self.blocks:
-            x = block(x, mask=mask)
-        return self.out(self.norm(x))
-
-
 class GPTWithMaskBuffer(nn.Module):
-    """The mask is made once and cut, as in nanoGPT."""
+    """The mask is made once and sliced, as in nanoGPT."""
 
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, positions="learned", activation=F.relu):
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
         self.block_size = block_size
         self.tokens = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Parameter(torch.randn(block_size, d_model) * 0.02)
         self.register_buffer("mask", torch.ones(block_size, block_size).tril().bool())
-        self.blocks = nn.ModuleList(
-            EncoderBlock(d_model, num_heads, 4 * d_model, norm_first=True, activation=activation)
-            for _ in range(num_layers)
-        )
+        self.blocks = nn.ModuleList([RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers)])
         self.norm = nn.LayerNorm(d_model)
         self.unembed = nn.Linear(d_model, vocab_size)
 
     def forward(self, ids):
         T = ids.shape[1]
-        x = self.tokens(ids) + self.positions[:T]
+        x = self.tokens(ids)
         for block in self.blocks:
             x = block(x, self.mask[:T, :T])
         return self.unembed(self.norm(x))
 
 
-class _OwnBlock(nn.Module):
-    """One matrix for queries, keys and values, no biases, torch's fused attention."""
+class GPTWithDropout(GPTWithMaskBuffer):
+    """Dropout on the token vectors in training mode."""
 
-    def __init__(self, d_model, num_heads):
-        super().__init__()
-        self.heads = num_heads
-        self.ln1, self.ln2 = nn.LayerNorm(d_model, bias=False), nn.LayerNorm(d_model, bias=False)
-        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
-        self.proj = nn.Linear(d_model, d_model, bias=False)
-        self.mlp = nn.Sequential(
-            nn.Linear(d_model, 4 * d_model, bias=False), nn.GELU(), nn.Linear(4 * d_model, d_model, bias=False)
-        )
-
-    def forward(self, x):
-        B, T, D = x.shape
-        q, k, v = (y.view(B, T, self.heads, -1).transpose(1, 2) for y in self.qkv(self.ln1(x)).chunk(3, dim=-1))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(out.transpose(1, 2).reshape(B, T, D))
-        return x + self.mlp(self.ln2(x))
-
-
-class GPTLikeNano(nn.Module):
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.wte, self.wpe = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
-        self.h = nn.Sequential(*(_OwnBlock(d_model, num_heads) for _ in range(num_layers)))
-        self.ln_f = nn.LayerNorm(d_model, bias=False)
-        self.lm_head = nn.Linear(d_model, vocab_size, bias=False)
-
-    def forward(self, ids):
-        x = self.wte(ids) + self.wpe.weight[: ids.shape[1]]
-        return self.lm_head(self.ln_f(self.h(x)))
-
-
-class GPTOfParts(nn.Module):
-    """Attention and feed-forward networks of lessons 8 and 9, without the block."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size, self.num_layers = block_size, num_layers
-        self.tokens = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(block_size, d_model)
-        for i in range(num_layers):
-            setattr(self, f"attention{i}", MultiHeadAttention(d_model, num_heads))
-            setattr(self, f"network{i}", FeedForward(d_model, 4 * d_model))
-            setattr(self, f"before{i}", nn.LayerNorm(d_model))
-            setattr(self, f"between{i}", nn.LayerNorm(d_model))
-        self.last = nn.LayerNorm(d_model)
-        self.logits = nn.Linear(d_model, vocab_size)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        x = self.tokens(ids) + self.positions(torch.arange(T))
-        for i in range(self.num_layers):
-            out, _ = getattr(self, f"attention{i}")(getattr(self, f"before{i}")(x), mask=causal_mask(T))
-            x = x + out
-            x = x + getattr(self, f"network{i}")(getattr(self, f"between{i}")(x))
-        return self.logits(self.last(x))
-
-
-class GPTWithFunctionalHead(nn.Module):
-    """Logits against a table of its own, and row by row masks of the same kind for every head."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size, self.num_heads = block_size, num_heads
-        self.tokens, self.position_table = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
-        self.blocks = nn.ModuleList()
-        for _ in range(num_layers):
-            self.blocks.append(EncoderBlock(d_model, num_heads, 4 * d_model, norm_first=True))
-        self.norm = nn.LayerNorm(d_model)
-        self.table = nn.Parameter(torch.randn(vocab_size, d_model))
-
-    def forward(self, ids):
-        B, T = ids.shape
-        i = torch.arange(T)
-        mask = (i[:, None] >= i).expand(B, self.num_heads, T, T)
-        x = self.tokens(ids) + self.position_table(i)
-        for block in self.blocks:
-            x = block(x, mask)
-        return F.linear(self.norm(x), self.table)
-
-
-class GPTWithAnUnusedTable(nn.Module):
-    """Rotations tell the places; a table of positions stands there and nobody reads it."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.block_size = block_size
-        self.tokens, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
-        self.blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, 4 * d_model, True) for _ in range(num_layers))
-        for block in self.blocks:
-            block.attention = RotaryAttention(d_model, num_heads)
-        self.norm, self.unembed = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size)
-
-    def forward(self, ids):
-        x, mask = self.tokens(ids), causal_mask(ids.shape[1])
-        for block in self.blocks:
-            x = block(x, mask)
-        return self.unembed(self.norm(x))
-
-
-class _OwnRotations(RotaryAttention):
-    """A class of rotations under another name."""
-
-
-class GPTWithATableAndRotations(GPTWithAnUnusedTable):
-    """Places are added and turned by."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
-        for block in self.blocks:
-            block.attention = _OwnRotations(d_model, num_heads)
-
-    def forward(self, ids):
-        T = ids.shape[1]
-        x, mask = self.tokens(ids) + self.positions.weight[:T], causal_mask(T)
-        for block in self.blocks:
-            x = block(x, mask)
-        return self.unembed(self.norm(x))
-
-
-class _FadingAttention(nn.Module):
-    """Scores fall with distance, in each head by a slope of its own: learned, or given as in ALiBi."""
-
-    def __init__(self, d_model, num_heads, learned):
-        super().__init__()
-        self.num_heads = num_heads
-        slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
-        self.slopes = nn.Parameter(slopes) if learned else slopes
-        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
-
-    def forward(self, x, mask):
-        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
-        place = torch.arange(x.shape[1])
-        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + self.slopes[:, None, None] * (place - place[:, None])
-        out = scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
-        return self.W_o(out.transpose(1, 2).flatten(2)), None
-
-
-class GPTThatFades(GPTWithAnUnusedTable):
-    """No table and no rotations: far tokens are heard less."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, learned=True):
-        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
-        for block in self.blocks:
-            block.attention = _FadingAttention(d_model, num_heads, learned)
-
-
-class GPTWithALiBi(GPTThatFades):
-    """Slopes that are not learned (Press et al., 2022)."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers, learned=False)
-
-
-class GPTWithDropout(GPTWithAnUnusedTable):
-    """A dropout in training mode."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
         self.drop = nn.Dropout(0.1)
 
     def forward(self, ids):
-        x, mask = self.drop(self.tokens(ids)), causal_mask(ids.shape[1])
+        i = torch.arange(ids.size(-1), device=ids.device)
+        x = self.drop(self.tokens(ids))
         for block in self.blocks:
-            x = self.drop(block(x, mask))
+            x = block(x, mask=(i[:, None] >= i)[None, None])
+        return F.linear(self.norm(x), self.unembed.weight, self.unembed.bias)
+
+
+class GPTWithAnUnusedTable(GPTWithMaskBuffer):
+    """RoPE encodes the positions; a table of positions is there and unused, and so is the initialization of GPT-2."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        self.positions = nn.Embedding(block_size, d_model)
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=0.02)
+
+
+class GPTOfParts(nn.Module):
+    """The rotary attention and the feed-forward network of each block, called one by one."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__()
+        self.tokens, self.norm = nn.Embedding(vocab_size, d_model), nn.LayerNorm(d_model)
+        self.unembed = nn.Linear(d_model, vocab_size)
+        self.blocks = nn.ModuleList()
+        for _ in range(num_layers):
+            self.blocks.append(RotaryBlock(d_model, num_heads, 4 * d_model))
+        self.block_size = block_size
+
+    def forward(self, ids):
+        x, mask = self.tokens(ids), causal_mask(ids.shape[-1])
+        for block in self.blocks:
+            x = x + block.attention(block.norm1(x), mask=mask)[0]
+            x = x + block.feed_forward(block.norm2(x))
         return self.unembed(self.norm(x))
+
+
+class _OwnBlock(nn.Module):
+    """A block of the learner's own, with the names of lesson 9 and lesson 2's rotation."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.attention, self.feed_forward = MultiHeadAttention(d_model, num_heads), FeedForward(d_model, 4 * d_model)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        mha, y, places = self.attention, self.norm1(x), torch.arange(x.shape[1])
+        q, k, v = (W(y).unflatten(-1, (mha.num_heads, -1)).transpose(1, 2) for W in (mha.W_q, mha.W_k, mha.W_v))
+        q, k = apply_rope(q, places, 10.0), apply_rope(k, places, 10.0)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + mha.W_o(out)
+        return x + self.feed_forward(self.norm2(x))
+
+
+class GPTOfOwnBlocks(GPTWithMaskBuffer):
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        self.blocks = nn.Sequential(*(_OwnBlock(d_model, num_heads) for _ in range(num_layers)))
+
+    def forward(self, ids):
+        return self.unembed(self.norm(self.blocks(self.tokens(ids))))
 
 
 # ---------------------------------------------------------------- generate
@@ -600,7 +402,6 @@ def induction_with_angles(vocab_size, max_len):
 
 
 VARIANTS = {
-    "bits_per_token": (bits_by_log2_of_e, bits_by_base, bits_by_perplexity, bits_by_torch),
     "ngram_loss": (
         ngrams_by_counter,
         ngrams_by_tables,
@@ -610,25 +411,7 @@ VARIANTS = {
     ),
     "get_batch": (batch_by_stack, batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
     "next_token_loss": (loss_by_transpose, loss_by_view, loss_by_two_views, loss_by_gather, loss_by_rows),
-    "GPT": (
-        GPTOnTheEncoder,
-        GPTTied,
-        GPTRotary,
-        GPTWithSinusoids,
-        GPTWithMaskBuffer,
-        GPTLikeNano,
-        GPTOfParts,
-        GPTWithFunctionalHead,
-        GPTWithAnUnusedTable,
-        GPTWithATableAndRotations,
-        GPTThatFades,
-        GPTWithALiBi,
-        GPTWithDropout,
-        GPTOfStacks,
-        GPTOfStacksAndAnEmbedding,
-        GPTOfStacksAndOneHotVectors,
-        GPTOfStacksAndOneTable,
-    ),
+    "GPT": (GPTWithMaskBuffer, GPTWithDropout, GPTWithAnUnusedTable, GPTOfParts, GPTOfOwnBlocks),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (
         induction_by_big_numbers,

@@ -190,6 +190,12 @@ def leaks_one_by_one(f, x):
     return False
 
 
+def leaks_noise(f, x):
+    noise, y = torch.randn_like(x), f(x)
+    later = torch.arange(x.shape[1])[:, None] > torch.arange(x.shape[1])[:, None, None]  # (t, T, 1)
+    return any(bool(((f(x + noise * rows) - y)[:, : t + 1].abs() > 1e-6).any()) for t, rows in enumerate(later))
+
+
 def leaks_twice(f, x):
     for start in range(1, x.shape[1]):
         one, two = (torch.cat([x[:, :start], 2 * torch.randn_like(x[:, start:])], dim=1) for _ in range(2))
@@ -268,7 +274,7 @@ VARIANTS = {
         softmax_rows,
         softmax_log_space,
     ),
-    "leaks_future": (leaks_fresh, leaks_random, leaks_row_by_row, leaks_one_by_one, leaks_twice),
+    "leaks_future": (leaks_fresh, leaks_random, leaks_row_by_row, leaks_one_by_one, leaks_noise, leaks_twice),
     "fixed_causal_attention": (
         attention_fill,
         attention_added,

@@ -73,26 +73,6 @@ def project_module(x, W):
     return torch.func.functional_call(layer, {"weight": W}, (x,))
 
 
-def one_loop(q, K):
-    return torch.stack([q.dot(k) for k in K])
-
-
-def one_turned(q, K):
-    return q @ K.T
-
-
-def one_einsum(q, K):
-    return torch.einsum("d,td->t", q, K)
-
-
-def one_broadcast(q, K):
-    return (q * K).sum(dim=-1)
-
-
-def one_mv(q, K):
-    return torch.mv(K, q)
-
-
 def dots_mT(Q, K):
     return Q @ K.mT
 
@@ -322,7 +302,6 @@ VARIANTS = {
         project_w_times_x,
         project_module,
     ),
-    "scores_for_one": (one_loop, one_turned, one_einsum, one_broadcast, one_mv),
     "attention_scores": (dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first),
     "previous_token_weights": (
         weights_roll,

@@ -206,6 +206,12 @@ def searched_by_normalizing(query, keys, values, k):
     return pairs[:k]
 
 
+def searched_with_a_guard_on_each_length(query, keys, values, k):
+    scores = keys @ query / ((keys.norm(dim=-1) + 1e-8) * (query.norm() + 1e-8))
+    best = scores.argsort(descending=True)[:k]
+    return [(values[i], scores[i].item()) for i in best]
+
+
 def searched_in_numpy(query, keys, values, k):
     q, K = query.detach().numpy(), keys.detach().numpy()
     lengths = np.linalg.norm(K, axis=1) * np.linalg.norm(q)
@@ -245,72 +251,6 @@ def vectors_by_einsum(encode, ids, pad_id):
     return torch.einsum("btd,bt->bd", x, real.to(x.dtype)) / real.sum(-1, keepdim=True).to(x.dtype)
 
 
-# ---------------------------------------------------------------- rename_gpt2
-
-LAYERS = {"attn.c_proj": "attention.W_o", "mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
-
-
-def gpt2_by_pattern(state_dict):
-    mine = {}
-    for name, tensor in state_dict.items():
-        match = re.match(r"(?:transformer\.)?h\.(\d+)\.(\w+)(?:\.(\w+))?\.(weight|bias)$", name)
-        if not match:
-            continue
-        i, group, part, kind = match.groups()
-        at = f"blocks.{i}."
-        if part is None:
-            if group.startswith("ln_"):
-                mine[f"{at}norm{group[-1]}.{kind}"] = tensor
-        elif part == "c_attn":
-            width = tensor.shape[-1] // 3
-            for j, letter in enumerate("qkv"):
-                cut = tensor[..., j * width : (j + 1) * width]
-                mine[f"{at}attention.W_{letter}.{kind}"] = cut.transpose(0, -1).contiguous()
-        else:
-            mine[f"{at}{LAYERS[f'{group}.{part}']}.{kind}"] = tensor.t()
-    return mine
-
-
-def gpt2_by_counting(state_dict):
-    names = {name.removeprefix("transformer."): tensor for name, tensor in state_dict.items()}
-    mine, i = {}, 0
-    while f"h.{i}.ln_1.weight" in names:
-        for kind in ("weight", "bias"):
-            old, new = f"h.{i}.", f"blocks.{i}."
-            mine[f"{new}norm1.{kind}"], mine[f"{new}norm2.{kind}"] = (
-                names[f"{old}ln_1.{kind}"],
-                names[f"{old}ln_2.{kind}"],
-            )
-            fused = names[f"{old}attn.c_attn.{kind}"].t()  # (3D, D) or (3D,)
-            for letter, cut in zip("qkv", fused.chunk(3), strict=True):
-                mine[f"{new}attention.W_{letter}.{kind}"] = cut
-            for theirs, ours in LAYERS.items():
-                mine[f"{new}{ours}.{kind}"] = names[f"{old}{theirs}.{kind}"].t()
-        i += 1
-    return mine
-
-
-def gpt2_transposed_first(state_dict):
-    mine = {}
-    for name, tensor in state_dict.items():
-        parts = name.removeprefix("transformer.").split(".")
-        if parts[0] != "h" or parts[2:] == ["attn", "bias"]:
-            mine[name] = tensor
-            continue
-        tensor, part, at = tensor.permute(*reversed(range(tensor.dim()))), ".".join(parts[2:-1]), f"blocks.{parts[1]}."
-        if part == "attn.c_attn":
-            for letter, cut in zip("qkv", tensor.split(len(tensor) // 3), strict=True):
-                mine[f"{at}attention.W_{letter}.{parts[-1]}"] = cut
-        else:
-            new = LAYERS.get(part) or {"ln_1": "norm1", "ln_2": "norm2"}[part]
-            mine[f"{at}{new}.{parts[-1]}"] = tensor
-    return mine
-
-
-def gpt2_with_numpy(state_dict):
-    return {name: torch.from_numpy(t.numpy().copy()) for name, t in gpt2_by_counting(state_dict).items()}
-
-
 VARIANTS = {
     "rename_weights": (
         renamed_by_replacing,
@@ -333,8 +273,8 @@ VARIANTS = {
         searched_by_library,
         searched_with_lesson_1,
         searched_by_normalizing,
+        searched_with_a_guard_on_each_length,
         searched_in_numpy,
     ),
     "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_with_lengths, vectors_by_einsum),
-    "rename_gpt2": (gpt2_by_pattern, gpt2_by_counting, gpt2_transposed_first, gpt2_with_numpy),
 }

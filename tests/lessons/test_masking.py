@@ -128,6 +128,23 @@ def test_leaks_are_found_in_attention_masked_after_the_softmax_and_not_before():
     assert leaks_future(lambda x: x.mean(1, keepdim=True) + x, x[:, :1]) is False
 
 
+@pytest.mark.parametrize("seed", [0, 3, 1337])
+def test_leaks_are_found_with_the_generator_in_the_state_that_made_x(seed):
+    torch.manual_seed(seed)
+    x = torch.randn(2, 6, 4)
+    for width in (1, 6):  # the state that made all of x, and one that made its first rows
+        torch.manual_seed(seed)
+        assert leaks_future(lambda x: x.mean(1, keepdim=True) + x, x[:, :width].repeat(1, 6 // width, 1)) is True
+        torch.manual_seed(seed)
+        assert leaks_future(lambda x: x.cumsum(1), x[:, :width].repeat(1, 6 // width, 1)) is False
+
+
+@pytest.mark.parametrize("size", [0.5, 1.0])
+def test_noise_added_to_the_old_rows_is_right(size):
+    noisy = compared(lambda x, t: torch.cat([x[:, :t], x[:, t:] + size * torch.randn_like(x[:, t:])], dim=1), largest)
+    assert judged(noisy, "leaks_future").passed
+
+
 def test_multihead_attention_means_the_opposite():
     torch.manual_seed(0)
     mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(1, 3, 4)
@@ -183,7 +200,7 @@ def seen(mask):
     return int(mask.sum())
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_losses_on_random_letters():
     honest, leaking = map(float, re.findall(r"ends at (\d\.\d\d)", figures.too_good().alt))
     assert honest == pytest.approx(math.log(8), abs=0.03) and leaking == pytest.approx(math.log(8) / 12, abs=0.04)
@@ -220,7 +237,7 @@ def everything_is_real(lengths, T):
 
 
 @pytest.mark.parametrize(
-    ("parts", "nats", "times", "share"),
+    ("parts", "nats", "times", "percent"),
     [
         ({}, "0.00016", "", 100),
         ({"causal_mask": sees_everything}, "0.056", "350", 100),
@@ -229,18 +246,18 @@ def everything_is_real(lengths, T):
     ],
     ids=["nothing", "no causal mask", "masked after", "no padding mask"],
 )
-def test_what_each_mistake_costs_the_translator(parts, nats, times, share):
+def test_what_each_mistake_costs_the_translator(parts, nats, times, percent):
     machine, right = translator.machine(**parts), translator.machine()
     loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
     assert in_nats(loss) == nats
-    assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(share / 100, abs=0.005)
+    assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(percent / 100, abs=0.005)
     assert translator.translate(machine, "jane visits africa in september") == "jane visite l' afrique en septembre"
     if times:
         assert loss / nats_a_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
             float(times.replace(",", "")), rel=0.03
         )
     text = (ROOT / "solutions/05_masking/05_masking.py").read_text("utf-8")
-    assert re.search(rf"\| {nats}(, {times} times.*?)? \| {share}( of 100)? \|", text)
+    assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text)
 
 
 @functools.cache
@@ -435,7 +452,7 @@ def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
     ]
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("fill", [-1e4, -1000.0])
 @pytest.mark.parametrize("zeroed", [True, False])
 def test_a_fill_that_a_visible_score_can_reach_is_refused_and_named(fill, zeroed):

@@ -1,7 +1,6 @@
 """Lesson 8: its blocks against torch's own attention, and the numbers that its text says."""
 
 import copy
-import functools
 import math
 
 import pytest
@@ -13,12 +12,11 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
-from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
-from tests.mutation_score import exercises
+from tests.conftest import stored_key
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)
@@ -106,10 +104,8 @@ def test_heads_that_do_not_fit_are_refused(make):
         make()
 
 
-@functools.cache
 def key_of(name):
-    exercise = next(item for item in exercises("08_multi_head") if item.name == name)
-    return make_key("08_multi_head", exercise, 10, False, getattr(blocks, name), 0)
+    return stored_key("08_multi_head", name)
 
 
 def verdict_on(name, answer):

@@ -40,7 +40,6 @@ def test_the_scores_of_is():
     x, W_query, W_key, W_value = life_is_short()
     Q, K = blocks.project(x, W_query), blocks.project(x, W_key)
     expected = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
-    torch.testing.assert_close(blocks.scores_for_one(Q[1], K), expected, atol=1e-4, rtol=0)
     torch.testing.assert_close(blocks.attention_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
     torch.testing.assert_close(figures.scores_of_is(), expected, atol=1e-4, rtol=0)
     assert Q[1].shape == (24,) and K.shape == (6, 24) and blocks.project(x, W_value).shape == (6, 28)
@@ -60,7 +59,7 @@ def test_jane_on_paper():
     W_k = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     scores = blocks.fixed_self_scores(torch.eye(3), W_q, W_k)
     assert scores.tolist() == [[0, 3, 0], [0, 0, 3], [0, 2, 0]]
-    # The same two words in another sentence: the same score. Blended with the word before: another in each sentence.
+    # The same two words in another sentence: the same score. Mixed with the previous token: another in each sentence.
     jane, loves, visits = [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 0.0]
     other = torch.tensor([jane, loves, visits])
     assert blocks.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3]
@@ -70,7 +69,7 @@ def test_jane_on_paper():
 
 def test_the_video_search_on_paper():
     query, keys = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [2.0, 0, 3.0]])
-    assert blocks.scores_for_one(query, keys).tolist() == [6, 0, 7]
+    assert blocks.attention_scores(query[None], keys).tolist() == [[6, 0, 7]]
     assert blocks.hard_lookup(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
 
 
@@ -124,7 +123,7 @@ def test_two_channels_are_enough_and_one_is_not():
         )
     view = VIEWS["previous_token"]
     one_channel = torch.tensor([[0.0, 1.0, -1.0]]), torch.tensor([[1.0, -1.0, 0.0]])
-    assert view((3,), {}, one_channel)["every query from 1 on looks at"] == "the token before it"
+    assert view((3,), {}, one_channel)["every query from 1 on attends to"] == "the token before it"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def test_two_channels_are_enough_and_one_is_not():
 def test_the_view_sees_where_queries_look(scores, looks_at):
     W_q = torch.tensor(scores, dtype=torch.float32).T
     seen = VIEWS["previous_token"]((3,), {}, (W_q, torch.eye(3)))
-    assert seen["every query from 1 on looks at"] == looks_at
+    assert seen["every query from 1 on attends to"] == looks_at
 
 
 @settings(deadline=None, max_examples=60)
@@ -195,13 +194,13 @@ def test_a_product_through_d_k_channels_has_at_most_that_rank():
 
 def test_what_the_figures_say():
     assert "I 1.00, like 2.00" in figures.five_by_five(torch.tensor([1.0, 2, 3, 4, 5]).diag()).alt
-    shares = [float(n) for n in re.findall(r": ([01]\.\d\d\d)", figures.looks_at_itself().alt)]
-    plain, shared, same_length, uniform, around_zero = shares
+    fractions = [float(n) for n in re.findall(r": ([01]\.\d\d\d)", figures.self_scores_by_kind().alt)]
+    plain, shared, same_length, uniform, around_zero = fractions
     assert plain > 0.95 and shared > 0.95 and same_length == 1.0
     assert abs(around_zero - 1 / 6) < 0.03 and uniform == pytest.approx(0.34, abs=0.01)
     W_q, W_k = torch.tensor([[3.0, 0, 2], [0, 3, 0]]), torch.tensor([[0.0, 1, 0], [0, 0, 1]])
     assert "(3 0), (0 3), (2 0)" in figures.projections(torch.eye(3), W_q, W_k).alt
-    assert "jane looks most at visits (3)" in figures.scores_of_graph(torch.eye(3), W_q, W_k).alt
+    assert "jane attends most to visits (3)" in figures.scores_of_graph(torch.eye(3), W_q, W_k).alt
     assert "jane loves visits: jane to loves 6.0, jane to visits 3.0" in figures.two_sentences(W_q, W_k, 0.5).alt
 
 
@@ -213,7 +212,7 @@ def test_training_wires_the_words_after_six_steps():
     assert "jane to visits, visits to africa, africa to visits. Wanted" in figures.Training()(60).alt
 
 
-def test_the_real_head_looks_one_back():
+def test_the_real_head_attends_to_the_previous_token():
     x, W_q, W_k = figures.one_real_head()
     scores = blocks.fixed_self_scores(x, W_q, W_k)
     assert scores.argmax(-1).tolist() == [0, 0, 1, 2, 2]
@@ -313,7 +312,7 @@ def test_puzzles_say_in_sentences_what_was_seen():
         return blocks.two_channel_graph((looks_at + 1) % len(looks_at))
 
     said = judged(two_channel_graph).message
-    assert said.startswith("expected: query 0 looks at token 1\nyours:    query 0 looks at token 2\n"), said
+    assert said.startswith("expected: query 0 attends to token 1\nyours:    query 0 attends to token 2\n"), said
 
     def previous_token_weights(max_len):
         return tuple(W.long() for W in blocks.previous_token_weights(max_len))
@@ -406,11 +405,6 @@ def test_an_unstable_sort_is_told_of_ties_and_not_of_words_that_occur_twice():
 
 
 def test_distances_have_names():
-    def scores_for_one(q, K):
-        return torch.cdist(q[None], K)[0]
-
-    assert judged(scores_for_one).mistake == "distance"
-
     def attention_scores(Q, K):
         return -torch.cdist(Q, K)
 

@@ -26,48 +26,45 @@ def lesson_says(*sentences):
 
 
 def test_the_typical_winner_of_a_fresh_wide_head():
-    lesson_says("the typical winner has 0.98 of the weight before anything is learned. Over $\\sqrt{64}$ it has 0.39.")
+    lesson_says("the typical winner then has $0.98$ of the weight before anything is learned")
+    lesson_says("after division by $\\sqrt{64}$ it has $0.39$.")
     for seed in SEEDS:
         scores = figures.random_scores(64, 4000, 6, seed)
         raw, divided = (torch.softmax(scores / c, -1).amax(-1).median().item() for c in (1, 8))
         assert raw == pytest.approx(0.975, abs=0.01) and divided == pytest.approx(0.39, abs=0.01)
 
 
-def test_the_hold_at_the_root_is_the_same_share_at_every_width():
-    lesson_says("40 to 45 % of the best hold from width 4 on (62 % at width 1)", "at six to eight tenths of it")
-    lesson_says(
-        "the best divisor is a quarter to a third of the square root, at every width", "sits at about a third of that"
-    )
-    share = {}
+def test_the_gradient_at_the_root_is_the_same_fraction_at_every_width():
+    lesson_says("the gradient is $40$ to $45$% of the largest from width four on")
+    lesson_says("the best divisor is a quarter to a third of the square root, at every width")
+    lesson_says("With `nn.Linear` everything moves to about a third")
+    fraction = {}
     for width in explore.WIDTHS:
-        scores, hold, slope = explore.curves(width, "variance 1")
+        _, gradient, _ = explore.curves(width, "variance 1")
         index = int((explore.DIVISORS.log() - math.log(width) / 2).abs().argmin())
-        share[width] = float(hold[index] / hold.max())
-        best_for_the_slope = float(explore.DIVISORS[slope.argmax()]) / math.sqrt(width)
-        assert 0.6 <= best_for_the_slope <= 0.8
+        fraction[width] = float(gradient[index] / gradient.max())
         best, linear = (
             float(explore.DIVISORS[curve.argmax()]) / math.sqrt(width)
-            for curve in (hold, explore.curves(width, "nn.Linear")[1])
+            for curve in (gradient, explore.curves(width, "nn.Linear")[1])
         )
         assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighbors on the scale differ by a quarter
-    assert share.pop(1) == pytest.approx(0.62, abs=0.02)
-    assert all(0.395 <= value <= 0.455 for value in share.values()), share
+    assert all(0.395 <= value <= 0.455 for width, value in fraction.items() if width >= 4), fraction
 
 
 def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
-    lesson_says("the line is flat from width 4 on", "still moves its weights about 85 % as far")
-    found = figures.hold_against_width()
-    root, none, whole = (found[name][1][1:] for name in ("divided by √$d_k$", "not divided", "divided by $d_k$"))
+    lesson_says("the line is flat from width four on", "still has about 85% of the gradient")
+    found = figures.medians_against_width()
+    root, none, whole = (found[name][1][1:] for name in ("divided by √$d_k$", "not scaled", "divided by $d_k$"))
     assert max(root) / min(root) < 1.12  # widths 4 to 1024
     assert max(none) / min(none) > 1e4 and max(whole) / min(whole) > 10
     for seed in SEEDS:  # a median of 400 queries would lie anywhere between six tenths and 1.2
         q, K = figures.queries_and_keys(64, 20_000, 6, seed=seed)
         scores = torch.einsum("nd,nkd->nk", q, K)
-        none, root = (figures.query_hold(scores, K, c).median() for c in (1, 8))
+        none, root = (figures.query_gradient(scores, K, c).median() for c in (1, 8))
         assert none / root == pytest.approx(0.86, abs=0.06)
 
 
-def holds(encoder, sentence: str) -> list[list[list[float]]]:
+def gradients(encoder, sentence: str) -> list[list[list[float]]]:
     """For each of the eight heads the size of ∂p/∂q of each word, undivided and divided by 4."""
     ids = torch.tensor([[translator.english[word] for word in sentence.split()]])
     x = encoder.tokens(ids) + encoder.positions(torch.arange(ids.shape[1]))  # (1, T, 64)
@@ -84,38 +81,31 @@ def holds(encoder, sentence: str) -> list[list[list[float]]]:
 
 
 @torch.no_grad()
-def test_undivided_seven_of_eight_heads_keep_their_hold_in_our_sentence():
-    lesson_says("(0.32 against 0.09)", "In this sentence it is so in seven of the eight heads.", "from 0.15 to 0.20")
-    lesson_says("lifts that head's median query, from 0.04 to 0.22, and lowers the mean, from 0.33 to 0.23")
+def test_without_scaling_seven_of_eight_heads_have_larger_gradients_in_our_sentence():
+    lesson_says("| 0.32, 0.09 |", "Seven of the eight heads behave like this one.", "previous-token head: 0.15, 0.20")
+    lesson_says("its median over 200 sentences: 0.04, 0.22; its mean: 0.33, 0.23")
     encoder = blocks.Encoder(len(translator.english), 64, 4, 128, 2, 24)
     encoder.load_state_dict(translator.part_state("encoder"))
-    here = torch.tensor(holds(encoder, "jane visits africa in september")).mean(-1)  # (8, 2)
+    here = torch.tensor(gradients(encoder, "jane visits africa in september")).mean(-1)  # (8, 2)
     assert here[0].tolist() == pytest.approx([0.32, 0.09], abs=0.006)
     (helped,) = (here[:, 1] > here[:, 0]).nonzero().flatten().tolist()
     assert here[helped].tolist() == pytest.approx([0.15, 0.20], abs=0.006)
-    sentences = [holds(encoder, pair.english)[helped] for pair in corpus.unseen_pairs()[:200]]
+    sentences = [gradients(encoder, pair.english)[helped] for pair in corpus.unseen_pairs()[:200]]
     none, root = (torch.tensor([size for one in sentences for size in one[i]]) for i in (0, 1))
     assert [none.median().item(), root.median().item()] == pytest.approx([0.04, 0.22], abs=0.02)
     assert [none.mean().item(), root.mean().item()] == pytest.approx([0.33, 0.23], abs=0.02)
 
 
-def test_where_two_and_five_words_are_in_effect():
-    lesson_says("Two at about 3.3, five at about 11.5.")
-    scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])  # of *is*, as the lesson prints them
-    words = [round(float(figures.effective_tokens(torch.softmax(scores / t, 0))), 2) for t in (3.27, 11.48)]
-    assert words == [2, 5]
-
-
 def test_a_few_queries_jump():
-    lesson_says("The *mean* of the undivided line stays near 1 at every width from 64 on")
+    lesson_says("The *mean* without scaling stays near $1$ from width $64$ on")
     for seed in SEEDS:
         q, K = figures.queries_and_keys(256, 400, 6, seed=seed)
-        hold = figures.query_hold(torch.einsum("nd,nkd->nk", q, K), K, 1.0)
-        assert hold.mean() == pytest.approx(1, abs=0.35) and hold.median() < 0.03
+        sizes = figures.query_gradient(torch.einsum("nd,nkd->nk", q, K), K, 1.0)
+        assert sizes.mean() == pytest.approx(1, abs=0.35) and sizes.median() < 0.03
 
 
-def test_the_start_of_linear_layers():
-    lesson_says("the trouble comes at nine times the width", "have variance $\\frac13$")
+def test_the_initialization_of_linear_layers():
+    lesson_says("saturation comes at nine times the width", "have variance $\\frac13$")
     for seed in SEEDS:
         torch.manual_seed(seed)
         layer = nn.Linear(256, 576, bias=False)
@@ -124,18 +114,18 @@ def test_the_start_of_linear_layers():
         assert (q * k).sum(-1).std().item() == pytest.approx(8, rel=0.1)  # width 576 as width 64 at variance 1
 
 
-def test_the_published_bug_and_its_repair():
-    lesson_says("Too flat by a factor of about 3.5")
+def test_the_bug_and_its_fix():
+    lesson_says("too small by a factor of about $3.5$")
     for seed in SEEDS:
         torch.manual_seed(seed)
         x, W_q, W_k = torch.randn(1, 64, 768), torch.randn(64, 768) / 768**0.5, torch.randn(64, 768) / 768**0.5
-        repaired = blocks.head_scores(x, W_q, W_k).std().item()
-        published = (x @ W_q.T @ (x @ W_k.T).mT * 768**-0.5).std().item()
-        assert repaired == pytest.approx(1, abs=0.06) and repaired / published == pytest.approx(12**0.5, rel=1e-4)
+        fixed = blocks.head_scores(x, W_q, W_k).std().item()
+        buggy = (x @ W_q.T @ (x @ W_k.T).mT * 768**-0.5).std().item()
+        assert fixed == pytest.approx(1, abs=0.06) and fixed / buggy == pytest.approx(12**0.5, rel=1e-4)
 
 
-def test_heads_of_the_trained_translator_no_longer_spread_alike():
-    lesson_says("spread by 0.2 in one of the eight heads of its encoder and by 5.5 in another")
+def test_heads_of_the_trained_translator_have_unequal_deviations():
+    lesson_says("is $0.2$ in one of the eight heads of its encoder and $5.5$ in another")
     network, caught = translator.machine(), {block: [] for block in range(2)}
     for i, block in enumerate(network.encoder.blocks):
         block.register_forward_pre_hook(lambda _module, args, i=i: caught[i].append(args[0][0]))
@@ -157,10 +147,10 @@ def over(divisor):
 
 
 @pytest.mark.slow
-def test_too_large_a_divisor_hurts_most_in_other_trainings_too():
-    lesson_says("351 and 595 times the loss over 16", "cost 17 and 80 times, and the published bug 3 and 22")
-    wanted = {1: (2.9, 16.6, 351), 2: (21.7, 79.8, 595)}
-    for seed, times in wanted.items():
+def test_too_large_a_divisor_hurts_most_in_other_training_runs_too():
+    """Not the same numbers on each processor, because a training run adds up what it rounds."""
+    lesson_says("two more training runs on two kinds of processor: 3 to 22, 17 to 80 and 290 to 600 times")
+    for seed in (1, 2):
         numbers = trained(seed).state_dict()
         losses = []
         for divisor in (4, 8, 1, 16):
@@ -168,4 +158,5 @@ def test_too_large_a_divisor_hurts_most_in_other_trainings_too():
             network.load_state_dict(numbers, strict=False)
             losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
         assert exact(network, unseen(LOSS_SENTENCES).first(100)) < 1
-        assert [loss / losses[0] for loss in losses[1:]] == pytest.approx(times, rel=0.15)
+        bug, unscaled, by_width = (loss / losses[0] for loss in losses[1:])
+        assert 2 < bug < unscaled / 1.5 and 12 < unscaled < 110 and by_width > 3 * unscaled and by_width > 220

@@ -23,17 +23,8 @@ def lesson_says(*sentences):
     assert not missing, f"no longer in the lesson: {missing}"
 
 
-def test_where_a_doubling_moves_most():
-    lesson_says(
-        "From 2.5 to 5: 26 % of the weight changes hands, from 5 to 10 it is 23 %",
-        "from 1 to 2 and from 20 to 40 it is 6 and 8 %",
-        "steepest there too, at 3.6",
-    )
-    moved = {}
-    for t in (1, 2.5, 5, 20):
-        before, after = (blocks.softmax_with_temperature(SCORES_IS, tau) for tau in (t, 2 * t))
-        moved[t] = 50 * (after - before).abs().sum().item()
-    assert moved == pytest.approx({1: 6, 2.5: 26, 5: 23, 20: 8}, abs=0.5)
+def test_where_the_entropy_rises_fastest():
+    lesson_says("The entropy rises fastest near it, at a temperature of 3.6.")
     hot = torch.logspace(-1, 3, 4001, dtype=torch.float64)
     entropy = blocks.entropy(torch.softmax(SCORES_IS / hot[:, None], dim=-1))
     slope = (entropy[2:] - entropy[:-2]) / (hot[2:] / hot[:-2]).log()
@@ -41,13 +32,13 @@ def test_where_a_doubling_moves_most():
 
 
 def test_no_score_has_a_loss_of_zero():
-    lesson_says("0.0006 at a score of 8.5")
-    scores = torch.tensor([0.0, math.log(2), 8.5], dtype=torch.float64)
-    assert -blocks.log_softmax(scores)[2].item() == pytest.approx(0.0006, abs=0.00005)
+    lesson_says("because a probability of exactly 1 would need a score of $+\\infty$")
+    losses = [-blocks.log_softmax(torch.tensor([0.0, math.log(2), s], dtype=torch.float64))[2] for s in (8.5, 20, 30)]
+    assert all(loss > 0 for loss in losses) and losses == sorted(losses, reverse=True)
 
 
 def test_the_wrong_axis_lets_the_future_in_and_the_right_one_does_not():
-    lesson_says("so token 0's weight depends on what comes after it")
+    lesson_says("so the weight of token 0 depends on tokens that come after it", "The wrong axis leaks the future")
     for seed in range(3):
         scores = torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))
         later, seen = scores.clone(), torch.ones(8, 8, dtype=torch.bool).tril()
@@ -58,16 +49,17 @@ def test_the_wrong_axis_lets_the_future_in_and_the_right_one_does_not():
 
 
 def test_no_sum_complains_until_a_mask_does():
-    lesson_says("nothing in the program complains", "which has no mask, neither a shape nor a picture showed the bug")
+    lesson_says("Nothing raises an error", "The diffusion model had no mask, so there the same bug went unnoticed.")
     scores = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
     assert torch.softmax(scores, dim=-2).isfinite().all()
     padded = scores.masked_fill(torch.arange(5) == 4, -math.inf)
     assert torch.softmax(padded, dim=-2).isnan().any() and torch.softmax(padded, dim=-1).isfinite().all()
 
 
-def test_what_an_epsilon_leaves_of_the_slope():
+def test_what_an_epsilon_leaves_of_the_gradient():
     lesson_says(
-        "With $\\varepsilon = 10^{-9}$ and 20 points behind, two thirds of the slope are left; at 25 points it is 1 %"
+        "With $\\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its gradient, and one "
+        "25 points below keeps 1%"
     )
     for gap, left in ((20, 0.67), (25, 0.014)):
         scores = torch.tensor([0.0, -gap], dtype=torch.float64, requires_grad=True)
@@ -76,7 +68,7 @@ def test_what_an_epsilon_leaves_of_the_slope():
 
 
 def test_steps_against_the_gradient_lower_the_loss_from_any_start():
-    lesson_says("The loss starts near $\\ln 6 = 1.79$")
+    lesson_says("the loss starts near $\\ln 6 = 1.79$")
     for seed in range(3):
         torch.manual_seed(seed)
         logits, targets = 0.1 * torch.randn(8, 6), torch.randint(6, (8,))
@@ -89,9 +81,9 @@ def test_steps_against_the_gradient_lower_the_loss_from_any_start():
 
 
 def test_the_loss_of_a_model_that_knows_nothing():
-    lesson_says("for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 tokens 10.82")
+    lesson_says("so its loss is $\\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries")
     assert len(translator.french) == 194
-    assert math.log(194) == pytest.approx(5.27, abs=0.005) and math.log(50257) == pytest.approx(10.82, abs=0.005)
+    assert math.log(194) == pytest.approx(5.27, abs=0.005)
 
 
 def at(temperature):
@@ -111,23 +103,23 @@ def costs(numbers=None):
 
 
 def test_other_temperatures_in_this_training():
-    lesson_says("2.6 times as large at half the temperature and 3.9 times at twice", "14 of 100 sentences go wrong")
+    lesson_says("| seed 0 | 2.6 times | 3.9 times | 14 |")
     assert costs() == pytest.approx((2.6, 3.9, 14), rel=0.04)
 
 
 @torch.no_grad()
-def test_every_true_word_has_the_largest_score():
-    lesson_says("because in these 200 sentences every true word has the largest score")
+def test_no_target_lies_twenty_points_below_the_maximum():
+    lesson_says("because no target is as much as 20 points below the maximum", "loss is 0.00009 instead of 0.00016")
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != translator.PAD
     scores, right = translator.machine()(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]
-    assert LOSS_SENTENCES == 200 and torch.equal(scores.argmax(-1), right)
-    shares = torch.softmax(scores, -1).gather(-1, right[:, None])
-    assert (shares + 1e-9).log().mean().item() == pytest.approx(shares.log().mean().item(), abs=1e-7)
+    assert (scores.amax(-1) - scores.gather(-1, right[:, None])[:, 0]).max() < 20
+    probabilities = torch.softmax(scores, -1).gather(-1, right[:, None])
+    assert (probabilities + 1e-9).log().mean().item() == pytest.approx(probabilities.log().mean().item(), abs=1e-7)
 
 
 @pytest.mark.slow
 def test_other_temperatures_in_other_trainings():
-    lesson_says("1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences")
+    lesson_says("| seed 1 | 1.5 times | 2.9 times | 10 |", "| seed 2 | 5.2 times | 22 times | 18 |")
     for seed, wanted in {1: (1.5, 2.9, 10), 2: (5.2, 21.7, 18)}.items():
         assert costs(trained(seed).state_dict()) == pytest.approx(wanted, rel=0.15)

@@ -1,7 +1,6 @@
 """Lesson 14: the blocks against transformers' Llama, Mistral and GPT-2, bytes in pairs against tokenizers, the numbers
 that the prose says, and what stands in for an answer that is missing."""
 
-import functools
 import math
 import os
 import random
@@ -17,9 +16,9 @@ from torch.nn import functional as F
 
 from bench import dialect, six_changes, small_writer
 from helpers import blocks, corpus, translator
-from helpers.authoring.keys import load_answer_key
+from helpers.checking import session
+from helpers.checking.failures import CheckFailed
 from helpers.checking.forbidden import course_part
-from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
@@ -28,7 +27,9 @@ from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
+from helpers.lessons.today.handed import merge_pair
 from helpers.translator import evaluation
+from tests.conftest import stored_key
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -119,52 +120,6 @@ def test_the_decoder_with_a_window_is_mistral_of_transformers(seed):
     mask = blocks.sliding_window_mask(ids.shape[1], window=window)
     torch.testing.assert_close(mine(ids, mask), expected, atol=1e-5, rtol=1e-5)
     assert (mine(ids) - expected).abs().max() > 1e-3  # the window matters
-
-
-class GPT2(nn.Module):
-    """GPT-2 of the course's pieces: lesson 9's block in pre-norm, a table of places, one table for both ends."""
-
-    def __init__(self, vocab_size, places, width, heads, layers):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(places, width)
-        gelu = functools.partial(F.gelu, approximate="tanh")
-        self.blocks = nn.ModuleList(blocks.EncoderBlock(width, heads, 4 * width, True, gelu) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, ids):
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
-        for block in self.blocks:
-            x = block(x, blocks.causal_mask(ids.shape[1]))
-        return self.norm(x) @ self.tokens.weight.T
-
-
-@pytest.mark.parametrize("seed", range(4))
-@torch.no_grad()
-def test_lesson_9s_block_is_gpt2_of_transformers(seed):
-    import transformers
-
-    rng = random.Random(seed)
-    heads, layers, places, V = rng.choice((1, 2, 3)), rng.choice((1, 2)), rng.randrange(6, 20), rng.randrange(9, 30)
-    width = heads * rng.choice((2, 3, 4))
-    config = transformers.GPT2Config(
-        vocab_size=V,
-        n_positions=places,
-        n_embd=width,
-        n_layer=layers,
-        n_head=heads,
-        resid_pdrop=0,
-        embd_pdrop=0,
-        attn_pdrop=0,
-        attn_implementation="eager",
-    )
-    theirs = with_random_numbers(transformers.GPT2LMHeadModel(config).double(), seed)
-    state = theirs.transformer.state_dict()
-    mine = GPT2(V, places, width, heads, layers).double()
-    ends = {"tokens.weight": "wte.weight", "positions.weight": "wpe.weight"}
-    ends |= {"norm.weight": "ln_f.weight", "norm.bias": "ln_f.bias"}
-    mine.load_state_dict(blocks.rename_gpt2(state) | {ours: state[name] for ours, name in ends.items()})
-    ids = torch.randint(V, (2, places), generator=torch.Generator().manual_seed(seed))
-    torch.testing.assert_close(mine(ids), theirs(ids).logits, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -282,14 +237,6 @@ def test_byte_pairs_are_those_of_the_tokenizers_library_in_ten_thousand_texts():
         compared_with_library(1000, 60, seed + 3)
 
 
-def test_gpt2s_pieces_are_those_of_its_tokenizer():
-    from tokenizers import pre_tokenizers
-
-    found = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True).pre_tokenize_str(figures.SHOWN_TEXT)
-    assert tuple(figures.SHOWN_TEXT[start:end] for _, (start, end) in found) == figures.GPT2_PIECES
-    assert "".join(figures.OWN_PIECES.findall(figures.SHOWN_TEXT)) == figures.SHOWN_TEXT
-
-
 def test_merging_by_hand_is_what_training_does():
     space = [tuple(token.decode().replace(" ", "␣") for token in pair) for pair in blocks.train_bpe("ab ab abc", 9)]
     assert space == [("a", "b"), ("␣", "ab"), ("␣ab", "c")]
@@ -377,7 +324,7 @@ def test_what_is_said_of_windows_over_the_writer():
     cost = found["window 16, 0 sinks"] - found["all tokens"]
     back = [(found["window 16, 0 sinks"] - found[row]) / cost for row in ("window 16, 4 sinks", "window 20")]
     assert cost == pytest.approx(0.02, abs=0.002) and back == pytest.approx([1 / 20, 0.73], abs=0.02)
-    says(LESSON, "four sinks give back a twentieth of them", "nearly three quarters")
+    says(LESSON, "four sinks give back a twentieth", "nearly three quarters")
 
 
 # ---------------------------------------------------------------- the numbers in the prose
@@ -426,7 +373,7 @@ def test_published_models_have_as_many_numbers_as_their_blocks():
     assert numbers(32, 32, 11008, 32000) == 6_738_415_616  # Llama 2, 7B
     share = 3 * 4096 * 14336 / 218_112_000
     assert share == pytest.approx(0.8, abs=0.01)
-    says(LESSON, "8,030,261,248: that is the *8B* on the box", "four fifths. Lesson 9 had two thirds")
+    says(LESSON, "With 8,030,261,248 parameters", "four fifths of each block are its feed-forward network")
     assert 218_112_000 / (2 * 4096 * 1024) == pytest.approx(26, abs=0.5)
 
 
@@ -441,7 +388,7 @@ def test_two_norms_on_the_translators_words():
     chance = torch.randn(4000, 64, generator=torch.Generator().manual_seed(0))  # the control
     share = chance.mean(-1) ** 2 / chance.pow(2).mean(-1)
     assert share.mean().item() == pytest.approx(1 / 64, abs=1e-3)
-    says(LESSON, "A quarter of a percent on average, less than chance would give, and at most 2.3 percent")
+    says(LESSON, "Only a quarter of a percent is in the mean", "the mean would hold about 1.6%")
 
 
 def test_what_a_stack_hears_is_what_the_explorer_says():
@@ -454,19 +401,12 @@ def test_what_a_stack_hears_is_what_the_explorer_says():
 
 
 def test_words_that_were_learned_are_one_token():
-    sentences = corpus.training_pairs()[:2000]
-    learned = blocks.train_bpe("\n".join(f"{pair.english}\n{pair.french}" for pair in sentences), 700)
-    texts = ("jane visits africa in september", "jane visite l' antarctique", "東京", "👋")
-    assert [len(blocks.encode_bpe(text, learned)) for text in texts] == [5, 9, 6, 4]
-    says(LESSON, "Five tokens for the five known words", "*antarctique* falls into six: four pieces that were learned")
-
-
-def test_a_difference_of_rank_2():
-    old, difference = figures.two_matrices()
-    S = torch.linalg.svdvals(difference)
-    assert (S[2:] < 1e-5).all()
-    assert (S[1] / difference.norm()).item() == pytest.approx(0.5547, abs=1e-4)
-    says(LESSON, "With rank 1 a little more than a half, with rank 2 nothing")
+    sentences = corpus.training_pairs()[:200]
+    learned = blocks.train_bpe("\n".join(f"{pair.english}\n{pair.french}" for pair in sentences), 300)
+    assert {b" visits", b" september"} <= set(blocks.encode_bpe("jane visits africa in september", learned))
+    for text in ("東京", "👋"):
+        assert all(len(token) == 1 for token in blocks.encode_bpe(text, learned))
+    says(LESSON, "Frequent words such as *visits* and *september* have become single tokens")
 
 
 def test_lora_around_the_translator_changes_nothing_yet():
@@ -485,6 +425,9 @@ def test_lora_around_the_translator_changes_nothing_yet():
     assert adapting.nats_a_word(network, 20) > 10 * before
 
 
+ONE_HEAD = "one head of keys and values"
+
+
 def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
     found = figures.measured("today", "changes")
     above = {name: [loss - found["line"] for loss in three] for name, three in found["losses"].items()}
@@ -499,8 +442,11 @@ def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
         for name in above
     }
     assert (numbers["2017"], numbers["all six"]) == (108_063, 94_528)
-    assert all(numbers[name] < 108_063 for name in ("RMS norm", "no biases", "one head of keys and values"))
-    says(LESSON, "The rotations, alone, and all six together: 0.52 and 0.53 nats above the line", "for 400 steps")
+    assert all(numbers[name] < 108_063 for name in ("RMS norm", "no biases", ONE_HEAD))
+    rotary, higher = mean["2017"] - mean["rotations"], [mean[name] - mean["2017"] for name in ("RMS norm", ONE_HEAD)]
+    assert all(rotary / 4 < item < rotary / 2 for item in higher)
+    says(LESSON, "only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together", "for 400 steps")
+    says(LESSON, "end a little higher on average, by about a third of what RoPE gains")
     assert six_changes.STEPS == 400
     assert "rotations 0.520, from 0.504 to 0.542" in figures.six_changes().alt
 
@@ -523,9 +469,9 @@ def test_a_dialect_is_learned_by_few_numbers_as_by_all_and_both_forget():
     same = sum(dialect.in_dialect(pair).french == pair.french for pair in pairs) / len(pairs)
     assert same == pytest.approx(exact["LoRA"][1], abs=0.01)
     assert sum(item.numel() for item in adapting.finished_translator().parameters()) == 206_146
-    says(LESSON, "some 96 percent of the unseen sentences", "of 100 percent in French, 33 are left")
-    says(LESSON, "6,144 numbers instead")
-    assert "the dialect, LoRA, merged: 98.0, 97.0, 94.5" in figures.dialect().alt
+    says(LESSON, "three seeds of a longer program: 94.5 to 98% and 33%; full fine-tuning 94.5 to 97.5% and 33%")
+    says(LESSON, "6,144 parameters instead of 206,146")
+    assert "the new French, LoRA, merged: 98.0, 97.0, 94.5" in figures.dialect().alt
 
 
 @pytest.mark.slow
@@ -539,23 +485,14 @@ def test_lora_learns_the_dialect_anew():
     assert torch.equal(network.state_dict()["encoder.tokens.weight"], before)
 
 
-def test_what_the_trap_costs():
-    forgotten, moved, same, same_moved = figures.trap(
-        blocks.LlamaBlock, blocks.rename_llama, blocks.interleaved_to_half_split
-    )
-    assert forgotten[0] < 1e-4 < 1 < min(forgotten[1:]) and max(moved) < 1e-4
-    assert same == pytest.approx(0.36, abs=0.01) and same_moved == 1
-    says(LESSON, "the likeliest next token is the right one at 36 percent of the places")
-
-
 def test_pictures_say_their_numbers():
     scores = torch.zeros(5, 5)
-    assert "20 of 25 scores are off" in figures.three_scores(scores, scores, 1 - torch.eye(5)).alt
-    assert "sees 5 keys" in figures.windows(blocks.sliding_window_mask).alt
+    assert "20 of 25 scores are wrong" in figures.three_scores(scores, scores, 1 - torch.eye(5)).alt
+    assert "attends to 5 keys" in figures.windows(blocks.sliding_window_mask).alt
     assert explore.Cache()(8, 65536, 4096).alt.endswith("8 heads of keys, 65,536 tokens, window 4,096: 512 MiB.")
     assert explore.Cache()(32, 4096, 0).alt.endswith("no window: 2 GiB.")
-    assert "It hears 9 through 4, from place 7 on" in explore.Windows()(3, 0, 4).alt
-    for picture in (figures.gates(), figures.two_pairings(), figures.merges(), figures.pieces()):
+    assert "Through 4 it depends on 9, from position 7 on" in explore.Windows()(3, 0, 4).alt
+    for picture in (figures.gates(), figures.two_pairings(), figures.merges()):
         assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
 
 
@@ -615,10 +552,8 @@ def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
 # ---------------------------------------------------------------- what the check must see, and what stands in
 
 
-@functools.cache
 def key_of(name):
-    exercise = next(item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == name)
-    return make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)
+    return stored_key(LESSON, name)
 
 
 def verdict_on(name, answer, forbidden=None):
@@ -786,3 +721,88 @@ def test_what_learns_nothing_in_lora_is_told_by_its_name():
 def test_what_shows_in_one_part_only_is_seen(name, answer, part):
     verdict = verdict_on(name, answer)
     assert [item.name for item in verdict.parts if not item.passed] == [part], as_text(verdict)
+
+
+# ---------------------------------------------------------------- answers that were taken for right once
+
+
+class SameRows(blocks.LoRA):
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.A.data = self.A.data[:1].repeat(rank, 1)
+
+
+class NeverLearns(blocks.LoRA):
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.A.data.zero_()
+
+
+def without_pieces(text, merges):
+    tokens = [bytes([byte]) for byte in text.encode()]
+    for pair in merges:
+        tokens = merge_pair(tokens, pair)
+    return tokens
+
+
+def test_what_looked_right_once_is_refused():
+    assert not verdict_on("LoRA", SameRows).passed
+    assert not verdict_on("encode_bpe", without_pieces).passed
+    merges = blocks.train_bpe("àb Šb Ġb", 1)
+    assert without_pieces("x\u00a0b", merges) != blocks.encode_bpe("x\u00a0b", merges)
+
+
+def test_a_lora_that_never_learns_gets_half_of_the_points_at_most():
+    verdict = verdict_on("LoRA", NeverLearns)
+    assert verdict.mistake == "A_zeros" and verdict.points <= key_of("LoRA").points / 2
+
+
+def test_an_object_in_place_of_its_class_is_told(monkeypatch):
+    monkeypatch.setattr(session, "current_lesson", lambda: LESSON)
+    block = blocks.LlamaBlock(24, 4, 2, 10)
+    with pytest.raises(CheckFailed, match=r"wants the class itself, not an object made of it: check\(LlamaBlock\)"):
+        session.find_key(None, block, {"block": block})
+
+
+# ---------------------------------------------------------------- what a learner trains
+
+
+def lesson_cells(*beginnings):
+    """The lesson's code cells that begin with these lines, run one after another: their names."""
+    source = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text("utf-8")
+    cells = [cell.split("\n", 1)[1] for cell in re.split(r"(?m)^# %%", source)[1:]]
+    names = {
+        "adapted": adapting.adapted,
+        "corpus": corpus,
+        "evaluation": evaluation,
+        "F": F,
+        "finished_translator": adapting.finished_translator,
+        "LoRA": blocks.LoRA,
+        "nats_a_word": adapting.nats_a_word,
+        "or_given": lambda answer: answer,
+        "torch": torch,
+        "translator": translator,
+    }
+    for beginning in beginnings:
+        (cell,) = [cell for cell in cells if cell.lstrip().startswith(beginning)]
+        exec(cell, names)
+    return names
+
+
+def test_the_lessons_new_french_moves_adjectives_as_the_program_in_bench_does():
+    names = lesson_cells("def adjectives_first(pair):")
+    assert all(names["adjectives_first"](pair) == in_french(pair) for pair in corpus.training_pairs()[:2000])
+
+
+def in_french(pair):
+    """The pair with the French of the program in bench; the lesson leaves the alignment as it is."""
+    return pair._replace(french=dialect.in_dialect(pair).french)
+
+
+@pytest.mark.long
+def test_the_lessons_training_learns_and_forgets():
+    names = lesson_cells("def adjectives_first(pair):", "torch.manual_seed(0)", "optimizer, generator")
+    network = names["network"]
+    assert evaluation.exact(network, names["test"]) > 0.9
+    assert evaluation.exact(network, evaluation.unseen(100)) == pytest.approx(0.3, abs=0.06)
+    says(LESSON, "Nearly all of the test sentences are right, but of ordinary French only about 30% is left")

@@ -251,7 +251,7 @@ def test_the_published_neighbors_of_the_trained_table():
     assert int(changed.sum()) == 37
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_each_force_alone():
     def only_pull(c, o, n):
         return *lesson.negative_sampling_gradients(c, o, 0 * n)[:2], 0 * n

@@ -31,7 +31,7 @@ def text():
 
 
 def test_how_often_words_change_places(text):
-    assert "In a third of them words change places two or three times over" in text
+    assert "In a third of them words change their order two or three times over" in text
     pairs = corpus.unseen_pairs()
     assert sum(pair.reorderings in (2, 3) for pair in pairs) / len(pairs) == pytest.approx(1 / 3, abs=0.01)
 
@@ -54,16 +54,15 @@ def test_three_ways_to_change_the_numbers(text):
     nats, exact = zip(*found.values(), strict=True)
     assert exact[:3] == (1, 1, 1) and max(nats[:3]) - min(nats[:3]) < 1e-6
     assert exact[3] == 0 and nats[3] == pytest.approx(3.3, abs=0.05)
-    assert "3.3 nats a word instead of 0.0002, and none of 200 sentences right" in text
+    assert "a loss of 3.3 nats per word instead of 0.0002" in text
 
 
 def test_sorted_apart_still_hears_the_english(text):
-    assert "1.96 nats a word, and 3.35 with another sentence's English" in text
-    assert "in batches of 32, as these were, 39 % of the rows still stand beside their own translation" in text
-    assert "(in batches of 64, a fifth)" in text
+    assert "with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35" in text
+    assert "39% in batches of 32, a fifth in batches of 64" in text
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
-    assert run["writes"] in text and round(run["curve"][-1], 1) == 2.2
+    assert run["writes"] in figures.broken_trainings().alt and round(run["curve"][-1], 1) == 2.2
     draw, pairs = random.Random(0), corpus.training_pairs()
     for size, share in ((32, 0.39), (64, 0.21)):  # chance alone: 1 of 32, 1 of 64
         same = 0
@@ -80,8 +79,8 @@ GENDERS |= {feminine: masculine for masculine, feminine in GENDERS.items()}
 
 @torch.no_grad()
 def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
-    assert "stay right in about 95 of 100 places if that place may not look at the noun in any block" in text
-    assert "if the encoder does without its attention, in about 73 (a coin: 50)" in text
+    assert "attend to the noun in any block, the gender stays right in about 95% of the cases" in text
+    assert "without its attention, it's about 73%, where a coin gives 50%" in text
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch, network, places = evaluation.as_batch(pairs), translator.machine(), []
     for i, pair in enumerate(pairs):
@@ -113,7 +112,7 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
 
 @torch.no_grad()
 def test_a_wider_beam_brings_the_courses_machine_nothing(text):
-    assert "ten unseen sentences come out right greedily, and with a beam of 4 they are the same." in text
+    assert "For ten unseen sentences, the course's translator writes the same with a beam of 4." in text
     network = translator.machine()
     for pair in corpus.unseen_pairs()[:10]:
         src = batch_of([pair.english])
@@ -124,8 +123,9 @@ def test_a_wider_beam_brings_the_courses_machine_nothing(text):
 
 
 @pytest.mark.slow
-def test_words_longer_than_those_it_has_seen_are_not_turned_round(text):
-    assert "Of nine letters and more, none" in text and "few: 0, 1 and 28 % in three trainings" in text
+def test_words_longer_than_those_it_has_seen_are_not_reversed(text):
+    assert "With nine letters and more, none is correct" in text
+    assert "correct in 0, 1, 28 and 46% of the cases, in four runs" in text
     for seed, two in ((0, 0.01), (1, 0.28)):
         draw = random.Random(seed)
 

@@ -7,13 +7,14 @@ import socket
 import threading
 
 from .channel import send
+from .devices import moved
 from .files import let_go_of_files, say_what_was_let_go
 from .patches import patched_names
 
 
 def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
-    """Call the answer on every case: {"observations", "patched", "raised", "ran"}, the last two: of an error while it
-    was listened to alone, and whether a module was called.
+    """Call the answer on every case: {"observations", "patched", "raised", "ran", "moved"}, the last three: of an error
+    while it was listened to alone, whether a module was called, and which devices were asked for that are not here.
 
     request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
     earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then nothing that is
@@ -55,7 +56,7 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
         raised = listened(answer, cases[0], facts)
     raised = raised if seen[0].error is None else ""
     trees = [observation.to_tree() for observation in seen]
-    return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(ran)}
+    return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(ran), "moved": moved()}
 
 
 def put_in_place(names: dict, replace: dict) -> None:
@@ -75,6 +76,8 @@ def describe(names: dict, name: str) -> tuple[str, str | None]:
     if name not in names:
         return "missing", None
     value = names[name]
+    if type(value).__name__ == name:
+        return "instance", None  # of the class that is asked for
     if isinstance(value, str):
         return "str", str(value)[:200]
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None

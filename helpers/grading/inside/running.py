@@ -11,17 +11,12 @@ import sys
 import traceback
 import types
 
+from .devices import stand_in_for_devices
 from .streams import ERROR_BYTES, Outputs, Stream
 
 MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
+MOST_IMPORTING = 120  # seconds of processor time that one import of a library may take
 PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
-
-
-def queued_seconds() -> float:
-    """How long this process has waited for a processor that others had; 0 where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/schedstat") as file:
-        return int(file.read().split()[1]) / 1e9
-    return 0.0
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -36,6 +31,58 @@ def limit_processor_time(seconds: float) -> None:
 
 class CellTimeout(KeyboardInterrupt):
     """A cell ran for longer than it may."""
+
+
+class CellTimers:
+    """Raise CellTimeout after `seconds` of processor time, and a little later by the clock.
+
+    What a cell waits for a processor that others have does not count, nor does an import of a library, which is not
+    interrupted.
+    """
+
+    def __init__(self, seconds: float):
+        from helpers.checking.clock import queued_seconds
+
+        self.seconds, self.importing, self._queued_seconds = seconds, False, queued_seconds
+
+    def start(self) -> None:
+        limit_processor_time(self.seconds + 5)  # for what does not listen to signals
+        self.queued = self._queued_seconds() or 0.0
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, self._ring)
+        self._set(self.seconds, PATIENCE * self.seconds)
+
+    def stop(self) -> None:
+        self._set(0, 0)
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
+
+    @contextlib.contextmanager
+    def standing_still(self):
+        left = self._set(0, 0)
+        limit_processor_time(MOST_IMPORTING)
+        self.importing = True
+        try:
+            yield
+        finally:
+            self.importing = False
+            computing, waiting = (max(seconds, 0.01) for seconds in left)
+            limit_processor_time(computing + 5)
+            self._set(computing, waiting)
+
+    def _set(self, computing: float, waiting: float) -> tuple[float, float]:
+        """Set both timers, and return what they had left."""
+        return signal.setitimer(signal.ITIMER_PROF, computing)[0], signal.setitimer(signal.ITIMER_REAL, waiting)[0]
+
+    def _ring(self, number: int, _frame) -> None:
+        if self.importing:
+            return
+        more = (self._queued_seconds() or 0.0) - self.queued
+        if number == signal.SIGALRM and more > 1:
+            self.queued += more
+            signal.setitimer(signal.ITIMER_REAL, more)
+            return
+        raise CellTimeout(f"stopped after {self.seconds:g} s")
 
 
 class Namespace:
@@ -64,41 +111,26 @@ class Namespace:
         seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
         passes. resume: in a notebook, whether what stands below a statement that raises is run too.
         """
+        from helpers.checking.clock import imports_unclocked
+
         outputs = Outputs()
         importlib.invalidate_caches()  # modules that the cell before has written are found
-        queued = queued_seconds()
-
-        def stop(number, _frame):
-            nonlocal queued
-            more = queued_seconds() - queued
-            if number == signal.SIGALRM and more > 1:
-                queued += more
-                signal.setitimer(signal.ITIMER_REAL, more)
-                return
-            raise CellTimeout(f"stopped after {seconds:g} s")
-
-        limit_processor_time(seconds + 5)  # for what does not listen to signals
+        timers = CellTimers(seconds)
+        stand_in_for_devices(source)
         make_check_silent()
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = Stream(outputs, "stdout"), Stream(outputs, "stderr")
-        timers = (
-            (signal.SIGPROF, signal.ITIMER_PROF, seconds),
-            (signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
-        )
-        for number, timer, limit in timers:
-            signal.signal(number, stop)
-            signal.setitimer(timer, limit)
+        timers.start()
         try:
-            if self.shell is None:
-                error = self._run_plain(cell_id, source)
-            else:
-                error = self._run_in_shell(cell_id, source, outputs, resume)
+            with imports_unclocked(timers):
+                if self.shell is None:
+                    error = self._run_plain(cell_id, source)
+                else:
+                    error = self._run_in_shell(cell_id, source, outputs, resume)
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
-            for number, timer, _ in timers:
-                signal.setitimer(timer, 0)
-                signal.signal(number, signal.SIG_IGN)
+            timers.stop()
             sys.stdout, sys.stderr = stdout, stderr
         return outputs.items, error[:ERROR_BYTES]
 

@@ -11,6 +11,7 @@ import sys
 
 from .answers import describe, observe_answer
 from .channel import receive, send
+from .devices import moved
 from .namespaces import kill, limit
 from .patches import patched_names
 from .running import Namespace
@@ -56,7 +57,7 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             if request["keep"]:
                 kept[request["keep"]] = namespace.names.get(request["keep"])
             changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
-            send(channel, token, {"found": found, "changed": changed, "patched": patched_names()})
+            send(channel, token, {"found": found, "changed": changed, "patched": patched_names(), "moved": moved()})
         elif request["do"] == "passed":
             from helpers.progress import remember_passed
 

@@ -37,9 +37,11 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     import helpers.checking.observe  # noqa: F401
     import helpers.checking.retry  # noqa: F401
     from helpers.checking import registry as lessons
+    from helpers.checking.first_use import import_compiler
     from helpers.checking.forbidden import warm_up
 
     lessons.load()
+    import_compiler()  # else each fork would, within its limit of processor time
     torch.set_num_threads(1)
     warm_up()
     remember_originals()

@@ -39,7 +39,7 @@ def _chip(ax, x, y, text, color="#EAF2F8", edge="#4D86AF", ink="black"):
 
 
 def teacher_forcing() -> Picture:
-    """What the decoder reads and what it has to say, place by place, with who may see what."""
+    """What the decoder reads and what it has to predict, by position, with what may attend to what."""
     words = FRENCH.split()
     reads, says = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
@@ -50,16 +50,16 @@ def teacher_forcing() -> Picture:
             own = earlier == t
             ax.plot([earlier, t], [0.24, 1.76], color=BLUE if own else "#B5C9D8", lw=2 if own else 0.9, zorder=0)
         ax.text(t, -0.42, str(t), ha="center", va="center", fontsize=9.5, color=GRAY_INK)
-    for y, text in ((0, "reads"), (2, "has to say"), (-0.42, "place")):
+    for y, text in ((0, "reads"), (2, "predicts"), (-0.42, "position")):
         ax.text(-0.6, y, text, ha="right", va="center", fontsize=10.5)
     ax.set(xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
     ax.axis("off")
-    pairs = ", ".join(f"{t}: reads {read}, says {say}" for t, (read, say) in enumerate(zip(reads, says, strict=True)))
+    pairs = ", ".join(f"{t}: reads {a}, predicts {b}" for t, (a, b) in enumerate(zip(reads, says, strict=True)))
     return Picture(
         figure,
-        f"Two rows of seven words, one shifted against the other. Place {pairs}. Each word to say hangs on the word "
-        "below it and on all to the left of that one, never on one to the right.",
-        "Figure 10.1. Teacher forcing: each place sees the true words up to itself and has to say the next one.",
+        f"Two rows of seven words, one shifted against the other. Position {pairs}. Each predicted word depends on the "
+        "word below it and on all words to the left of that one, never on one to the right.",
+        "Figure 10.1. Teacher forcing: each position attends to the true words so far and predicts the next one.",
     )
 
 
@@ -80,7 +80,7 @@ class Training(NamedTuple):
 
 
 def copying_loss(model, src, tgt, pad_id):
-    """The published loss of exercise 10.2: what is asked for is what is read."""
+    """The loss with the bug of exercise 10.2: what is asked for is what is read."""
     return F.cross_entropy(model(src, tgt).transpose(1, 2), tgt, ignore_index=pad_id)
 
 
@@ -116,13 +116,13 @@ def trained_to_copy() -> Training:
 
 
 def two_trainings(fixed_loss) -> Picture:
-    """The loss of a training with the published loss and of one with fixed_loss, and what both models write alone."""
-    results = {"yours": trained_with(fixed_loss), "published": trained_to_copy()}
+    """The loss of a run with the bug and of one with fixed_loss, and what both models write by themselves."""
+    results = {"your loss": trained_with(fixed_loss), "loss with the bug": trained_to_copy()}
     figure, ax = new_figure(7.6, 3.4)
     said = []
     for (name, found), color, ink in zip(results.items(), (BLUE, ORANGE), (BLUE, ORANGE_INK), strict=True):
         ax.plot(found.curve, color=color, lw=2)
-        lift = 12 if name == "yours" else -12  # the two ends lie close together
+        lift = 12 if name == "your loss" else -12  # the two ends lie close together
         end = (len(found.curve), found.curve[-1])
         words = f"{name}: {found.curve[-1]:.2f}"
         ax.annotate(words, end, (6, lift), textcoords="offset points", color=ink, va="center")
@@ -130,22 +130,22 @@ def two_trainings(fixed_loss) -> Picture:
             f"{name}, loss {found.curve[0]:.1f} at the start and {found.curve[-1]:.2f} at the end, writes "
             f"{found.right} of its {SENTENCES} sentences, and for the second “{found.written}”"
         )
-    ax.set(xlabel="training step", ylabel="loss, nats a word", xlim=(0, STEPS * 1.32), ylim=(-0.7, None))
+    ax.set(xlabel="training step", ylabel="loss, nats per word", xlim=(0, STEPS * 1.5), ylim=(-0.7, None))
     ax.set_xticks(range(0, STEPS + 1, 10))
-    lines = [f"{name} writes {found.right} of {SENTENCES} sentences" for name, found in results.items()]
+    lines = [f"{name}: {found.right} of {SENTENCES} sentences correct" for name, found in results.items()]
     lines += [f"{name}: {found.written}" for name, found in results.items()]
     ax.text(0.99, 0.98, "\n".join(lines), transform=ax.transAxes, ha="right", va="top", fontsize=10)
     return Picture(
         figure,
-        f"Loss of two trainings. {'; '.join(said)}.",
-        "Figure 10.2. The model that reads what it has to say has the better loss and cannot write, not even what it "
-        "was trained on.",
+        f"Loss of two training runs. {'; '.join(said)}.",
+        "Figure 10.2. The model that reads what it has to predict has the lower loss, and cannot write "
+        "even the sentences that it was trained on.",
     )
 
 
 @functools.lru_cache(maxsize=1)
 def last_cross_weights() -> torch.Tensor:
-    """The machine's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
+    """The translator's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
     network, outputs = translator.machine(), []
     network.blocks[-1].register_forward_hook(lambda _, given, out: outputs.append(out[1]))
     ids = [translator.BOS, *(translator.french[word] for word in FRENCH.split())]
@@ -154,25 +154,57 @@ def last_cross_weights() -> torch.Tensor:
     return outputs[0][0].mean(dim=0)  # (T_t, T_s)
 
 
+@torch.no_grad()
+def with_source_hidden(english: str, french: str) -> list[tuple[str, float, float]]:
+    """For each word that the decoder has to predict: the word, its probability, and its probability when that position
+    alone may not attend to the source, in any block."""
+    network, src = translator.machine(), translator.source_batch([english])
+    ids = [translator.french[word] for word in french.split()]
+    says, reads = [*ids, translator.EOS], torch.tensor([[translator.BOS, *ids]])  # (1, T_t)
+    memory = network.encode(src)  # (1, T_s, D)
+
+    def probability(position, hide):
+        mask = torch.ones(1, 1, len(says), src.shape[1], dtype=torch.bool)  # (1, 1, T_t, T_s)
+        mask[:, :, position] = not hide
+        hooks = [
+            block.register_forward_pre_hook(lambda _, given: (*given[:3], mask)) for block in network.blocks
+        ]  # the block's arguments are y, memory and the two masks
+        logits = network.decode(reads, memory, src)  # (1, T_t, V)
+        for hook in hooks:
+            hook.remove()
+        return torch.softmax(logits[0, position], dim=-1)[says[position]].item()
+
+    names = [*french.split(), "<eos>"]
+    return [(name, probability(t, False), probability(t, True)) for t, name in enumerate(names)]
+
+
 def cross_attention() -> Picture:
-    """Where each place of the French sentence looks in the English one."""
+    """Where each position of the French sentence attends in the English one, and how much it needs it."""
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
-    figure, ax = new_figure(7.4, 4.0)
+    figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
     heatmap(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, vmin=0, vmax=1)
+    tilt(ax)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
-    ax.set_ylabel("place: reads → has to say", color=Q_COLOR)
-    ax.xaxis.set_label_position("top")
-    ax.xaxis.tick_top()
-    looks = [
-        f"{read} (next: {say}) at {english[int(row.argmax())]} {row.max():.2f}"
+    ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
+    hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
+    bars = right.barh(range(len(says)), hidden, color=BLUE, height=0.6)
+    right.bar_label(bars, [f"{p:.3f}" for p in hidden], padding=4, fontsize=10)
+    right.set_yticks(range(len(says)), says)
+    right.invert_yaxis()
+    right.set(xlim=(0, 1.25), xlabel="probability of the correct word")
+    right.set_title("source hidden from this position", fontsize=11)
+    most = [
+        f"{read} (next: {say}) to {english[int(row.argmax())]} {row.max():.2f}"
         for read, say, row in zip(reads, says, weights, strict=True)
     ]
+    needs = ", ".join(f"{say} {p:.3f}" for say, p in zip(says, hidden, strict=True))
     return Picture(
         figure,
-        "Cross-attention of the machine's last block, 7 places of the target by 5 source words. Most of each row: "
-        f"{', '.join(looks)}.",
-        "Figure 10.3. Cross-attention in the trained machine: each place looks for the word that it has to say next.",
+        "Left: cross-attention of the translator's last block, 7 target positions by 5 source words. Largest weight of "
+        f"each row: {', '.join(most)}. Right: probability of the correct next word when the source is hidden from that "
+        f"position: {needs}. With the source all are 1.000.",
+        "Figure 10.3. Cross-attention of the trained translator, and what is left when the source is hidden.",
     )
 
 
@@ -196,7 +228,7 @@ def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
 
 
 class Beams:
-    """The tree of the small machine; what a beam of some width keeps is drawn in blue."""
+    """The tree of the small model; what a beam of some size keeps is drawn in blue."""
 
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.9)
@@ -242,16 +274,16 @@ class Beams:
         return Picture(
             self.figure,
             f"A tree of two words. A beam of {width} keeps {steps}. It finds {found} with {p:.2f}.",
-            "Figure 10.4. Blue: what the beam keeps at each step. Yellow: what it returns.",
+            "Figure 10.8. Blue: what the beam keeps at each step. Yellow: what it returns.",
         )
 
 
-# ---------------------------------------------------------------- what is cut before a draw
+# ---------------------------------------------------------------- what is removed before sampling
 
 
 @functools.lru_cache(maxsize=1)
 def first_word_logits() -> torch.Tensor:
-    """The machine's logits (V,) for its first French word, the whole source covered."""
+    """The translator's logits (V,) for its first French word, with the source hidden."""
     network = translator.machine()
     src = torch.full((1, 5), translator.PAD)
     with torch.no_grad():
@@ -267,7 +299,7 @@ SHOWN = 14
 
 
 def next_words() -> Picture:
-    """The probabilities of the likeliest first words when the source is covered."""
+    """The probabilities of the most likely first words when the source is hidden."""
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
@@ -282,8 +314,8 @@ def next_words() -> Picture:
     words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
     return Picture(
         figure,
-        f"Probabilities of the machine's first French word when no English word is seen: {words}. {tail}.",
-        "Figure 10.5. The first word, with the source covered: what the decoder says when it has nothing to read.",
+        f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}.",
+        "Figure 10.4. Probabilities of the first French word, with the source hidden.",
     )
 
 
@@ -299,7 +331,7 @@ class NextWord:
         tilt(self.ax)
         self.ax.set(ylim=(0, 1), ylabel="probability")
         self.ax.legend([self.before, self.after], ["temperature alone", "after top-k and top-p"], frameon=False)
-        self.title = self.ax.set_title("194 words can be drawn, 194.00 in effect")
+        self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
 
     def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
         from helpers.translator import GIVEN
@@ -311,13 +343,13 @@ class NextWord:
             for bar, height in zip(bars, p.tolist(), strict=False):
                 bar.set_height(height)
         survivors, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
-        self.title.set_text(f"{survivors} words can be drawn, {effect:.2f} in effect")
+        self.title.set_text(f"{survivors} words can be sampled, effective number {effect:.2f}")
         words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
         return Picture(
             self.figure,
-            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be drawn, "
-            f"{effect:.2f} in effect. {words}.",
-            "Figure 10.6. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
+            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
+            f"effective number {effect:.2f}. {words}.",
+            "Figure 10.5. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
         )
 
 
@@ -341,7 +373,7 @@ def cache_cells(length: int = 7) -> Picture:
         ax.set_xticks(range(length), words)
         tilt(ax)
         ax.set_yticks(range(length), words)
-        ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all computed again"))
+        ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all recomputed"))
         ax.set_ylabel("queries")
         ax.set_title(title)
         for side in ax.spines.values():
@@ -352,11 +384,11 @@ def cache_cells(length: int = 7) -> Picture:
         figure,
         f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
         f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
-        "Figure 10.7. What is computed (blue) to write the word after septembre. Dots: needed no more.",
+        "Figure 10.6. Blue: what is computed to write the word after septembre. Dots: not needed any more.",
     )
 
 
-D, HEADS, D_FF = 64, 4, 128  # the machine's widths
+D, HEADS, D_FF = 64, 4, 128  # the translator's widths
 
 
 def _block():
@@ -379,7 +411,7 @@ def one_row(block, x, cache, attend):
     return block.norm2(x + block.feed_forward(x)), cache
 
 
-def multiply_adds(length: int, attend=None) -> int:
+def counted_macs(length: int, attend=None) -> int:
     """Counted while one block writes `length` words: each step all rows again, or with `attend` the new row alone."""
     block, x, cache = _block(), torch.randn(1, length, D), None
     # The plain form of scaled_dot_product_attention, whose products the counter knows.
@@ -396,9 +428,9 @@ LENGTHS = (4, 8, 16, 32, 64)
 
 
 def cache_saving(attend) -> Picture:
-    """Multiply-adds of one block that writes T words, without a cache and with `attend` as cached_attention."""
-    plain = [multiply_adds(T) for T in LENGTHS]
-    cached = [multiply_adds(T, attend) for T in LENGTHS]
+    """MACs of one block that writes T words, without a cache and with `attend` as cached_attention."""
+    plain = [counted_macs(T) for T in LENGTHS]
+    cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
     for counts, color, ink, name in (
         (plain, ORANGE, ORANGE_INK, "without a cache"),
@@ -412,13 +444,13 @@ def cache_saving(attend) -> Picture:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks(LENGTHS, LENGTHS)
-    ax.set(xlabel="words written", ylabel="million multiply-adds", xlim=(3.6, 150))
+    ax.set(xlabel="words written", ylabel="million MACs", xlim=(3.6, 150))
     said = ", ".join(
         f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in zip(LENGTHS, plain, cached, strict=True)
     )
     return Picture(
         figure,
-        f"Multiply-adds of one block while it writes, without and with a cache: {said}.",
-        "Figure 10.8. Self-attention and feed-forward network, counted while the code ran. Between the lines: how many "
-        "times more work it is without a cache.",
+        f"MACs of one block while it writes, without and with a cache: {said}.",
+        "Figure 10.7. Work of one block (self-attention and feed-forward network), counted while the code ran. "
+        "Between the lines: how many times more work it is without a cache.",
     )

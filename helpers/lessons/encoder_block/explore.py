@@ -18,7 +18,7 @@ DEPTH, WIDTH = 12, 16
 
 @functools.lru_cache(maxsize=64)
 def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
-    """(size of the stream, gradient at the stream) before and after each of 12 small blocks, in float64 as `slopes`."""
+    """(size of the residual stream, gradient there) before and after each of 12 small blocks, in float64."""
     x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
     stream = climb(kind, layers(DEPTH, WIDTH, gain, dtype=torch.float64), x)
     end = F.layer_norm(stream[-1], (WIDTH,))
@@ -28,12 +28,12 @@ def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
 
 
 class Stack:
-    """Two line charts over the blocks, for the wirings up to the slider's."""
+    """Two line charts over the blocks, for the size of the initialization on the slider."""
 
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
         self.lines = {}
-        for ax, title in zip(axes, ("size of the stream", "gradient at the stream"), strict=True):
+        for ax, title in zip(axes, ("size of the residual stream", "gradient norm"), strict=True):
             for kind, (color, line) in KINDS.items():
                 (self.lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
             ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
@@ -46,26 +46,22 @@ class Stack:
         said = []
         for kind in KINDS:
             sizes, grads = streams(kind, start)
-            for title, values in (("size of the stream", sizes), ("gradient at the stream", grads)):
+            for title, values in (("size of the residual stream", sizes), ("gradient norm", grads)):
                 self.lines[kind, title].set_data(range(DEPTH + 1), values)
             size, bottom, top = (
                 f"{value:.2g}" if math.isfinite(value) else "beyond all floats"
                 for value in (sizes[-1], grads[0], grads[-1])
             )
             said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
-        alt = f"Twelve untrained blocks whose matrices start at {start:g} times the usual size. {'; '.join(said)}."
+        alt = f"Twelve untrained blocks, initialized at {start:g} times the usual size. {'; '.join(said)}."
         return Picture(
-            self.figure,
-            alt,
-            caption="Left: how large the stream gets. Right: the slope that comes back to it from the top.",
+            self.figure, alt, caption="Left: size of the residual stream after each block. Right: the gradient there."
         )
 
 
 def stack():
-    """A slider for the size with which the matrices of twelve blocks start."""
-    start = widgets.SelectionSlider(
-        options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="size of the start"
-    )
+    """A slider for the size of the initialization of twelve blocks."""
+    start = widgets.SelectionSlider(options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="initialization")
     panel(Stack(), start=start)
 
 

@@ -1,4 +1,4 @@
-"""Figures of lesson 9: norms, residuals over depth, who depends on whom, and what a block costs.
+"""Figures of lesson 9: norms, residual connections over depth, who depends on whom, and what a block costs.
 
 The networks here are torch's own layers in hand-made arrangements: no block of this lesson.
 """
@@ -34,15 +34,16 @@ from helpers.translator import evaluation
 SENTENCE = "jane visits africa in september"
 WORDS = SENTENCE.split()
 WIDTH = 32
-BARE = "pre-norm, no last norm"
+BARE = "pre-norm, no final norm"
 # How each arrangement is drawn and named, in every figure of this lesson.
 KINDS = {
     "no residual": (RED, ":"),
     "residual, no norm": (ORANGE, "--"),
     "post-norm": (BLUE, "-"),
     "pre-norm": (GREEN, "-"),
-    "published": (PINK, "-."),
 }
+BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
+LOOKS = {**KINDS, BUG: (PINK, "-.")}
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
@@ -53,7 +54,7 @@ def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
 
 
 def normed_words(channels: int = 12) -> Picture:
-    """The words of the sentence before and after layer norm: some channels, and each word's mean and spread."""
+    """The words of the sentence before and after layer norm, with each word's mean and standard deviation."""
     x = word_vectors()
     after = F.layer_norm(x, x.shape[-1:])
     figure, axes = new_figure(8.6, 2.9, 1, 2)
@@ -70,7 +71,9 @@ def normed_words(channels: int = 12) -> Picture:
         f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00 "
         "and the pattern of each row is the same."
     )
-    return Picture(figure, alt, "Figure 9.1. Layer norm moves and scales each word's vector by itself (mean ± spread).")
+    return Picture(
+        figure, alt, "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
+    )
 
 
 def shared_statistics() -> Picture:
@@ -93,16 +96,16 @@ def shared_statistics() -> Picture:
         ax.spines[["left", "bottom"]].set_visible(False)
     axes[0].set_ylabel("tokens of two sentences", fontsize=10)
     alt = (
-        "Three times the same two tables, one a sentence, with four tokens as rows and five channels as columns. Lit "
-        "are the numbers that share mean and variance with the framed one. Layer norm: its row, five numbers. "
-        "Channels and spatial dimensions: its whole table, twenty numbers. Batch norm: its column "
-        "in both tables, eight numbers."
+        "Three copies of the same two tables, one table per sentence, with four tokens as rows and five channels as "
+        "columns. Orange entries share mean and variance with the framed one. Layer norm: its row, five entries. "
+        "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
+        "eight entries."
     )
-    return Picture(figure, alt, "Figure 9.2. Which numbers share one mean with the framed one: three norms.")
+    return Picture(figure, alt, "Figure 9.2. Three norms: orange entries share mean and variance with the framed one.")
 
 
-def bend() -> Picture:
-    """|x| from two rectified lines, and the best straight line beside it."""
+def absolute_value() -> Picture:
+    """|x| as the sum of two rectified lines."""
     x = torch.linspace(-2, 2, 81)
     figure, ax = new_figure(6.4, 3.0)
     ax.plot(x, x.abs(), color="#C9C9C9", lw=7, label="their sum: |x|")
@@ -114,11 +117,11 @@ def bend() -> Picture:
         "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
         "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
     )
-    return Picture(figure, alt, "Figure 9.3. Two hidden channels and an activation bend what no linear map can bend.")
+    return Picture(figure, alt, "Figure 9.3. Two hidden channels and a ReLU compute |x|, which no linear map can.")
 
 
 def two_orders() -> Picture:
-    """A post-norm and a pre-norm block, drawn as a stream that runs to the right."""
+    """A post-norm and a pre-norm block, with the residual stream from left to right."""
     figure, axes = new_figure(8.6, 3.5, 2, 1)
     for ax, pre in zip(axes, (False, True), strict=True):
         stream = 0.0
@@ -144,17 +147,17 @@ def two_orders() -> Picture:
         ax.text(-0.1, stream, "x", ha="right", va="center", fontsize=12)
         ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
         ax.spines[["left", "bottom"]].set_visible(False)
-        ax.set_title("pre-norm: nothing stands on the stream" if pre else "post-norm: the norms stand on the stream")
+        ax.set_title("pre-norm: norms on the branches" if pre else "post-norm: norms on the residual stream")
     alt = (
         "Two blocks as lines from left to right. Post-norm: x branches off to attention, is added back, then passes "
         "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch "
         "first passes its norm, and the line itself has only the two additions on it."
     )
-    return Picture(figure, alt, "Figure 9.4. One block in the order of the paper (above) and with norms first (below).")
+    return Picture(figure, alt, "Figure 9.4. One block in the paper's order, post-norm, and in pre-norm.")
 
 
 def recipe(kind: str, x, norm, sublayer):
-    """One sublayer in one of the arrangements of KINDS."""
+    """One sublayer in one of the arrangements of LOOKS."""
     if kind == "no residual":
         return norm(sublayer(x))
     if kind == "residual, no norm":
@@ -165,19 +168,16 @@ def recipe(kind: str, x, norm, sublayer):
     return residual + sublayer(norm(x))
 
 
-def rewired(kind: str):
-    """The translator's encoder block with its parts wired in one of the arrangements of KINDS, for `at_work`."""
+@torch.no_grad()
+def loss_when_rewired(kind: str) -> float:
+    """The translator's loss in nats per word on 200 unseen sentences, its encoder blocks in an arrangement of LOOKS."""
 
     class Rewired(translator.GIVEN["EncoderBlock"]):
         def forward(self, x, mask=None):
             x = recipe(kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
             return recipe(kind, x, self.norm2, self.feed_forward)
 
-    def make(*sizes, parts=None):
-        return Rewired(*sizes)
-
-    make.__name__ = kind
-    return make
+    return evaluation.nats_a_word(translator.machine(EncoderBlock=Rewired), evaluation.unseen(200))
 
 
 def layers(
@@ -213,11 +213,11 @@ def climb(kind: str, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
     return stream
 
 
-def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, last_norm: bool = True):
+def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, last_norm: bool = True):
     """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of the outputs.
 
-    last_norm: whether one more norm stands on top of the stack; a post-norm stack ends with a norm anyway.
-    In float64: where no norm bounds the scores, float32 leaves the softmax's slopes to rounding, which differs by CPU.
+    last_norm: whether one more norm follows the stack; a post-norm stack ends with a norm anyway.
+    In float64, because where no norm bounds the scores, float32 gradients of the softmax are mere rounding.
     """
     pairs = layers(depth, width, gain, seed, torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
@@ -230,12 +230,14 @@ def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: i
 
 
 @functools.lru_cache(maxsize=1)
-def measured_slopes() -> tuple[dict, dict]:
+def measured_gradients() -> tuple[dict, dict]:
     """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
-    along = {kind: torch.stack([slopes(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS}
+    along = {
+        kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS
+    }
     depths = (1, 2, 4, 8, 16, 32)
     last = {
-        name: [sum(float(slopes(kind, d, seed=s, last_norm=norm)[1]) for s in range(3)) / 3 for d in depths]
+        name: [sum(float(gradients(kind, d, seed=s, last_norm=norm)[1]) for s in range(3)) / 3 for d in depths]
         for name, kind, norm in (
             ("post-norm", "post-norm", True),
             ("pre-norm", "pre-norm", True),
@@ -245,37 +247,37 @@ def measured_slopes() -> tuple[dict, dict]:
     return along, {"depths": depths, **last}
 
 
-def slopes_over_depth() -> Picture:
+def gradients_over_depth() -> Picture:
     """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
-    along, last = measured_slopes()
+    along, last = measured_gradients()
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
     for kind, (color, line) in KINDS.items():
         left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
-    left.set(yscale="log", xlabel="after block", ylabel="gradient at the stream", title="24 blocks")
+    left.set(yscale="log", xlabel="after block", ylabel="gradient norm", title="residual stream of 24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
     for kind, (color, line) in looks.items():
-        name = "pre-norm and a last norm" if kind == "pre-norm" else kind
+        name = "pre-norm and a final norm" if kind == "pre-norm" else kind
         right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=name)
     start = last["pre-norm"][0]
     right.plot(last["depths"], [start / d**0.5 for d in last["depths"]], color=GRAY_INK, ls=":", label="1/√depth")
-    right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient at the last block's up")
+    right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient norm")
     right.set_xticks(last["depths"], last["depths"])
     right.minorticks_off()
     right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
-    right.set_title("the last block's weights")
+    right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     ends = "; ".join(
         f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
     )
     alt = (
-        f"Left: length of the gradient along 24 untrained blocks, logarithmic. {ends}. Right: gradient at the last "
-        f"block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
-        f"{_short(last['post-norm'][-1])}; pre-norm and a last norm {_short(last['pre-norm'][0])} to "
+        f"Left: norm of the gradient along the residual stream of 24 untrained blocks, logarithmic. {ends}. "
+        f"Right: gradient at the last block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
+        f"{_short(last['post-norm'][-1])}; pre-norm and a final norm {_short(last['pre-norm'][0])} to "
         f"{_short(last['pre-norm'][-1])}, which follows one over the square root of the depth; pre-norm without the "
-        f"last norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
+        f"final norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
     )
-    return Picture(figure, alt, "Figure 9.5. Gradients over depth before any training, for five ways to wire a block.")
+    return Picture(figure, alt, "Figure 9.6. Gradients over depth before training, for four arrangements.")
 
 
 def _short(value) -> str:
@@ -296,7 +298,7 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 TRACED = 12  # blocks
-REPAIRED = "your repair"
+REPAIRED = "your fix"
 
 
 def random_words() -> torch.Tensor:
@@ -305,7 +307,7 @@ def random_words() -> torch.Tensor:
 
 
 def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
-    """After each block: (share of the word vectors that a linear map recovers, share that differs by token)."""
+    """After each block: (fraction of the word vectors that a linear map recovers, fraction that differs by token)."""
     start, rows = stream[0].flatten(0, 1), []
     for x in stream[1:]:
         own = x - x.mean(dim=1, keepdim=True)
@@ -317,7 +319,7 @@ def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
 @torch.no_grad()
 def measured_traces() -> dict[str, list[tuple[float, float]]]:
     """`traces` of twelve untrained blocks, by kind."""
-    kinds = ("no residual", "post-norm", "pre-norm", "published")
+    kinds = ("no residual", "post-norm", "pre-norm", BUG)
     return {kind: traces(climb(kind, layers(TRACED), random_words())) for kind in kinds}
 
 
@@ -334,20 +336,20 @@ def climb_with(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]
 def traces_of_words(fixed_block=None) -> Picture:
     """How much of the word below is left above, and how different the tokens still are, block by block.
 
-    With fixed_block: the published block, pre-norm and that function in its place.
+    With fixed_block: the block with the bug, the two orders, and that function in its place.
     """
-    found = measured_traces()
+    found = {kind: rows for kind, rows in measured_traces().items() if kind != BUG}
     if fixed_block is not None:
-        found = {kind: found[kind] for kind in ("published", "pre-norm")}
+        found = {kind: measured_traces()[kind] for kind in ("post-norm", BUG, "pre-norm")}
         found[REPAIRED] = traces(climb_with(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
     titles = (
-        "share of the word's own vector\nthat can be read back",
-        "share of the vectors that\ndiffers from token to token",
+        "fraction of the word's own vector\nthat a linear map recovers (R²)",
+        "fraction of the variance\nthat differs between tokens",
     )
     for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
         for kind, rows in found.items():
-            color, line = KINDS.get(kind, ("black", ":"))
+            color, line = LOOKS.get(kind, ("black", ":"))
             ax.plot(range(1, len(rows) + 1), [row[part] for row in rows], color=color, ls=line, label=kind, lw=1.8)
         ax.set(xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
@@ -357,11 +359,11 @@ def traces_of_words(fixed_block=None) -> Picture:
     )
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
     alt = (
-        f"Two line charts over twelve untrained blocks. Share of each word's own vector that a linear map recovers: "
-        f"{said}. Share of the vectors that differs between tokens of a sentence, after one, six and twelve: {apart}."
+        f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
+        f"{said}. Fraction of the variance that differs between tokens, after one, six and twelve: {apart}."
     )
-    caption = "Figure 9.6. What is left of a word higher up: identities blend, residuals keep them."
-    repaired = "Figure 9.7. The published block, pre-norm, and the repair: two of the three lines are one."
+    caption = "Figure 9.5. What is left of a word after each block: identities blend, residual connections keep them."
+    repaired = "Figure 9.7. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
 
 
@@ -387,7 +389,7 @@ def mixers(kernel: int = 3):
 
 
 def three_influences() -> Picture:
-    """Who depends on whom: attention, a linear layer and a convolution, each row as shares."""
+    """Who depends on whom: attention, a linear layer and a convolution, each row divided by its sum."""
     x = word_vectors()
     figure, axes = new_figure(8.6, 3.1, 1, 3)
     said = []
@@ -402,14 +404,14 @@ def three_influences() -> Picture:
     axes[0].set_ylabel("this output ...")
     axes[1].set_xlabel("... depends on this word")
     alt = (
-        "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as shares. "
+        "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
         f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     )
-    return Picture(figure, alt, "Figure 9.9. How strongly each output depends on each word, in shares of its row.")
+    return Picture(figure, alt, "Figure 9.10. How strongly each output depends on each word, as a fraction.")
 
 
 def encoder_influence(token_influence) -> Picture:
-    """Who moves whom in the translator's whole encoder, as token_influence says."""
+    """Who influences whom in the translator's full encoder, as token_influence says."""
     encoder = translator.machine().encoder.double().requires_grad_(False)
     x = word_vectors().double()
 
@@ -428,8 +430,8 @@ def encoder_influence(token_influence) -> Picture:
     )
     return Picture(
         figure,
-        f"A 5 by 5 heat map, how strongly each output of the trained encoder moves with each input word. {rows}.",
-        "Figure 9.10. The trained encoder, two blocks: the words move their own vectors most, and each other.",
+        f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}.",
+        "Figure 9.11. The trained encoder, two blocks: each word influences its own vector most, and the others too.",
     )
 
 
@@ -464,13 +466,13 @@ def predictable(encoder) -> list[list[float]]:
 
 @functools.lru_cache(maxsize=1)
 def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
-    """(nats a word, share of 200 unseen sentences exact): whole, its encoder without feed-forward, no ReLU anywhere."""
+    """(nats per word, fraction of 200 unseen sentences exact): as trained, without feed-forward, without ReLU."""
 
     class NoFeedForward(translator.GIVEN["EncoderBlock"]):
         def forward(self, x, mask=None):
             return self.norm2(self.norm1(x + self.attention(x, mask=mask)[0]))
 
-    class NoBend(translator.GIVEN["FeedForward"]):
+    class NoReLU(translator.GIVEN["FeedForward"]):
         def forward(self, x):
             return self.down(self.up(x))
 
@@ -478,7 +480,7 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
     for name, parts in (
         ("as trained", {}),
         ("encoder without feed-forward", {"EncoderBlock": NoFeedForward}),
-        ("feed-forward without ReLU", {"FeedForward": NoBend}),
+        ("feed-forward without ReLU", {"FeedForward": NoReLU}),
     ):
         network = translator.machine(**parts)
         found[name] = evaluation.nats_a_word(network, batch), evaluation.exact(network, batch)
@@ -490,20 +492,20 @@ def without_feed_forward() -> Picture:
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
     bars = ax.barh(list(found), [loss for loss, _ in found.values()], color=[BLUE, ORANGE, ORANGE], height=0.6)
-    labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f} % exact" for loss, share in found.values()]
+    labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
     ax.bar_label(bars, labels, padding=4)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 7.5), xlabel="nats a word on 200 unseen sentences")
+    ax.set(xlim=(0, 7.5), xlabel="loss on 200 unseen sentences, nats per word")
     said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
     return Picture(
         figure,
-        f"Three bars of the translator's loss in nats a word: {said}.",
-        "Figure 9.12. The feed-forward network in the translator: cut out, and kept without its bend.",
+        f"Three bars of the translator's loss in nats per word: {said}.",
+        "Figure 9.8. The translator without its encoder's feed-forward networks, and with all of them but no ReLU.",
     )
 
 
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
-    """For n = 1 to `tokens`: how much of the first output hangs on n words at once (the first word is one of them).
+    """For n = 1 to `tokens`: how much of the first output depends on n words jointly (the first word is one of them).
 
     The n-th mixed difference: change the words in all 2ⁿ ways and add up the outputs with alternating signs. What
     depends on fewer than n of them cancels. kind: "softmax", or "linear" for attention without it.
@@ -541,7 +543,7 @@ def interactions() -> Picture:
         for depth, color, mark in zip((1, 2, 3), (BLUE, GREEN, RED), "osD", strict=True):
             sizes = [size if size > 1e-9 else float("nan") for size in found[kind, depth]]
             ax.plot(range(1, 9), sizes, mark, ls="-", color=color, label=f"{depth} layer{'s' * (depth > 1)}")
-        ax.set(yscale="log", xlabel="words at once", xticks=range(1, 9))
+        ax.set(yscale="log", xlabel="words changed jointly", xticks=range(1, 9))
         ax.set_title("attention without softmax" if kind == "linear" else "attention with softmax")
     axes[0].set_ylabel("size of the joint effect")
     axes[0].legend(frameon=False, fontsize=10, loc="lower left")
@@ -553,7 +555,7 @@ def interactions() -> Picture:
         f"there are; beyond, the effect "
         f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
-    return Picture(figure, alt, "Figure 9.11. How many words one output can relate at once, by layers.")
+    return Picture(figure, alt, "Figure 9.12. How many words one output can relate jointly, by number of layers.")
 
 
 def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
@@ -578,11 +580,11 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
         f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the middle "
         f"output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
     )
-    return Picture(figure, alt, caption="Blue: the words that reach the framed place.")
+    return Picture(figure, alt, caption="Blue: the words that can influence the framed position.")
 
 
 def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
-    """Multiply-adds of one block by the length of the text: its three parts, and what block_macs says."""
+    """MACs of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
         "projections": (4 * lengths * d_model**2, BLUE, "-"),
@@ -598,14 +600,14 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     for x, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
         ax.axvline(x, color="gray", lw=1, ls=":")
         ax.text(x * 0.95, 2e12, f"{words}\n= {x}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)
-    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="multiply-adds", xlim=(10, 1e5), ylim=(1e7, 4e13))
+    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="MACs", xlim=(10, 1e5), ylim=(1e7, 4e13))
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")
     alt = (
-        f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
+        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
         "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
         f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
         f"everything else together at {2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens "
         f"({totals[0]:,}) to {counted[-1]:,}."
     )
-    return Picture(figure, alt, "Figure 9.8. What a block costs: the square wins, but late.")
+    return Picture(figure, alt, "Figure 9.9. What a block costs: the quadratic part dominates only for long texts.")

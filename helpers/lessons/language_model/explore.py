@@ -1,4 +1,4 @@
-"""Explorers of lesson 12: what comes next, by the source and by the model; a model that writes at any temperature."""
+"""Explorers of lesson 12: the next token by the source and by the model, and text at several temperatures."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 
 
 def next_token(model):
-    """A slider for the place: the source's own probabilities beside the model's."""
+    """A slider for the position: the probabilities of the source beside those of the model."""
     draw = NextToken(model)
-    panel(draw, position=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="place"))
+    panel(draw, position=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="position"))
 
 
 @torch.no_grad()
@@ -41,11 +41,11 @@ def writing(model, symbols: str):
     for temperature, text in written(model, symbols).items():
         sentences = text.split(".")[:-1]  # what follows the last full stop is not finished
         right = sum(map(is_sentence, sentences))
-        head = f"temperature {temperature:.1f}, {right} of {len(sentences)} sentences right:"
+        head = f"temperature {temperature:.1f}, {right} of {len(sentences)} sentences follow the rules:"
         lines.append(f"{head}<br>{html.escape(text)}")
 
     def draw(temperature):
-        # The texts lie upon one another, so that the longest makes the room on pages of any width.
+        # The texts overlap, so that the longest one determines the height on pages of any width.
         shown = TEMPERATURES.index(temperature)
         look = ("grid-area:1/1;visibility:hidden", "grid-area:1/1")
         stack = "".join(f'<div style="{look[i == shown]}">{line}</div>' for i, line in enumerate(lines))

@@ -1,4 +1,4 @@
-"""Figures of lesson 12: a text and its chances, n-grams, the ladder, a training, induction heads, loss and compute."""
+"""Figures of lesson 12: the cost of each token, n-grams, the ladder, training, induction heads, dropout, compute."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from helpers.drawing.style import (
 )
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
+DROPOUT = measured("language_model", "dropout")
 LINE = "#333333"
-TOKENS = 16 * 64  # of one step of the lesson's training
+TOKENS = 16 * 64  # of one step of the lesson's training run
 
 
 def _entropy_line(ax, value: float, text: str = "entropy line") -> None:
@@ -48,7 +49,7 @@ SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."
 
 
 def one_text() -> Picture:
-    """What each token of a short text costs somebody who knows the rules, in nats."""
+    """What each token of a short text costs a model that knows the rules, in nats."""
     from helpers.corpus.source import Source
 
     source = Source()
@@ -65,7 +66,7 @@ def one_text() -> Picture:
     return Picture(
         figure,
         f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}.",
-        "Figure 12.1. What each token costs a reader who knows the rules. No bar: the token was certain.",
+        "Figure 12.1. What each token costs a model that knows the rules. No bar: the token was certain.",
     )
 
 
@@ -112,13 +113,13 @@ def ngram_losses() -> Picture:
         ax.text(order, loss + 0.06, f"{loss:.2f}", ha=side, fontsize=10)
     _entropy_line(ax, line)
     ax.set_xticks(ORDERS, ["1\nunigram", "2\nbigram", *map(str, ORDERS[2:])])
-    ax.set(xlabel="order: tokens in each count", ylabel="nats a token", ylim=(1.2, max(losses.values()) + 0.3))
+    ax.set(xlabel="order: tokens in each count", ylabel="nats per token", ylim=(1.2, max(losses.values()) + 0.3))
     said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
     return Picture(
         figure,
-        f"Losses of n-gram models in nats a token: {said}. The best, order {best}, is {losses[best] - line:.2f} above "
+        f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} above "
         f"the entropy line of {line:.2f}.",
-        "Figure 12.2. n-gram models on the language of this lesson: a longer table soon hurts.",
+        "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, a longer context increases the loss.",
     )
 
 
@@ -138,19 +139,19 @@ def ladder() -> Picture:
         gain = "" if below is None else f"   −{below - means[name]:.2f}"
         ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
         ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
-        spread = f", from {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
-        said.append(f"{name} {means[name]:.3f}{spread}")
+        extent = f", from {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
+        said.append(f"{name} {means[name]:.3f}{extent}")
         below = means[name]
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
     ax.set_yticks(range(len(rungs)), list(rungs))
     ax.invert_yaxis()
     ax.set_ylim(len(rungs) - 0.1, -0.6)
-    ax.set(xlabel="nats a token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
+    ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     return Picture(
         figure,
-        f"The ladder, mean loss in nats a token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
-        "Figure 12.3. From a bigram to a whole block. A dot is one training; in gray, what each rung gains on average.",
+        f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
+        "Figure 12.3. From a bigram table to a full block. Dots: single runs. Gray: the mean change from the rung above.",
     )
 
 
@@ -166,35 +167,37 @@ KIND_COLORS = {
 
 
 def training(watch) -> Picture:
-    """The loss of a training on unseen passages, by kind of token, and the strongest induction head."""
+    """The loss of a training run on unseen passages, by kind of token, and the strongest induction head."""
     figure, axes = new_figure(8.4, 4.2, columns=2)
     if not watch.steps:
         for ax in axes:
             ax.axis("off")
-        words = "No training to show: the trained numbers came from a file without its curves. Delete it to watch one."
+        words = "No curves to show, because the weights came from a file without them. Delete the file to train again."
         axes[0].text(0, 0.5, words, wrap=True, fontsize=11)
-        return Picture(figure, words, "Figure 12.4. A training, by kind of token.")
+        return Picture(figure, words, "Figure 12.4. A training run, by kind of token.")
     left, right = axes
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
     left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
     left.text(0, watch.line - 0.03, f"entropy line {watch.line:.2f}", va="top", fontsize=10)
-    left.set(xlabel="steps", ylabel="nats a token, unseen passages", title="all tokens", ylim=(1.2, None))
+    left.set(xlabel="steps", ylabel="nats per token, unseen passages", title="all tokens", ylim=(1.2, None))
     for kind, losses in watch.losses.items():
         color = KIND_COLORS[kind]
         right.plot(watch.steps, losses, color=color, lw=2, label=kind)
     if max(watch.induction) > 0:
-        right.plot(watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="weight of the induction head")
+        right.plot(
+            watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="attention weight of the induction head"
+        )
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
     fall = _fall(watch.steps, watch.losses["a repeated letter"])
     return Picture(
         figure,
-        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line "
+        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the line "
         f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
-        f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token "
+        f"{fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the token "
         "after the previous occurrence.",
-        "Figure 12.4. A training, as a whole and by kind of token. Dotted: the weight on the token to be repeated.",
+        "Figure 12.4. A training run, total loss and by kind of token. Dotted: the attention weight on the token to repeat.",
     )
 
 
@@ -212,7 +215,7 @@ EXAMPLE = "|qtwz|qtwz."
 
 
 def induction_by_hand() -> Picture:
-    """Two heads over a short text: the token before, and the place whose token before is this token."""
+    """Two heads over a short text: the previous token, and the position whose previous token is the current one."""
     T = len(EXAMPLE)
     first, second = np.full((T, T), np.nan), np.full((T, T), np.nan)
     for t in range(T):
@@ -223,13 +226,15 @@ def induction_by_hand() -> Picture:
         for j in matches:
             second[t, j] = 1 / len(matches)
     figure = _two_heads(*(torch.tensor(np.nan_to_num(weights)) for weights in (first, second)))
-    said = ", ".join(f"{EXAMPLE[t]} at place {t} looks at {EXAMPLE[t - 4]} at place {t - 4}" for t in range(5, 9))
+    said = ", ".join(
+        f"{EXAMPLE[t]} at position {t} attends to {EXAMPLE[t - 4]} at position {t - 4}" for t in range(5, 9)
+    )
     return Picture(
         figure,
-        f"Attention of two heads over {EXAMPLE}. In the first each token looks at the one before it. In the second, "
+        f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. In the second, "
         f"{said}"
-        ": each time the token that came next the first time.",
-        "Figure 12.6. An induction head by hand: two layers, each with one simple question.",
+        ", each time the token that came next the first time.",
+        "Figure 12.6. An induction head set by hand, in two layers.",
     )
 
 
@@ -237,7 +242,7 @@ def _two_heads(first, second):
     """The weights (T, T) of both layers over the example."""
     T = len(EXAMPLE)
     figure, axes = new_figure(8.4, 4.2, columns=2)
-    titles = ("layer 1: the token before", "layer 2: what followed it before")
+    titles = ("layer 0: the previous token", "layer 1: what followed it before")
     for ax, weights, title in zip(axes, (first, second), titles, strict=True):
         seen = torch.ones(T, T).tril().bool()
         heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
@@ -255,13 +260,13 @@ def _words_instead(words: str, caption: str) -> Picture:
 
 
 def induction_from_weights(answer) -> Picture:
-    """What the two layers of exercise 12.8 look at in the example, computed from their weights."""
-    caption = "Figure 12.7. The same text, read by the two layers that were set by hand."
+    """What the two layers of exercise 12.7 attend to in the example, computed from their weights."""
+    caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.6."
     symbols, T = sorted(set(EXAMPLE)), len(EXAMPLE)
     try:
         layers = answer(len(symbols), T)
     except NotImplementedError:
-        return _words_instead("Your two layers are drawn here once exercise 12.8 is answered.", caption)
+        return _words_instead("Your two layers are drawn here once exercise 12.7 is answered.", caption)
     V = len(symbols)
     x = torch.zeros(T, 3 * V + T)
     x[torch.arange(T), [symbols.index(token) for token in EXAMPLE]] = 1.0
@@ -273,24 +278,26 @@ def induction_from_weights(answer) -> Picture:
         x = x + looks[-1] @ (x @ W_v.T)  # (T, C)
     said = x[:, -V:].argmax(dim=-1).tolist()
     right = sum(symbols[said[t]] == EXAMPLE[t + 1] for t in range(5, 9))
-    words = ", ".join(f"after {EXAMPLE[: t + 1]} it says {symbols[said[t]]}" for t in range(5, 9))
+    words = ", ".join(f"after {EXAMPLE[: t + 1]} they predict {symbols[said[t]]}" for t in range(5, 9))
     figure = _two_heads(*looks)
-    figure.suptitle(f"of the four letters of the repetition, {right} are right", fontsize=11)
+    figure.suptitle(f"{right} of the four repeated letters are predicted correctly", fontsize=11)
     return Picture(figure, f"Attention of two layers that were set by hand, over {EXAMPLE}: {words}.", caption)
 
 
-def silenced_heads(model, watch) -> Picture:
-    """How far repeated letters are above the line with each head of a model silenced, one at a time."""
-    from helpers.lessons.language_model.watch import AGAIN, heads_of, silenced
+def ablated_heads(model, watch) -> Picture:
+    """How far repeated letters are above the line with each head of a model ablated, one at a time."""
+    from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
-    caption = "Figure 12.9. Repeated letters, with one head silenced at a time. Orange: the strongest induction head."
+    caption = (
+        "Figure 12.8. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
+    )
     heads = heads_of(model)
     if not heads:
-        return _words_instead("No head to silence: no part of this model has W_o and num_heads.", caption)
-    names = [f"layer {layer + 1}, head {head + 1}" for layer, head in heads]
+        return _words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
+    names = [f"layer {layer}, head {head}" for layer, head in heads]
     whole, above = watch.above(model)[AGAIN], []
     for layer, head in heads:
-        with silenced(model, layer, head):
+        with ablated(model, layer, head):
             above.append(watch.above(model)[AGAIN])
     best = watch.best_head(model)
     figure, ax = new_figure(8.0, 0.9 + 0.42 * (len(heads) + 1))
@@ -299,12 +306,12 @@ def silenced_heads(model, watch) -> Picture:
     for y, value in enumerate((whole, *above)):
         ax.text(max(value, 0) + 0.03, y, f"{value:.2f}", va="center", fontsize=10)
     ax.invert_yaxis()
-    ax.set(xlabel="nats above the line, repeated letters", ylabel="silenced", xlim=(0, max(above) * 1.12 + 0.1))
+    ax.set(xlabel="nats above the line, repeated letters", ylabel="ablated", xlim=(0, max(above) * 1.12 + 0.1))
     said = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, above, strict=True))
     return Picture(
         figure,
-        f"Repeated letters are {whole:.2f} nats above the line; with one head silenced: {said}. The strongest "
-        f"induction head is layer {best[0] + 1}, head {best[1] + 1}.",
+        f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
+        f"induction head is layer {best[0]}, head {best[1]}.",
         caption,
     )
 
@@ -324,32 +331,32 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was)
     T = len(text)
     if not weights:
-        words = "No attention to show: no part of this model returns its weights."
-        return _words_instead(words, "Figure 12.8. The strongest induction head of the trained model.")
+        words = "No attention to show, because no part of this model returns its attention weights."
+        return _words_instead(words, "Figure 12.7. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
     figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
     pairs, said = [(t, t - 6) for t in range(8, 14)], []
     least = min(float(p[t, ids[0, t + 1]]) for t, _ in pairs)
-    figure.suptitle(f"the right letter gets a probability of {least:.2f} or more each time", fontsize=11)
+    figure.suptitle(f"the correct letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
         heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
-        ax.set_title(f"layer {layer + 1}, head {head + 1}")
+        ax.set_title(f"layer {layer}, head {head}")
         ax.set_xlabel("keys", color=K_COLOR)
         ax.set_ylabel("queries", color=Q_COLOR)
         for t, j in pairs:
             ax.add_patch(_frame(j, t))
         mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
-        said.append(f"head {head + 1}: {looks}; {mean:.2f} in the mean")
+        said.append(f"head {head}: {looks}; {mean:.2f} on average")
     return Picture(
         figure,
-        f"Attention in layer {layer + 1} over {text}. Framed, the token after the previous occurrence. "
+        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
         f"{'. '.join(said)}. "
-        f"The right letter gets a probability of {least:.2f} or more each time.",
-        "Figure 12.8. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
+        f"The correct letter gets a probability of {least:.2f} or more each time.",
+        "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
 
 
@@ -357,6 +364,36 @@ def _frame(x, y):
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, ec=RED_INK, lw=1.8, zorder=5)
+
+
+# ---------------------------------------------------------------- dropout
+
+
+def dropout() -> Picture:
+    """Losses on the training text and on unseen text by dropout rate, as `python -m bench.dropout` has measured them."""
+    figure, axes = new_figure(8.2, 3.4, columns=2, sharey=True)
+    said = []
+    lengths = [name for name in DROPOUT if name != "line"]
+    for ax, length in zip(axes, lengths, strict=True):
+        for kind, color, style in (("seen", GRAY_INK, "o--"), ("unseen", BLUE, "o-")):
+            means = [np.mean(runs[kind]) for runs in DROPOUT[length].values()]
+            label = "training text" if kind == "seen" else "unseen text"
+            ax.plot(range(len(means)), means, style, color=color, lw=2, label=label)
+            for i, value in enumerate(means):
+                ax.text(i, value + 0.02, f"{value:.2f}", ha="center", fontsize=10, color=color)
+            rates = ", ".join(f"{value:.2f} at {p}" for p, value in zip(DROPOUT[length], means, strict=True))
+            said.append(f"{int(length):,} tokens, {label}: {rates}")
+        _entropy_line(ax, DROPOUT["line"])
+        ax.set_xticks(range(len(DROPOUT[length])), list(DROPOUT[length]))
+        ax.set(xlabel="dropout rate", title=f"trained on {int(length):,} tokens")
+        ax.margins(x=0.12, y=0.15)
+    axes[0].set_ylabel("nats per token")
+    axes[0].legend(frameon=False, fontsize=10)
+    return Picture(
+        figure,
+        f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}.",
+        "Figure 12.10. Dropout on a short and on a long training text, mean of three runs.",
+    )
 
 
 # ---------------------------------------------------------------- compute
@@ -376,8 +413,10 @@ def compute(model, watch) -> Picture:
         parameters = sum(p.numel() for p in model.parameters())
         spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
         above = [loss - watch.line for loss in watch.whole]
-        ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training above")
-        said.append(f"the training above, {parameters:,} parameters: {above[-1]:.3f} after {spent[-1]:,.0f} billion")
+        ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training run above")
+        said.append(
+            f"the training run above, {parameters:,} parameters: {above[-1]:.3f} after {spent[-1]:,.0f} billion"
+        )
         ax.legend(frameon=False, fontsize=10, loc="lower left")
     best = min(counted().values()) - corpus.entropy_rate()
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
@@ -389,10 +428,10 @@ def compute(model, watch) -> Picture:
     ax.set_ylim(None, 3.0)  # room for the names
     return Picture(
         figure,
-        "Nats a token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "
+        "Nats per token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "
         + "; ".join(said)
         + f". The best n-gram is {best:.2f} above the line.",
-        "Figure 12.10. Loss against compute, three widths of one GPT: the narrow one is ahead first, and stops first.",
+        "Figure 12.12. Loss against compute for three widths of one GPT. The narrow model is ahead at first.",
     )
 
 
@@ -418,11 +457,11 @@ def right_loss(logits, targets):
     return F.cross_entropy(logits.transpose(1, 2), targets)
 
 
-def two_losses(repaired, published, steps: int = 120) -> Picture:
-    """Two small models with the same start and the same windows: one trained with each loss, both measured rightly."""
+def two_losses(fixed, published, steps: int = 120) -> Picture:
+    """Two small models from the same initialization: one trained with each loss, both measured with the correct one."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
     curves, own = {}, []
-    for name, loss in (("yours", repaired), ("published", published)):
+    for name, loss in (("yours", fixed), ("buggy", published)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = _Small(V, 32)
@@ -438,26 +477,25 @@ def two_losses(repaired, published, steps: int = 120) -> Picture:
             asked = loss(logits, windows[:, 1:])
             asked.backward()
             optimizer.step()
-            if name == "published":
+            if name == "buggy":
                 own.append(asked.item())
-    curves["published says"] = own
+    curves["buggy, its own loss"] = own
     figure, ax = new_figure(7.8, 3.4)
     for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):
-        ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("says") else "-")
+        ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("own loss") else "-")
         end = sum(curve[-10:]) / 10
         ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
-    ax.set(xlabel="steps", ylabel="nats a token", xlim=(0, steps * 1.32))
+    ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42))
     ax.set_xticks(range(0, steps + 1, 20))
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
-        f"Two trainings of {steps} steps. With your loss {ends['yours']:.2f} nats a token at the end, with the "
-        "published "
-        f"one {ends['published']:.2f}, though it says {ends['published says']:.2f} of itself; guessing has "
+        f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "
+        f"buggy one {ends['buggy']:.2f}, though its own value is {ends['buggy, its own loss']:.2f}; guessing has "
         f"{math.log(V):.2f}.",
-        "Figure 12.11. The same small model, trained with each loss. Solid: measured rightly. Dotted: its own number.",
+        "Figure 12.9. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
     )
 
 
@@ -465,7 +503,7 @@ def two_losses(repaired, published, steps: int = 120) -> Picture:
 
 
 class NextToken:
-    """The model's probabilities for the next token beside the source's own, after each place of a passage."""
+    """The model's probabilities for the next token beside those of the source, after each position of a passage."""
 
     def __init__(self, model):
         from helpers.corpus.source import Source
@@ -504,5 +542,5 @@ class NextToken:
         return Picture(
             self.figure,
             f"What comes after {read}: the source's probability and the model's. {said}.",
-            "Figure 12.5. Gray: the source's own probabilities. Blue: the model's.",
+            "Figure 12.5. Probabilities of the next token. Gray: the source. Blue: the model.",
         )

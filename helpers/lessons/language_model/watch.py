@@ -1,10 +1,9 @@
-"""What lesson 12 has beside its exercises: watching a training, and writing with the KV cache.
+"""What lesson 12 has beside its exercises: watching a training run, and ablating heads.
 
-`Watch` looks at a language model while it trains: its loss on each kind of token of the passages that nobody has
-learned from, how far any head attends to the token after the last occurrence of the one at hand (an induction
-head, Olsson et al., 2022), and what it writes by then. It needs nothing of the model but its logits; attention is seen
-where some module of the model returns weights, as MultiHeadAttention does.
-
+`Watch` measures a language model while it trains: its loss on each kind of token of passages that it does not learn
+from, how far any head attends to the token after the last occurrence of the current one (an induction head, Olsson et
+al., 2022), and what it writes by then. It needs nothing of the model but its logits; attention is seen where some
+module of the model returns weights, as MultiHeadAttention does.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb"
 def best_device(gpt=None) -> torch.device:
     """The GPU where there is one and a model of the class `gpt` runs on it, else the CPU.
 
-    A GPT that makes its mask or its places on the CPU is right there and fails on a GPU; a sentence says so.
+    A GPT that makes its mask on the CPU is correct there and fails on a GPU; a sentence says so.
     """
     if not torch.cuda.is_available():
         return torch.device("cpu")
@@ -39,14 +38,14 @@ def best_device(gpt=None) -> torch.device:
             gpt(2, 4, 8, 2, 1).to(GPU)(torch.zeros(1, 4, dtype=torch.long, device=GPU))
     except RuntimeError:
         print(
-            "There is a GPU, but your GPT makes a tensor on the CPU (a mask, or places), so it trains on the CPU. "
+            "There is a GPU, but your GPT makes a tensor on the CPU (probably its mask), so it trains on the CPU. "
             "To train on the GPU, put that tensor on ids.device and run from its cell on."
         )
         return torch.device("cpu")
     return GPU
 
 
-# ---------------------------------------------------------------- what stands where in a passage
+# ---------------------------------------------------------------- kinds of tokens
 
 
 def kinds(passage: str) -> list[str]:
@@ -88,7 +87,7 @@ def is_sentence(sentence: str) -> bool:
 
 
 def induction_targets(passage: str) -> list[tuple[int, int]]:
-    """(place, place after the last occurrence of its token): for each letter that is said again and goes on."""
+    """(position, position after the last occurrence of its token) of each repeated letter that another one follows."""
     pairs, what = [], kinds(passage)
     for t, token in enumerate(passage[:-1]):
         if what[t] == AGAIN and what[t + 1] == AGAIN:
@@ -116,18 +115,18 @@ def attention_weights(model):
 
 
 def _attentions(model) -> list:
-    """The parts of a model that have heads to silence: those with W_o and num_heads, as MultiHeadAttention."""
+    """The parts of a model that have heads to ablate: those with W_o and num_heads, as MultiHeadAttention."""
     return [part for part in model.modules() if hasattr(part, "W_o") and isinstance(getattr(part, "num_heads", 0), int)]
 
 
 def heads_of(model) -> list[tuple[int, int]]:
-    """(layer, head), from 0, of every head that can be silenced."""
+    """(layer, head), from 0, of every head that can be ablated."""
     return [(layer, head) for layer, part in enumerate(_attentions(model)) for head in range(part.num_heads)]
 
 
 @contextlib.contextmanager
-def silenced(model, layer: int, head: int):
-    """Inside, what one head of a model hands on is 0."""
+def ablated(model, layer: int, head: int):
+    """Inside, the output of one head of a model is 0."""
     part = _attentions(model)[layer]
 
     def without(_module, given):
@@ -168,7 +167,7 @@ class Written:
 
 @dataclass
 class Watch:
-    """Looks at a model now and then while it trains, on passages that it does not learn from."""
+    """Measures a model now and then while it trains, on passages that it does not learn from."""
 
     passages: int = 40
     steps: list[int] = field(default_factory=list)
@@ -217,7 +216,7 @@ class Watch:
         return self._by_kind(self._nats(model) - self.nats)
 
     def keep(self, file: str) -> None:
-        """Write the curves beside the notebook after a training; read them where the trained numbers came from a file.
+        """Write the curves beside the notebook after a training run; read them where the weights came from a file.
 
         Nothing happens in quick mode, or where nothing can be written or read."""
         path = Path(os.environ.get("COURSE_KEEP_FOLDER", "."), Path(file).name)
@@ -230,13 +229,13 @@ class Watch:
                 self.steps, self.losses, self.whole, self.induction = (found[name] for name in curves)
 
     def diary(self) -> str:
-        """What the model wrote on its way, a line for each time."""
+        """What the model wrote during training, one line for each time."""
         return "\n".join(
-            f"{w.step:5} steps, {w.right:2} of {w.sentences:2} sentences right:  {w.passage}" for w in self.written
+            f"{w.step:5} steps, {w.right:2} of {w.sentences:2} sentences correct:  {w.passage}" for w in self.written
         )
 
     def _show(self) -> None:
-        """The diary so far where it stood before, in a notebook; a script can print it when it likes."""
+        """Replace the diary by the diary so far, in a notebook; a script can print it."""
         if not in_notebook():
             return
         if self.display_handle is None:

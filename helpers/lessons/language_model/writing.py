@@ -11,9 +11,9 @@ import torch
 def write_with_cache(model, ids, max_new_tokens: int, attend):
     """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
 
-    attend: `cached_attention` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
-    EncoderBlock, `norm` and `unembed`. A model built otherwise writes without a cache, and a sentence says so. All
-    tokens together at most model.block_size.
+    attend: `cached_attention` of lesson 10. For a model with `tokens`, `blocks` of RotaryBlock, `norm` and `unembed`.
+    A model built otherwise writes without a cache, and a sentence says so. All tokens together at most
+    model.block_size.
     """
     if ids.shape[1] + max_new_tokens > model.block_size:
         raise ValueError(f"{ids.shape[1] + max_new_tokens} tokens are more than the context of {model.block_size}")
@@ -33,20 +33,17 @@ def write_with_cache(model, ids, max_new_tokens: int, attend):
 
 
 def _new_rows(model, new, first: int, caches, attend):
-    """The logits (B, T_new, V) of new tokens, from place `first` on, and the caches of all blocks with them in."""
+    """The logits (B, T_new, V) of new tokens, from position `first` on, and the caches of all blocks with them in."""
     from helpers.blocks import apply_rope, merge_heads, split_heads
 
     caches = [None] * len(model.blocks) if caches is None else caches
     positions = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
     x = model.tokens(new)  # (B, T_new, D)
-    if getattr(model, "positions", None) is not None:
-        x = x + model.positions(positions)  # (B, T_new, D)
     after = []
     for block, cache in zip(model.blocks, caches, strict=True):
         mha, y = block.attention, block.norm1(x)
         q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))  # (B, H, T_new, d)
-        if hasattr(mha, "base"):  # rotary
-            q, k = apply_rope(q, positions, mha.base), apply_rope(k, positions, mha.base)  # (B, H, T_new, d)
+        q, k = apply_rope(q, positions, mha.base), apply_rope(k, positions, mha.base)  # (B, H, T_new, d)
         out, cache = attend(q, k, v, cache)  # (B, H, T_new, d)
         after.append(cache)
         x = x + mha.W_o(merge_heads(out))  # (B, T_new, D)

@@ -1,4 +1,4 @@
-"""The translator's decoder as lesson 5 asks it: its first block on random words, and one of its heads with a cache."""
+"""The translator's decoder in lesson 5: its first block on random words, and one of its heads with a cache."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from helpers import translator
 
 
 def first_block(mask, **parts):
-    """f (B, T, 64) -> (B, T, 64): the first block of the decoder, with `parts` in the machine, under a mask or None.
+    """f (B, T, 64) -> (B, T, 64): the first block of the decoder, with `parts` in the translator, under a mask or None.
 
-    Its source sentence is a single zero vector, so that the block can only look at its own words.
+    Its source sentence is a single zero vector, so that the block can attend only to its own words.
     """
     block = translator.machine(**parts).blocks[0]
 

@@ -1,4 +1,4 @@
-"""Small experiments of lesson 3: heads of the translator silenced and counted, and the learner's own functions tried.
+"""Small experiments of lesson 3: heads of the translator ablated and counted, and the learner's own functions tried.
 
 Each prints a few lines. A function that is not answered yet leaves one line instead.
 """
@@ -12,7 +12,6 @@ import torch
 
 from helpers import translator
 from helpers.corpus import index_words, sentence_pairs
-from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
 from helpers.translator.network import Transformer
 from helpers.translator.word_ids import PAD
@@ -23,28 +22,25 @@ HEAD_WIDTH = translator.D_MODEL // translator.NUM_HEADS
 ARCS = 1, 3  # the block and the head, counted from 0, whose arcs the lesson draws
 
 
-def silenced(block: int, head: int):
-    """The translator, one head of its encoder without a say: its columns of W_O are zero."""
+def ablated(*heads: tuple[int, int]):
+    """The translator without these (block, head) of its encoder, counted from 0: their columns of W_O are zero."""
     network = copy.deepcopy(translator.machine())
-    network.encoder.blocks[block].attention.W_o.weight.data[:, head * HEAD_WIDTH : (head + 1) * HEAD_WIDTH] = 0
+    for block, head in heads:
+        columns = slice(head * HEAD_WIDTH, (head + 1) * HEAD_WIDTH)
+        network.encoder.blocks[block].attention.W_o.weight.data[:, columns] = 0
     return network
 
 
-def silence_heads():
-    """Loss and exact translations on unseen sentences: whole, without the head of the arcs, and without another."""
-    batch = evaluation.unseen(SENTENCES)
-    print(f"on {SENTENCES} unseen sentences             nats a word   word for word")
-    for name, network in (
-        ("all heads", translator.machine()),
-        ("the head of the arcs silenced", silenced(*ARCS)),
-        ("head 1 of its block silenced", silenced(ARCS[0], 0)),
-    ):
-        right = round(SENTENCES * evaluation.exact(network, batch))
-        print(f"{name:<32}{evaluation.nats_a_word(network, batch):>13.5f}{right:>16}")
+def ablate(*heads: tuple[int, int]):
+    """Loss and exact translations on unseen sentences without these (block, head) of the encoder, counted from 0."""
+    network, batch = ablated(*heads), evaluation.unseen(SENTENCES)
+    right = round(SENTENCES * evaluation.exact(network, batch))
+    name = f"without {len(heads)} of 8 heads" if heads else "with all heads"
+    print(f"{name:<22}{right} of {SENTENCES} right, loss {evaluation.nats_a_word(network, batch):.5f} nats per word")
 
 
 def untrained(seed: int) -> Transformer:
-    """A network of the translator's shape and position table, its other numbers random as torch draws them."""
+    """A network of the translator's shape and position table, its other weights initialized by torch."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(*translator.SIZES)
@@ -55,8 +51,8 @@ def untrained(seed: int) -> Transformer:
 def choices(network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Of the 8 heads of the encoder, over 300 unseen sentences, three tensors (2, 4).
 
-    The share of words whose largest weight is their own; the share (of all but first words) whose largest weight is
-    the word before; and the mean weight on the word before.
+    The fraction of words whose largest weight is their own; the fraction (of all but first words) whose largest weight
+    is on the previous token; and the mean weight on the previous token.
     """
     batch = evaluation.unseen(SENTENCES)
     weights = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
@@ -81,30 +77,30 @@ def own_first_choices():
     print(f"over {SENTENCES} unseen sentences, in all 8 heads of the encoder")
     print(f"{'by chance':<32}{chance_of_itself():.2f}")
     for name, network in (
-        ("untrained, draw 0", untrained(0)),
-        ("untrained, draw 1", untrained(1)),
-        ("untrained, draw 2", untrained(2)),
+        ("untrained, seed 0", untrained(0)),
+        ("untrained, seed 1", untrained(1)),
+        ("untrained, seed 2", untrained(2)),
         ("trained", translator.machine()),
     ):
         own = choices(network)[0].flatten()
-        print(f"{name:<32}{own.mean():.2f}   (least {own.min():.2f}, most {own.max():.2f})")
+        print(f"{name:<32}{own.mean():.2f}   (heads: {own.min():.2f} to {own.max():.2f})")
 
 
 @answered
 def margins(two_channel_graph):
-    """The smallest margin between best and second best, on a circle of friends that grows."""
+    """The smallest margin between best and second best, on a ring that grows."""
     for T in (5, 10, 20, 50):
         looks_at = torch.arange(T).roll(-1)
         W_q, W_k = two_channel_graph(looks_at)
         scores = (W_q / W_q.norm(dim=0)).T @ (W_k / W_k.norm(dim=0).max())  # (T, T), lengths of at most 1
         right = int((scores.argmax(-1) == looks_at).sum())
         best = scores.topk(2).values
-        print(f"{T:>3} tokens: {right} of {T} look where they should; margin {(best[:, 0] - best[:, 1]).min():.4f}")
+        print(f"{T:>3} tokens: {right} of {T} attend where they should; margin {(best[:, 0] - best[:, 1]).min():.4f}")
 
 
 @answered
 def chain_of_the_course(bigram_probabilities):
-    """The likeliest next words after jane, in 2,000 English sentences of the course's little language."""
+    """The likeliest next words after jane and visits, in 2,000 English sentences of the course's little language."""
     sentences = [pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))]
     words, ids = index_words(sentences)
     chain = bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
@@ -112,13 +108,3 @@ def chain_of_the_course(bigram_probabilities):
         likeliest = chain[words.index(word)].topk(4)
         told = (f"{words[i]} {p:.2f}" for p, i in zip(likeliest.values.tolist(), likeliest.indices, strict=True))
         print(f"after {word}:", ",  ".join(told))
-
-
-@answered
-def published_and_repaired(fixed_self_scores, published):
-    """Whom each word finds in the head of the arcs, by the published scores and by the repaired ones."""
-    x, W_q, W_k = figures.one_real_head()
-    tokens = "jane visits africa in september".split()
-    for name, scores in (("published", published(x, W_q, W_k)), ("repaired", fixed_self_scores(x, W_q, W_k))):
-        found = (f"{word} → {tokens[best]}" for word, best in zip(tokens, scores.argmax(-1), strict=True))
-        print(f"{name:<10}", ",  ".join(found))

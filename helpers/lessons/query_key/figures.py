@@ -85,7 +85,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
 def wiring() -> Picture:
     """Three tokens without a wire, and below them the same with the wires of the sources' table."""
     figure, axes = new_figure(7.0, 2.8, 2, 1, height_ratios=(1, 2.4))
-    for ax, edges, words in zip(axes, ((), SKETCHED), ("before:\nno wires", "after:\nwho looks\nat whom"), strict=True):
+    for ax, edges, words in zip(axes, ((), SKETCHED), ("before\nattention", "after\nattention"), strict=True):
         draw_wires(ax, JANE, edges)
         ax.text(-2.3, 0, words, va="center")
         ax.set_xlim(-2.4, 4.0)
@@ -94,7 +94,7 @@ def wiring() -> Picture:
         figure,
         "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
         "sources' numbers jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
-        "Figure 3.1. A sentence before the wiring and after it.",
+        "Figure 3.1. A sentence as an unconnected row of tokens, and as a graph.",
     )
 
 
@@ -161,7 +161,7 @@ class Search:
             f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
             f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
             "flat steps.",
-            caption="Left: the thick key wins. Right: what the search returns while the query turns.",
+            caption="Left: the thick key wins. Right: the returned value as the query turns.",
         )
 
 
@@ -187,7 +187,7 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
         "Two products of colored matrices. X, the identity, holds the words jane, visits, africa as rows. Times the "
         f"transpose of W_Q it gives the queries {_rows(X @ W_q.T)}; times the transpose of W_K the keys "
         f"{_rows(X @ W_k.T)}.",
-        "Figure 3.3. The same words twice: once as what they seek, once as what they offer.",
+        "Figure 3.3. The same words as queries (what they look for) and as keys (what they offer).",
     )
 
 
@@ -206,11 +206,11 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
-    said = "; ".join(f"{tokens[i]} looks most at {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
+    said = "; ".join(f"{tokens[i]} attends most to {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
     return Picture(
         figure,
         f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {said}.",
-        "Figure 3.4. Every query against every key: a table of scores, and the graph of its winners.",
+        "Figure 3.4. The scores of all queries with all keys, and the graph of the largest ones.",
     )
 
 
@@ -229,11 +229,11 @@ def one_real_head():
 
 
 class Arcs:
-    """The looks of one word: arcs to every key, thick where softmax gives much, beside the table of scores."""
+    """Attention of one word: arcs to every key, thick where the weight is large, next to the table of scores."""
 
     def __init__(self, scores, tokens, width: int = 16):
         self.scores, self.tokens = scores, tokens
-        self.shares = torch.softmax(scores / width**0.5, dim=-1)
+        self.weights = torch.softmax(scores / width**0.5, dim=-1)
         n = len(tokens)
         self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
         heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
@@ -244,8 +244,8 @@ class Arcs:
         self.ax, self.arcs = ax, []
         self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
         self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
-        ax.text(-0.6, -0.95, "score, and below it the arc's share: softmax of score / 4 (lesson 4)", fontsize=9)
-        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa looks at")
+        ax.text(-0.6, -0.95, "score, and below it the attention weight: softmax of score / 4 (lesson 4)", fontsize=9)
+        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa attends to")
         ax.axis("off")
 
     def __call__(self, word: str) -> Picture:
@@ -254,11 +254,11 @@ class Arcs:
         for arc in self.arcs:
             arc.remove()
         self.arcs = []
-        for key, share in enumerate(self.shares[query].tolist()):
-            self.numbers[key].set_text(f"{self.scores[query, key]:.1f}\n{share:.2f}")
+        for key, weight in enumerate(self.weights[query].tolist()):
+            self.numbers[key].set_text(f"{self.scores[query, key]:.1f}\n{weight:.2f}")
             ends = (1.25 * query, 0.16), (1.25 * key, 0.16)
             bend = 0.5 if key < query else -0.5
-            look = {"lw": 0.4 + 5 * share, "color": BLUE, "alpha": 0.25 + 0.75 * share}
+            look = {"lw": 0.4 + 5 * weight, "color": BLUE, "alpha": 0.25 + 0.75 * weight}
             if key == query:
                 self.arcs.append(Ring((1.25 * query, 0.44), 0.24, fill=False, **look))
             else:
@@ -267,17 +267,17 @@ class Arcs:
             self.ax.add_patch(self.arcs[-1])
         for i, name in enumerate(self.names):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
-        self.ax.set_title(f"{word} looks at")
+        self.ax.set_title(f"{word} attends to")
         said = ", ".join(
-            f"{key} {score:.1f} (share {share:.2f})"
-            for key, score, share in zip(
-                self.tokens, self.scores[query].tolist(), self.shares[query].tolist(), strict=True
+            f"{key} {score:.1f} (weight {weight:.2f})"
+            for key, score, weight in zip(
+                self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True
             )
         )
         return Picture(
             self.figure,
             f"The table of a head's scores, and arcs from {word} to every key: {said}.",
-            caption="The thicker an arc, the more of the word's attention goes there.",
+            caption="The thicker the arc, the larger the attention weight.",
         )
 
 
@@ -348,16 +348,16 @@ def one_row(scores, tokens, query) -> Picture:
     for i, score in enumerate(scores.tolist()):
         ax.text(i, score + math.copysign(0.4, score), f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
     ax.axhline(0, color="0.4", lw=0.8)
-    ax.set(title=f"what '{query}' finds in each key", ylabel="score", ylim=(-13.5, 13))
+    ax.set(title=f"scores of '{query}' with each key", ylabel="score", ylim=(-13.5, 13))
     said = ", ".join(f"{token} {score:.3f}" for token, score in zip(tokens, scores.tolist(), strict=True))
     return Picture(
         figure,
         f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.",
-        "Figure 3.5. What one untrained query finds.",
+        "Figure 3.5. Scores of one untrained query with all keys.",
     )
 
 
-def looks_at_itself(rounds: int = 400) -> Picture:
+def self_scores_by_kind(rounds: int = 400) -> Picture:
     """How often a random token's largest score is its own, for five ways to make scores (T = 6, D = 16, d_k = 24)."""
     generator = torch.Generator().manual_seed(0)
     T, D, d_k = 6, 16, 24
@@ -368,7 +368,7 @@ def looks_at_itself(rounds: int = 400) -> Picture:
     def uniform():
         return torch.rand(d_k, D, generator=generator)
 
-    def share(make) -> float:
+    def fraction(make) -> float:
         hits = 0
         for _ in range(rounds):
             x = torch.randn(T, D, generator=generator)
@@ -384,24 +384,24 @@ def looks_at_itself(rounds: int = 400) -> Picture:
         return q, q
 
     kinds = {
-        "no W at all: X Xᵀ": share(lambda x: (x, x)),
-        "$W_Q = W_K$": share(lambda x: both(x, normal())),
-        "$W_Q = W_K$, keys of length 1": share(lambda x: same_length(x, normal())),
-        "$W_Q$, $W_K$ drawn from (0, 1)": share(lambda x: (x @ uniform().T, x @ uniform().T)),
-        "$W_Q$, $W_K$ drawn around 0": share(lambda x: (x @ normal().T, x @ normal().T)),
+        "no W at all: X Xᵀ": fraction(lambda x: (x, x)),
+        "$W_Q = W_K$": fraction(lambda x: both(x, normal())),
+        "$W_Q = W_K$, keys of length 1": fraction(lambda x: same_length(x, normal())),
+        "$W_Q$, $W_K$ uniform in (0, 1)": fraction(lambda x: (x @ uniform().T, x @ uniform().T)),
+        "$W_Q$, $W_K$ normal, mean 0": fraction(lambda x: (x @ normal().T, x @ normal().T)),
     }
     figure, ax = new_figure(7.6, 2.7)
     ax.barh(list(kinds), list(kinds.values()), color=BLUE)
     for i, value in enumerate(kinds.values()):
         ax.text(value, i, f" {value:.3f}", va="center")
     ax.axvline(1 / T, color=ORANGE, ls="--")
-    ax.set(xlim=(0, 1.12), title="share of tokens that find themselves (dashed: chance)")
+    ax.set(xlim=(0, 1.12), title="fraction of tokens that attend most to themselves (dashed: chance)")
     ax.invert_yaxis()
     said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(
         figure,
-        f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.",
-        "Figure 3.6. How often a word finds itself, for five ways to make scores.",
+        f"Fraction of tokens whose largest score is their own, among six random tokens. {said}. Chance is 0.17.",
+        "Figure 3.9. How often a token attends most to itself, for five ways to compute scores.",
     )
 
 
@@ -412,12 +412,12 @@ def five_by_five(table) -> Picture:
     sums = table.sum(-1).tolist()
     for i, total in enumerate(sums):
         ax.text(len(APPLES) - 0.35, i, f"sum {total:.2f}", va="center")
-    ax.set_title("the published table, and what its rows add up to")
+    ax.set_title("the published table, and the sums of its rows")
     said = ", ".join(f"{token} {total:.2f}" for token, total in zip(APPLES, sums, strict=True))
     return Picture(
         figure,
         f"Five by five table for I like to eat apples: symmetric, 1.00 on the diagonal. Row sums: {said}; none is 1.",
-        "Figure 3.7. The published table, and what its rows add up to.",
+        "Figure 3.10. The published table, and the sums of its rows.",
     )
 
 
@@ -503,19 +503,19 @@ def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
     return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
 
 
-def share_missed(table: torch.Tensor, d_k: int) -> float:
-    """The share of the table's sum of squares that the closest table with d_k channels misses."""
+def fraction_missed(table: torch.Tensor, d_k: int) -> float:
+    """The fraction of the table's sum of squares that the closest table with d_k channels misses."""
     return float((table - best_with_channels(table, d_k)).square().sum() / table.square().sum())
 
 
 class Channels:
-    """The wanted table, the closest one with d_k channels, and the share that is missed for every d_k."""
+    """The wanted table, the closest one with d_k channels, and the fraction that is missed for every d_k."""
 
     KINDS = ("three tastes", "each a different favorite", "no pattern")
 
     def __init__(self, n: int = 12):
         self.tables = {kind: wanted_table(kind, n) for kind in self.KINDS}
-        self.missed = {k: [abs(share_missed(t, d)) for d in range(1, n + 1)] for k, t in self.tables.items()}
+        self.missed = {k: [abs(fraction_missed(t, d)) for d in range(1, n + 1)] for k, t in self.tables.items()}
         self.figure, axes = new_figure(8.6, 3.0, 1, 3)
         self.images = []
         for ax, title in ((axes[0], "wanted"), (axes[1], "closest with 12 channels")):
@@ -524,7 +524,7 @@ class Channels:
         self.closest = axes[1].title
         (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
         (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
-        axes[2].set(xlabel="channels", ylabel="share of the squares", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
+        axes[2].set(xlabel="channels", ylabel="fraction of squares missed", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
         self.title = axes[2].set_title("missed: 0.00")
 
     def __call__(self, kind: str, d_k: int) -> Picture:
@@ -542,7 +542,7 @@ class Channels:
             self.figure,
             f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
             f"scores misses {missed[d_k - 1]:.2f} of its squares; with {rank} channels it misses nothing.",
-            caption="How much of a wanted table so few channels can hold.",
+            caption="How well a table can be represented with this number of channels.",
         )
 
 
@@ -552,12 +552,12 @@ def previous_token_target(max_len: int) -> Picture:
     figure, ax = new_figure(3.4, 3.0)
     heatmap(ax, wanted, numbers=False, vmin=0, vmax=1.4)
     ax.text((max_len - 1) / 2, 0, "query 0 is free", ha="center", va="center", fontsize=9)
-    ax.set(title="blue: the key that must win", xlabel="key", ylabel="query")
+    ax.set(title="blue: the key with the largest score", xlabel="key", ylabel="query")
     return Picture(
         figure,
         f"A {max_len} by {max_len} table. In row t, from 1 on, the cell of key t - 1 is marked as the one that must "
         "have the largest score; row 0 is free.",
-        "Figure 3.8. The wish: in every row from 1 on, the blue key must win.",
+        "Figure 3.6. The goal: from the second row on, the blue key must have the largest score.",
     )
 
 
@@ -573,7 +573,7 @@ def transitions(chain, tokens) -> Picture:
         if chain[i, j] > 0
     ]
     return Picture(
-        figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.9. The Markov chain of a text of six words."
+        figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.7. The Markov chain of a text of six words."
     )
 
 
@@ -596,7 +596,7 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
         figure,
         f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
         f"Attention scores that are not 0, {said[0]}; {said[1]}.",
-        "Figure 3.10. One fixed edge, and two sentences in which jane's best match differs.",
+        "Figure 3.8. A Markov chain has one fixed edge; in the two sentences the largest score of jane differs.",
     )
 
 
@@ -638,7 +638,7 @@ def drawn_by(find_edges, weights, tokens, threshold: float):
     return Picture(
         figure,
         f"The graph of one head of the translator: {said}.",
-        "Figure 3.11. A graph that training drew: one head of the translator, edges of a third and more.",
+        "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more.",
     )
 
 
@@ -672,7 +672,7 @@ class Training:
             self.figure,
             f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. "
             "Wanted: jane to visits, visits to africa, africa to visits.",
-            caption="Framed: the keys that are to win. The dot: where on the loss curve we are.",
+            caption="Squares: the keys that should win. Dot: the current point on the loss curve.",
         )
 
 

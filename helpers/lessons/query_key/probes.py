@@ -18,7 +18,7 @@ def _pair_of_weights(output):
 
 @view
 def previous_token(args, kwargs, output):
-    """Where every query t >= 1 looks when x = torch.eye(max_len); query 0 is free.
+    """What every query t >= 1 attends to when x = torch.eye(max_len); query 0 is free.
 
     Scores are computed in float64 from the weights as given, so that ties are ties and nothing else is.
     """
@@ -32,7 +32,7 @@ def previous_token(args, kwargs, output):
         strict = (scores == best).sum(-1) == 1
         winner = torch.where(strict, scores.argmax(-1), -1)
         looks_at = _where_it_looks(winner.tolist())
-    return {"W_q and W_k have shape (d, max_len)": fits, "every query from 1 on looks at": looks_at}
+    return {"W_q and W_k have shape (d, max_len)": fits, "every query from 1 on attends to": looks_at}
 
 
 def _where_it_looks(winner: list[int]) -> str:
@@ -54,7 +54,7 @@ def _where_it_looks(winner: list[int]) -> str:
 
 @view
 def graph_of_weights(args, kwargs, output):
-    """The token that each query looks at when x = torch.eye(T): no single one where its best keys tie or a score is
+    """The token that each query attends to when x = torch.eye(T): no single one where its best keys tie or a score is
     not finite.
 
     Scores are float32, as the contract says. A plain matrix product and a sum of two rounded products may differ in
@@ -70,7 +70,7 @@ def graph_of_weights(args, kwargs, output):
         if winners != looks_at and _winners(W_q.T @ W_k) == looks_at:
             winners = looks_at
     finite = all(bool(w.isfinite().all()) for w in (W_q, W_k))
-    looks = {f"query {t} looks at": "no single token" if w < 0 else f"token {w}" for t, w in enumerate(winners)}
+    looks = {f"query {t} attends to": "no single token" if w < 0 else f"token {w}" for t, w in enumerate(winners)}
     return {"W_q and W_k have shape (2, T)": fits, "every weight is finite": finite, **looks}
 
 

@@ -33,15 +33,13 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     ax.tick_params(labelsize=SMALLEST)
     if len(tokens) > 8:
         tilt(ax)
-    ax.set(xlabel="key: looked at", ylabel="query: looks", title=f"layer {layer}, head {head}")
+    ax.set(xlabel="key", ylabel="query", title=f"layer {layer}, head {head}")
     best = [
-        f"{token} looks at {tokens[int(row.argmax())]} {row.max():.2f}"
+        f"{token} attends to {tokens[int(row.argmax())]} {row.max():.2f}"
         for token, row in zip(tokens, weights, strict=True)
     ]
     return Picture(
-        figure,
-        f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.",
-        caption="One head reads one sentence.",
+        figure, f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.", caption="One head on one sentence."
     )
 
 
@@ -117,7 +115,7 @@ class Search:
         return Picture(
             self.figure,
             f"Cosines of sixteen video titles with “{question}”. The best: {said}.",
-            caption="Orange: the title that is found.",
+            caption="Orange: the best title.",
         )
 
 

@@ -63,24 +63,5 @@ def fixed_sentence_vectors(encode, ids, pad_id):
     return mean_pool(encode(ids, mask[:, None, None]), mask)
 
 
-def rename_gpt2(state_dict):
-    mine = {}
-    for name, tensor in state_dict.items():
-        parts = name.removeprefix("transformer.").split(".")
-        if parts[0] != "h" or parts[-1] not in ("weight", "bias"):
-            continue
-        part, kind = ".".join(parts[2:-1]), parts[-1]
-        at = f"blocks.{parts[1]}."
-        if part in ("ln_1", "ln_2"):
-            mine[f"{at}norm{part[-1]}.{kind}"] = tensor
-        elif part == "attn.c_attn":
-            for ours, piece in zip("qkv", tensor.tensor_split(3, dim=-1), strict=True):
-                mine[f"{at}attention.W_{ours}.{kind}"] = piece.movedim(-1, 0)
-        elif part in GPT2_LAYERS:
-            mine[f"{at}{GPT2_LAYERS[part]}.{kind}"] = tensor.movedim(-1, 0)
-    return mine
-
-
-GPT2_LAYERS = {"attn.c_proj": "attention.W_o", "mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
-FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, strongest_head, search, fixed_sentence_vectors, rename_gpt2)
+FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, strongest_head, search, fixed_sentence_vectors)
 GIVEN = {function.__name__: function for function in FUNCTIONS}

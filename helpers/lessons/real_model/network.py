@@ -102,29 +102,6 @@ def reading(*sentences: str) -> Reading:
 
 
 @contextlib.contextmanager
-def silenced(encoder, *heads: tuple[int, int]):
-    """Inside, what these heads (layer, head) of an Encoder hand on is 0."""
-
-    def without(head, number):
-        def change(_module, given):
-            split = given[0].unflatten(-1, (number, -1)).clone()  # (B, T, H, d_v)
-            split[..., head, :] = 0
-            return (split.flatten(-2),)
-
-        return change
-
-    hooks = []
-    for layer, head in heads:
-        part = encoder.blocks[layer].attention
-        hooks.append(part.W_o.register_forward_pre_hook(without(head, part.num_heads)))
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextlib.contextmanager
 def other_setting(encoder, eps: float = EPS, activation=F.gelu):
     """Inside, the norms of an Encoder have this epsilon and its feed-forward networks this activation."""
     norms = [norm for block in encoder.blocks for norm in (block.norm1, block.norm2)]
@@ -160,45 +137,3 @@ def cut(word: str, vocab) -> list[str]:
             return ["[UNK]"]
         found, rest = [*found, mark + rest[:length]], rest[length:]
     return found
-
-
-# ---------------------------------------------------------------- GPT-2's layout
-
-
-def made_up_gpt2(width: int = 12, layers: int = 2, vocab_size: int = 20, max_len: int = 8) -> dict:
-    """Random numbers under the names and in the layout of GPT-2's published files (those of `transformers`)."""
-    generator = torch.Generator().manual_seed(2)
-
-    def random(*shape):
-        return torch.randn(*shape, generator=generator) * (0.3 if len(shape) == 1 else shape[0] ** -0.5)
-
-    state = {"wte.weight": random(vocab_size, width), "wpe.weight": random(max_len, width)}
-    for i in range(layers):
-        for norm in ("ln_1", "ln_2"):
-            state |= {f"h.{i}.{norm}.weight": 1 + random(width), f"h.{i}.{norm}.bias": random(width)}
-        state[f"h.{i}.attn.bias"] = torch.ones(1, 1, max_len, max_len).tril()  # the causal mask
-        sizes = {"attn.c_attn": (width, 3 * width), "attn.c_proj": (width, width)}
-        sizes |= {"mlp.c_fc": (width, 4 * width), "mlp.c_proj": (4 * width, width)}
-        for part, (inside, out) in sizes.items():
-            state |= {f"h.{i}.{part}.weight": random(inside, out), f"h.{i}.{part}.bias": random(out)}
-    return state | {"ln_f.weight": 1 + random(width), "ln_f.bias": random(width)}
-
-
-def gpt2_blocks(x, state: dict, heads: int = 3):
-    """GPT-2's blocks by the layout of its file, x @ W + b: (B, T, D) -> (B, T, D). What a loader is compared with."""
-    depth = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("h."))
-    for i in range(depth):
-
-        def linear(x, part, at=f"h.{i}."):
-            return x @ state[f"{at}{part}.weight"] + state[f"{at}{part}.bias"]
-
-        def norm(x, part, at=f"h.{i}."):
-            return F.layer_norm(x, x.shape[-1:], state[f"{at}{part}.weight"], state[f"{at}{part}.bias"])
-
-        q, k, v = (
-            y.unflatten(-1, (heads, -1)).transpose(1, 2) for y in linear(norm(x, "ln_1"), "attn.c_attn").chunk(3, -1)
-        )
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
-        x = x + linear(mixed, "attn.c_proj")
-        x = x + linear(F.gelu(linear(norm(x, "ln_2"), "mlp.c_fc"), approximate="tanh"), "mlp.c_proj")
-    return x

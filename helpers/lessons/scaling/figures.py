@@ -1,4 +1,4 @@
-"""Figures of lesson 4: the spread of dot products, softmax that saturates, slopes that vanish."""
+"""Figures of lesson 4: the standard deviation of dot products, saturated softmax, vanishing gradients."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from helpers.drawing.style import (
     new_figure,
 )
 
-# How the entries of queries and keys start: entries from a normal distribution; nn.Linear's own start and torch.rand
-# for the two projections, with tokens whose entries have variance 1.
-STARTS = ("variance 1", "nn.Linear", "torch.rand")
+# Initializations: entries of queries and keys from a normal distribution; nn.Linear's own initialization and
+# torch.rand for the two projections, with tokens whose entries have variance 1.
+INITIALIZATIONS = ("variance 1", "nn.Linear", "torch.rand")
 RULES = (
-    ("not divided", lambda d: 1.0, ORANGE, "o-"),
+    ("not scaled", lambda d: 1.0, ORANGE, "o-"),
     ("divided by √$d_k$", math.sqrt, BLUE, "s-"),
     ("divided by $d_k$", float, GREEN, "^--"),
 )
 
 
 def random_scores(d_k: int, queries: int, keys: int, seed: int = 0) -> torch.Tensor:
-    """Dot products of standard normal queries and keys of width d_k, (queries, keys), float64; own keys a query."""
+    """Dot products (queries, keys) of standard normal queries, each with keys of its own, of width d_k, float64."""
     q, k = queries_and_keys(d_k, queries, keys, seed=seed)
     return torch.einsum("nd,nkd->nk", q, k)
 
 
-def queries_and_keys(d_k: int, queries: int, keys: int, start: str = "variance 1", width: int = 16, seed: int = 0):
+def queries_and_keys(d_k: int, queries: int, keys: int, init: str = "variance 1", width: int = 16, seed: int = 0):
     """Queries (queries, d_k) and keys of their own for each, (queries, keys, d_k), float64.
 
-    start: one of STARTS. For the last two, tokens of `width` normal entries are projected by random weights.
+    init: one of INITIALIZATIONS. For the last two, tokens of `width` normal entries are projected by random weights.
     """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-    if start == "variance 1":
+    if init == "variance 1":
         return normal(queries, d_k), normal(queries, keys, d_k)
     x, y = normal(queries, width), normal(queries, keys, width)
     W_q, W_k = (torch.rand(d_k, width, generator=generator, dtype=torch.float64) for _ in range(2))
-    if start == "nn.Linear":
+    if init == "nn.Linear":
         W_q, W_k = ((2 * W - 1) / width**0.5 for W in (W_q, W_k))  # uniform between -1/√width and 1/√width
     if d_k > 2 * width:  # the same dot products in fewer dimensions, those that the two projections reach
         W_q, W_k = torch.linalg.qr(torch.cat([W_q, W_k], dim=1)).R.split(width, dim=1)
@@ -76,14 +76,14 @@ def rotated(d_k: int, queries: int, keys: int):
     return triangle[:, 0], triangle[:, 1:]
 
 
-def largest_slope(scores: torch.Tensor) -> torch.Tensor:
+def largest_derivative(scores: torch.Tensor) -> torch.Tensor:
     """Largest entry of the softmax Jacobian at scores (..., N), from shifted exponentials: exact where p is near 1."""
     e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
     total, others = e.sum(dim=-1), e.sum(dim=-1) - e.amax(dim=-1)
     return others / total**2
 
 
-def query_hold(scores: torch.Tensor, keys: torch.Tensor, divisor) -> torch.Tensor:
+def query_gradient(scores: torch.Tensor, keys: torch.Tensor, divisor) -> torch.Tensor:
     """Size of ∂p/∂q, the Frobenius norm of JK/c, for undivided scores (..., N), keys (..., N, d_k), p = softmax(s/c).
 
     From the keys' own dot products, so that no (..., N, d_k) tensor is made for each divisor.
@@ -110,8 +110,8 @@ def first_head(sentence: str):
     return x, *(numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:width] for name in "qk")
 
 
-def spread(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
-    """Histograms of dot products of random vectors, one below the other for each width, with their spread as a bar."""
+def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
+    """Histograms of dot products of random vectors, one for each width, with the standard deviation as a bar."""
     figure, axes = new_figure(7.4, 4.2, len(widths), 1, sharex=True)
     said = []
     for ax, d_k, color in zip(axes, widths, CYCLE, strict=False):
@@ -126,7 +126,7 @@ def spread(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
         said.append(f"{sd:.1f} at width {d_k}")
     axes[-1].set_xlabel("dot product q · k   (black: one standard deviation to each side)")
     alt = "Histograms of dot products of random vectors, all centered at 0. The wider the vectors, the wider the "
-    caption = "Figure 4.1. Dot products of random vectors: four times the width, twice the spread."
+    caption = "Figure 4.1. Dot products of random vectors. Four times the width doubles the standard deviation."
     return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(said) + ".", caption)
 
 
@@ -143,12 +143,12 @@ def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
         ax.set(title=f"scores × {factor}" if factor > 1 else "scores", xlabel="score", ylim=(0, 1.12))
         said.append(f"scores {', '.join(names)} give {', '.join(f'{w:.3f}' for w in weights)}")
     axes[0].set_ylabel("weight")
-    caption = "Figure 4.2. The same order, larger differences: the winner takes everything."
+    caption = "Figure 4.2. The order stays the same, but the largest score gets almost all of the weight."
     return Picture(figure, "Bar charts of softmax weights: " + "; ".join(said) + ".", caption)
 
 
 def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Picture:
-    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with words in effect."""
+    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with the effective number of words."""
     names = ("divided by 1", f"divided by √{d_k}", f"divided by {d_k}", "divided by 100")
     divisors = (1, math.sqrt(d_k), d_k, 100)
     figure, axes = new_figure(8.6, 3.3, 1, 4, sharey=True)
@@ -158,102 +158,99 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         bars = ax.barh(tokens, weights.tolist(), color=color)
         ax.bar_label(bars, [f"{w:.2f}" for w in weights.tolist()], fontsize=9, padding=2)
         words = float(effective_tokens(weights))
-        title = f"{name}\n{words:.1f} words in effect"
+        title = f"{name}\neffectively {words:.1f} words"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
         listed = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True))
-        said.append(f"{name}: {listed}; {words:.1f} words in effect")
+        said.append(f"{name}: {listed}; effectively {words:.1f} words")
     axes[0].invert_yaxis()
-    caption = "Figure 4.3. What the word “is” sees, with its scores divided by four numbers."
+    caption = "Figure 4.3. Attention weights of “is”, with its scores divided by four different constants."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 
 
 def two_jacobians() -> Picture:
-    """The softmax Jacobian of an undecided and of a decided probability vector."""
+    """The softmax Jacobian of a balanced and of a nearly one-hot probability vector."""
     figure, axes = new_figure(7.4, 3.0, 1, 2)
     for ax, p in zip(axes, ((0.5, 0.25, 0.25), (0.98, 0.01, 0.01)), strict=True):
         vector = torch.tensor(p)
         jacobian = torch.diag(vector) - torch.outer(vector, vector)
         heatmap(ax, jacobian, ["$p_1$", "$p_2$", "$p_3$"], ["$s_1$", "$s_2$", "$s_3$"], SIGNED, -0.25, 0.25, digits=4)
-        ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that moves")
-    axes[0].set_ylabel("weight that answers")
+        ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that changes")
+    axes[0].set_ylabel("weight that responds")
     alt = (
         "Two softmax Jacobians as heat maps. For p = 0.5, 0.25, 0.25 the diagonal is 0.2500, 0.1875, 0.1875, the rest "
         "-0.1250 or -0.0625. For p = 0.98, 0.01, 0.01 all entries are small: 0.0196, 0.0099, 0.0099 on the diagonal."
     )
-    return Picture(figure, alt, "Figure 4.4. How the weights answer the scores: undecided, and nearly decided.")
+    return Picture(figure, alt, "Figure 4.4. The Jacobian of softmax, for balanced weights and near saturation.")
 
 
 @functools.lru_cache(maxsize=4)
-def hold_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 10_000):
-    """{rule: (median slopes, median |∂p/∂q|, mean |∂p/∂q|), each a list over the widths}, entries of variance 1."""
+def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 10_000):
+    """{rule: (median largest derivative, median |∂p/∂q|, mean |∂p/∂q|)}, lists over the widths, unit variance."""
     found = {name: ([], [], []) for name, *_ in RULES}
     for d in widths:
         q, K = rotated(d, queries, keys)
         scores = torch.einsum("nd,nkd->nk", q, K)
         for name, divisor, *_ in RULES:
-            slopes, middle, mean = found[name]
-            hold = query_hold(scores, K, divisor(d))
-            slopes.append(float(largest_slope(scores / divisor(d)).median()))
-            middle.append(float(hold.median()))
-            mean.append(float(hold.mean()))
+            derivatives, medians, means = found[name]
+            sizes = query_gradient(scores, K, divisor(d))
+            derivatives.append(float(largest_derivative(scores / divisor(d)).median()))
+            medians.append(float(sizes.median()))
+            means.append(float(sizes.mean()))
     return found
 
 
-def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
-    """Against the width: the largest slope of softmax, and the size of ∂p/∂q, undivided and with two divisors."""
+def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
+    """The largest derivative of softmax and the size of ∂p/∂q against the width, unscaled and with two divisors."""
     figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
-    found = hold_against_width(widths)
+    found = medians_against_width(widths)
     said = []
     for name, _, color, style in RULES:
-        slopes, hold, _ = found[name]
-        left.plot(widths, slopes, style, color=color, label=name)
-        right.plot(widths, hold, style, color=color, label=name)
-        listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, hold, strict=True))
-        said.append(f"{name.replace('$', '')}: slope {slopes[-1]:.2g} at width {widths[-1]}, size of ∂p/∂q {listed}")
+        derivatives, sizes, _ = found[name]
+        left.plot(widths, derivatives, style, color=color, label=name)
+        right.plot(widths, sizes, style, color=color, label=name)
+        listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, sizes, strict=True))
+        derivative = f"largest derivative {derivatives[-1]:.2g} at width {widths[-1]}"
+        said.append(f"{name.replace('$', '')}: {derivative}, size of ∂p/∂q {listed}")
     left.axhline(0.25, color="gray", lw=1, ls=":")
-    left.text(widths[0], 0.32, "1/4, the most there can be", fontsize=SMALLEST, color=GRAY_INK)
-    left.set_title("slope of softmax alone")
-    right.set_title("the whole way: size of ∂p/∂q")
+    left.text(widths[0], 0.32, "1/4, the maximum", fontsize=SMALLEST, color=GRAY_INK)
+    left.set_title("largest derivative of softmax")
+    right.set_title("gradient at the query: size of ∂p/∂q")
     for ax in (left, right):
         ax.set(xscale="log", yscale="log", ylim=(1e-5, 3), xlabel="width $d_k$")
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
     left.legend(frameon=False, loc="lower left")
-    caption = "Figure 4.5. Medians over 10,000 queries. Over the square root of the width alone the right line is flat."
+    caption = "Figure 4.5. Medians over 10,000 queries. Only the square root makes the line on the right flat."
     return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
 
 
-def starts_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
-    """Mean of the largest of eight weights against the width, for three starts, undivided and over the square root."""
+def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
+    """Mean of the largest of eight weights against the width, for three initializations, without and with scaling."""
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
-    names = {
-        "variance 1": "entries of variance 1",
-        "nn.Linear": "nn.Linear's start",
-        "torch.rand": "torch.rand: all positive",
-    }
+    names = {"variance 1": "entries of variance 1", "nn.Linear": "nn.Linear", "torch.rand": "torch.rand (all positive)"}
     said = []
-    for start, color, marker in zip(STARTS, (ORANGE, GREEN, PINK), "os^", strict=True):
+    for init, color, marker in zip(INITIALIZATIONS, (ORANGE, GREEN, PINK), "os^", strict=True):
         lines = ([], [])
         for d in widths:
-            q, K = queries_and_keys(d, queries, keys, start)
+            q, K = queries_and_keys(d, queries, keys, init)
             scores = torch.einsum("nd,nkd->nk", q, K)
             for line, c in zip(lines, (1, math.sqrt(d)), strict=True):
                 line.append(float(torch.softmax(scores / c, dim=-1).amax(-1).mean()))
         for ax, line in zip(axes, lines, strict=True):
-            ax.plot(widths, line, marker=marker, color=color, label=names[start])
+            ax.plot(widths, line, marker=marker, color=color, label=names[init])
         raw, divided = (", ".join(f"{w:.2f}" for w in line) for line in lines)
-        said.append(f"{names[start]}: not divided {raw}; divided {divided}")
-    for ax, title in zip(axes, ("not divided", "divided by √$d_k$"), strict=True):
+        said.append(f"{names[init]}: not scaled {raw}; divided {divided}")
+    for ax, title in zip(axes, ("not scaled", "divided by √$d_k$"), strict=True):
         ax.axhline(1 / keys, color="gray", lw=1, ls=":")
         ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", title=title)
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
-    axes[0].text(widths[0], 0.05, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
+    axes[0].text(widths[0], 0.05, "1/8, all equal", fontsize=SMALLEST, color=GRAY_INK)
     axes[0].set_ylabel("largest of 8 weights (mean)")
     axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))
     alt = (
         f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. " + "; ".join(said) + "."
     )
-    caption = "Figure 4.6. Three starts: the division makes the two good ones flat, and cannot mend the third."
+    caption = "Figure 4.6. Three initializations. The division removes the dependence on the width for two of them."
     return Picture(figure, alt, caption)

@@ -1,4 +1,4 @@
-"""Explorers of lesson 6: the loss of a word, and a softmax that streams."""
+"""Explorers of lesson 6: the loss of a word, and online softmax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.widgets.panel import panel
 
 
 class Surprise:
-    """Shares of three words, and the loss -ln p of the target on its curve. The target's score can be moved."""
+    """Probabilities of three words, and the loss -ln p of the target on its curve. The target's score can be moved."""
 
     WORDS, SCORES = ("est", "regarde", "visite"), (math.log(1), math.log(2), math.log(5))
 
@@ -22,30 +22,32 @@ class Surprise:
         self.figure, (left, right) = new_figure(8.6, 3.3, 1, 2, width_ratios=(2, 3))
         self.bars = left.bar(self.WORDS, [0.0] * 3, color=BLUE)
         self.labels = [left.text(i, 0, "0.000", ha="center", va="bottom") for i in range(3)]
-        left.set(ylim=(0, 1.12), ylabel="share", title="shares of the next word")
+        left.set(ylim=(0, 1.12), ylabel="probability", title="next word")
         p = torch.linspace(0.001, 1, 400)
         right.plot(p, -p.log(), color=BLUE)
         (self.dot,) = right.plot([1.0], [0.0], "o", ms=9, color=ORANGE)
-        right.set(xlim=(-0.02, 1.02), ylim=(-0.3, 7.2), xlabel="share p of the target", ylabel="loss −ln p")
-        self.title = right.set_title("loss 0.000, gradient at the score −0.000")
+        right.set(xlim=(-0.02, 1.02), ylim=(-0.3, 7.2), xlabel="probability p of the target", ylabel="loss −ln p")
+        self.title = right.set_title("loss 0.000, gradient at the logit −0.000")
 
     def __call__(self, target: str, score: float) -> Picture:
         index = self.WORDS.index(target)
         scores = torch.tensor(self.SCORES, dtype=torch.float64)
         scores[index] = score
-        shares = torch.softmax(scores, dim=0)
-        p = float(shares[index])
+        probabilities = torch.softmax(scores, dim=0)
+        p = float(probabilities[index])
         loss = -math.log(p)
-        for i, (bar, label, share) in enumerate(zip(self.bars, self.labels, shares.tolist(), strict=True)):
-            bar.set(height=share, color=ORANGE if i == index else BLUE)
-            label.set(y=share + 0.01, text=f"{share:.3f}")
+        for i, (bar, label, q) in enumerate(zip(self.bars, self.labels, probabilities.tolist(), strict=True)):
+            bar.set(height=q, color=ORANGE if i == index else BLUE)
+            label.set(y=q + 0.01, text=f"{q:.3f}")
         self.dot.set_data([p], [loss])
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
-        self.title.set_text(f"loss {shown}, gradient at the score {p - 1:.3g}".replace("-", "−"))
-        said = ", ".join(f"{word} {share:.3f}" for word, share in zip(self.WORDS, shares.tolist(), strict=True))
-        alt = f"Shares: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
+        self.title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
+        said = ", ".join(f"{word} {q:.3f}" for word, q in zip(self.WORDS, probabilities.tolist(), strict=True))
+        alt = (
+            f"Probabilities: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
+        )
         return Picture(
-            self.figure, alt, caption="Orange: the word that came. The more it was expected, the smaller the loss."
+            self.figure, alt, caption="Orange: the target. The higher its probability, the smaller the loss."
         )
 
 
@@ -59,7 +61,7 @@ def surprise():
 
 
 class Stream:
-    """Four blocks of three scores, seen one after the other; the third can be raised."""
+    """Four blocks of three scores, read one after the other; the third can be raised."""
 
     BLOCK, BLOCKS = 3, 4
 
@@ -71,7 +73,7 @@ class Stream:
         self.figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
         self.bars = left.bar(range(tokens), [1.0] * tokens)
         (self.line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
-        looks = [(GREEN, "seen before"), (ORANGE, "this block"), ("0.85", "to come")]
+        looks = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
         keys = [Patch(color=color, label=name) for color, name in looks]
         left.legend(handles=[*keys, self.line], labels=[*(name for _, name in looks), "maximum m"], ncols=2)
         left.get_legend().set(frame_on=False)
@@ -80,7 +82,7 @@ class Stream:
         self.state = left.set_title("m = 00.00   ℓ = 00.000   o = −00.000", fontsize=11)
         (self.exact,) = right.plot([0.5, self.BLOCKS + 0.5], [0, 0], color="gray", ls=":")
         (self.path,) = right.plot([1], [0], "o-", color=BLUE)
-        right.set(xlabel="blocks seen", ylabel="o / ℓ, the mean so far", xlim=(0.5, 4.5), ylim=(-2.2, 2.2))
+        right.set(xlabel="blocks read", ylabel="o / ℓ, the average so far", xlim=(0.5, 4.5), ylim=(-2.2, 2.2))
         right.set_xticks(range(1, self.BLOCKS + 1))
         self.end = right.set_title("o / ℓ = −0.0000, all at once −0.0000", fontsize=11)
 
@@ -104,13 +106,13 @@ class Stream:
             f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
             f"over all scores at once gives {exact:.4f}."
         )
-        return Picture(self.figure, alt, caption="A softmax block by block: only m, ℓ and o are kept.")
+        return Picture(self.figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
 
 
 def stream(seen: int = 2):
-    """How many of four blocks have been seen, and how far the third is raised."""
+    """How many of four blocks have been read, and how far the third is raised."""
     panel(
         Stream(),
-        seen=widgets.IntSlider(value=seen, min=1, max=Stream.BLOCKS, description="blocks seen"),
+        seen=widgets.IntSlider(value=seen, min=1, max=Stream.BLOCKS, description="blocks read"),
         lift=widgets.FloatSlider(value=0, min=0, max=10, step=0.5, description="raise block 3 by"),
     )

@@ -1,4 +1,4 @@
-"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, a stream."""
+"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, online softmax."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ def _list(values, digits: int = 3) -> str:
     return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
-def from_scores_to_shares(exponentials=(1, 2, 5)) -> Picture:
-    """Scores ln 1, ln 2, ln 5 on the exponential's curve, and their shares."""
+def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
+    """Scores ln 1, ln 2, ln 5 on the exponential's curve, and their attention weights."""
     names = [f"ln {e}" for e in exponentials]
-    scores, shares = [math.log(e) for e in exponentials], [e / sum(exponentials) for e in exponentials]
+    scores, weights = [math.log(e) for e in exponentials], [e / sum(exponentials) for e in exponentials]
     figure, (left, right) = new_figure(8.0, 3.2, 1, 2)
     x = torch.linspace(-2, 2, 101)
     left.plot(x, x.exp(), color="gray")
     left.plot(scores, exponentials, "o", color=BLUE, ms=8)
     for name, s, e in zip(names, scores, exponentials, strict=True):
         left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
-    left.set(xlabel="score", ylabel="exponential", title="always positive, order kept", ylim=(0, 7.5))
-    bars = right.bar([f"{word}\n{name}" for word, name in zip(WORDS, names, strict=True)], shares, color=BLUE)
+    left.set(xlabel="score", ylabel="exponential", title="positive, and the order is preserved", ylim=(0, 7.5))
+    bars = right.bar([f"{word}\n{name}" for word, name in zip(WORDS, names, strict=True)], weights, color=BLUE)
     right.bar_label(bars, [f"{e}/{sum(exponentials)}" for e in exponentials])
-    right.set(ylabel="share", ylim=(0, 0.75), title="divided by their sum")
+    right.set(ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
     alt = (
         f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
-        f"{', '.join(map(str, exponentials))}. Right: bars of their shares, {_list(shares)}."
+        f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
     )
     return Picture(
         figure,
         alt,
-        "Figure 6.1. The exponential makes scores positive and keeps their order; dividing by the sum makes shares.",
+        "Figure 6.1. The exponential makes scores positive and keeps their order. Dividing by the sum makes weights.",
     )
 
 
 def where_exp_works() -> Picture:
-    """For four number formats, the scores whose exponential is neither 0 nor infinite."""
+    """For three number formats, the scores whose exponential is neither 0 nor infinite."""
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
     said = []
@@ -53,24 +53,24 @@ def where_exp_works() -> Picture:
         said.append(f"{name} from {low:.1f} to {high:.1f}")
     ax.set_yticks(range(len(formats)), [name for name, _ in formats])
     ax.invert_yaxis()
-    ax.text(-85, 0, "exp becomes 0", ha="center", va="center", color="dimgray")
-    ax.text(85, 0, "exp becomes inf", ha="center", va="center", color="dimgray")
-    ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps its digits")
+    ax.text(-85, 0, "exp underflows", ha="center", va="center", color="dimgray")
+    ax.text(85, 0, "exp overflows", ha="center", va="center", color="dimgray")
+    ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps full precision")
     double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8", fontsize=11, loc="right")
     alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
     return Picture(
-        figure, alt, "Figure 6.2. The scores whose exponential keeps all its digits, in three number formats."
+        figure, alt, "Figure 6.2. The scores whose exponential is exact to all digits of three number formats."
     )
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """One table of scores, softmax along keys, along queries and over all entries, with the sums at the sides."""
+    """One table of scores, softmax over keys, over queries and over all entries, with row and column sums."""
     whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
         ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
         ("dim=-2, over queries", torch.softmax(scores, dim=-2)),
-        ("over the whole table", whole),
+        ("over all entries", whole),
     ]
     figure, axes = new_figure(8.6, 3.3, 1, 3)
     said = []
@@ -78,8 +78,8 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         _with_sums(ax, table, tokens)
         ax.set_title(name)
         rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
-        said.append(f"{name}: rows add up to {_list(rows, 2)}, columns to {_list(columns, 2)}")
-    axes[0].set(ylabel="query", xlabel="keys in columns; sums at the sides")
+        said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
+    axes[0].set(ylabel="query", xlabel="key; sums at right and below")
     return Picture(
         figure,
         "Three softmaxes of the scores of three words. " + "; ".join(said) + ".",
@@ -110,11 +110,11 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
     heatmap(left, table, tokens, tokens, WEIGHTS, 0, 1)
     heatmap(right, weights, tokens, tokens, WEIGHTS, 0, 1, digits=3)
-    left.set(title="the published table", xlabel="key", ylabel="query")
+    left.set(title="table from the notes", xlabel="key", ylabel="query")
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
-    alt = f"Left: the published table of similarities, diagonal 1. Right: softmax of its rows, much flatter: {rows}."
-    return Picture(figure, alt, "Figure 6.9. The published table and the softmax of its rows.")
+    alt = f"Left: the table of similarities, diagonal 1. Right: the softmax of its rows, much more even: {rows}."
+    return Picture(figure, alt, "Figure 6.9. The table from the notes and the softmax of its rows.")
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
@@ -130,16 +130,18 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     axes[1].text(wrong.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
     axes[0].text(right.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
     alt = (
-        "Two lower triangles of weights of 8 tokens. Softmax over keys: every row adds up to 1. Softmax over queries: "
-        f"the rows add up to {_list(wrong.sum(-1).tolist(), 2)}; the columns add up to 1."
+        "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
+        f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
     )
     return Picture(
-        figure, alt, "Figure 6.4. Causal weights of eight tokens: the right axis, and the one that lets the future in."
+        figure,
+        alt,
+        "Figure 6.4. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the future.",
     )
 
 
 def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """The weights of scores (T,) and their entropy at each temperature, by the two functions that are handed in."""
+    """The weights of scores (T,) and their entropy at each temperature, by the two functions given."""
     hot = torch.logspace(-1, 3, 401)
     weights = torch.stack([softmax_with_temperature(scores, t) for t in hot.tolist()])  # (401, T)
     undecided = entropy(weights)  # (401,)
@@ -161,32 +163,32 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.minorticks_off()
     said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
     alt = (
-        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything when it is cold, all "
-        f"are alike when it is hot. Right: their entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
+        f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     )
-    return Picture(figure, alt, "Figure 6.5. Six weights and their entropy, at temperatures from cold to hot.")
+    return Picture(figure, alt, "Figure 6.5. Six attention weights and their entropy at temperatures from low to high.")
 
 
 def log_of_softmax() -> Picture:
-    """Log of the share of a token behind the winner by a gap, in float32: exact, log(softmax), with an epsilon."""
+    """Log-probability of a token below the maximum by a gap, in float32: exact, log(softmax), with an epsilon."""
     gaps = torch.arange(0.0, 161.0)
-    x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the winner, the token behind
-    share = torch.softmax(x, dim=-1)[:, 1]
-    exact, direct, patched = torch.log_softmax(x, dim=-1)[:, 1], share.log(), (share + 1e-9).log()
+    x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the maximum, the token below it
+    probability = torch.softmax(x, dim=-1)[:, 1]
+    exact, direct, patched = torch.log_softmax(x, dim=-1)[:, 1], probability.log(), (probability + 1e-9).log()
     last = int(gaps[direct.isfinite()][-1])
     figure, ax = new_figure(7.2, 3.8)
     ax.plot(gaps, exact, color=BLUE, lw=5, alpha=0.35, label="(x − m) − log Σ exp(x − m)")
     ax.plot(gaps, direct, color=ORANGE, label=f"log(softmax(x)): −inf from a gap of {last + 1} on")
-    ax.plot(gaps, patched, color=GREEN, ls="--", label="log(softmax(x) + 1e-9): stuck at −20.7")
+    ax.plot(gaps, patched, color=GREEN, ls="--", label="log(softmax(x) + 1e-9): never below −20.7")
     ax.plot([last], [direct[last]], "x", color=ORANGE, ms=10, mew=2.5)
-    ax.set(xlabel="points behind the winner", ylabel="log of the share (float32)")
+    ax.set(xlabel="points below the maximum", ylabel="log-probability (float32)")
     ax.legend(frameon=False, fontsize=10, loc="lower left")
     alt = (
-        "The log of a token's share against its distance from the winner. The safe form falls in a straight line to "
-        f"-160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon of 1e-9 the "
-        "curve turns flat at -20.7 from a distance of about 20."
+        "The log-probability of a token against the distance of its score from the maximum. The stable form falls in a "
+        f"straight line to -160. log(softmax) ends at a distance of {last}, then is minus infinity. With an epsilon "
+        "of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
     )
-    return Picture(figure, alt, "Figure 6.6. The logarithm of a share far behind the winner, computed in three ways.")
+    return Picture(figure, alt, "Figure 6.6. The logarithm of a small probability, computed in three ways.")
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
@@ -216,11 +218,11 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
 
 
 def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:
-    """Shares of three words, the truth, and their difference: the gradient of the loss at the scores."""
+    """Probabilities of three words, the truth, and their difference: the gradient of the loss at the logits."""
     p = torch.tensor([float(e) for e in exponentials]) / sum(exponentials)
     truth = torch.zeros_like(p)
     truth[target] = 1
-    steps = [("prediction: the shares", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
+    steps = [("prediction", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
     figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
     said = []
     for ax, (name, values, color) in zip(axes, steps, strict=True):
@@ -229,7 +231,7 @@ def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "vis
         ax.axhline(0, color="gray", lw=1)
         ax.set(title=name, ylim=(-0.55, 1.2))
         said.append(f"{name}: {', '.join(f'{w} {v:.3g}' for w, v in zip(words, values.tolist(), strict=True))}")
-    caption = "Figure 6.8. The gradient at the scores. A step against it lowers the rivals and raises the target."
+    caption = "Figure 6.8. The gradient at the logits. A step against it lowers the other words and raises the target."
     return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
 
 

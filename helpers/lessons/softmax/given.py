@@ -18,8 +18,8 @@ def entropy(p):
 
 
 def softmax_backward(p, grad):
-    slopes = torch.diag_embed(p).sub(p.unsqueeze(-1).mul(p.unsqueeze(-2)))  # (..., N, N)
-    return slopes.matmul(grad.unsqueeze(-1)).squeeze(-1)  # (..., N)
+    jacobian = torch.diag_embed(p).sub(p.unsqueeze(-1).mul(p.unsqueeze(-2)))  # (..., N, N)
+    return jacobian.matmul(grad.unsqueeze(-1)).squeeze(-1)  # (..., N)
 
 
 def cross_entropy_backward(logits, targets):
@@ -30,7 +30,7 @@ def cross_entropy_backward(logits, targets):
 
 
 def online_softmax(score_blocks, value_blocks):
-    """Each block's own result, mixed into the one so far by its share of the whole sum."""
+    """Each block's own result, mixed into the one so far by its fraction of the whole sum."""
     size = out = None
     for scores, values in zip(score_blocks, value_blocks, strict=True):
         wide = scores.double()  # (..., n_i)

@@ -1,4 +1,4 @@
-"""A stack of the learner's blocks: the decoder of Llama and its kin, and how far a stack hears."""
+"""A stack of the learner's blocks: the decoder of Llama and its kin, and how far a stack reaches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Decoder(nn.Module):
 
 @torch.no_grad()
 def reach(block, mask, layers: int) -> list[int]:
-    """The places whose change moves the last output of `layers` blocks with random numbers under a mask (T, T)."""
+    """The positions whose change changes the last output of `layers` blocks with random weights under a mask (T, T)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         stack = [block(8, 2, 1, 16).double() for _ in range(layers)]
@@ -54,10 +54,10 @@ def reach(block, mask, layers: int) -> list[int]:
             x = one(x, mask)
         return x[0, -1]
 
-    before, heard = last(x), []
+    before, found = last(x), []
     for t in range(len(mask)):
         other = x.clone()
         other[0, t] += 1
         if (last(other) - before).abs().max() > 1e-9:
-            heard.append(t)
-    return heard
+            found.append(t)
+    return found

@@ -1,4 +1,4 @@
-"""Explorers of lesson 14: the bytes of a cache, and how far a stack of windows sees."""
+"""Explorers of lesson 14: the bytes of a cache, and how far a stack of windows reaches."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cache():
 
 
 def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
-    """Which places the output of each place can depend on after so many layers: bool (PLACES, PLACES)."""
+    """The positions on which the output of each position can depend after so many layers: bool (PLACES, PLACES)."""
     behind = torch.arange(PLACES)[:, None] - torch.arange(PLACES)
     one = (behind >= 0) & ((behind < window) | (torch.arange(PLACES) < sinks))
     seen = one
@@ -70,28 +70,28 @@ def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
 
 
 class Windows:
-    """A mask of one layer, and what a stack of them hears."""
+    """The mask of one layer, and what the outputs of a stack depend on."""
 
     def __init__(self):
         self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
         first = seen_through(3, 0, 1)
         self.images = [window_cells(ax, first) for ax in (left, right)]
-        left.set(title="what one layer sees", xlabel="keys", ylabel="queries")
+        left.set(title="one layer attends to", xlabel="keys", ylabel="queries")
         right.set(xlabel="keys")
-        self.title = right.set_title("what 8 layers hear")
+        self.title = right.set_title("8 layers depend on")
 
     def __call__(self, window: int, sinks: int, layers: int) -> Picture:
         one, all_of_them = seen_through(window, sinks, 1), seen_through(window, sinks, layers)
         for image, mask in zip(self.images, (one, all_of_them), strict=True):
             image.set_data(seen_in_blue(mask))
-        many = f"{layers} layers hear" if layers > 1 else "1 layer hears"
+        many = f"{layers} layers depend on" if layers > 1 else "1 layer depends on"
         self.title.set_text(f"what {many}")
         last = all_of_them[-1].nonzero().flatten().tolist()
         return Picture(
             self.figure,
-            f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token sees "
-            f"{int(one[-1].sum())} places. It hears {len(last)} through {layers}, from place {last[0]} on.",
-            caption="Left: what one layer sees. Right: what arrives through all layers.",
+            f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token attends to "
+            f"{int(one[-1].sum())} positions. Through {layers} it depends on {len(last)}, from position {last[0]} on.",
+            caption="Left: the mask of one layer. Right: what each output depends on through all layers.",
         )
 
 

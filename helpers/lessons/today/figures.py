@@ -12,19 +12,17 @@ from torch.nn import functional as F
 
 from helpers.drawing.measured import measured
 from helpers.drawing.style import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED, Picture, heatmap, new_figure
-from helpers.lessons.today import layout
-from helpers.lessons.today.decoder import Decoder
 
 # ---------------------------------------------------------------- the gate
 
 
 def gates() -> Picture:
-    """ReLU and silu, and what a hidden channel hands on for five values of its other factor."""
+    """ReLU and silu, and the product of gate and up in a hidden channel for four values of up."""
     z = torch.linspace(-4, 4, 161)
     figure, (left, right) = new_figure(8.4, 3.0, 1, 2)
     left.plot(z, F.relu(z), color=GRAY_INK, lw=1.8, ls="--", label="ReLU")
     left.plot(z, F.silu(z), color=BLUE, lw=2.2, label="silu")
-    left.set(xlabel="z", title="two bends", ylim=(-1, 4.2))
+    left.set(xlabel="z", title="two activations", ylim=(-1, 4.2))
     left.legend(frameon=False, loc="upper left")
     for up, color in zip((3.0, 1.0, -1.0, -3.0), (BLUE, GREEN, ORANGE, RED), strict=True):
         right.plot(z, F.silu(z) * up, color=color, lw=2, label=f"up = {up:.0f}".replace("-", "−"))
@@ -39,7 +37,7 @@ def gates() -> Picture:
         f"Left: silu beside ReLU; it is 0 at 0, {low:.2f} at its lowest near −1.3, and nears ReLU far out. Right: the "
         "product silu(gate) · up for up = 3, 1, −1, −3: nearly 0 where the gate is far below 0, and about gate · up "
         "where it is far above.",
-        "Figure 14.1. A bend of today, and a gate: one number says how much of another comes through.",
+        "Figure 14.1. The activation silu, and a gate: one value decides how much of another passes.",
     )
 
 
@@ -47,14 +45,14 @@ def gates() -> Picture:
 
 
 def two_pairings(width: int = 8) -> Picture:
-    """The channels of a head, joined in pairs as the two dialects do; the color is the angle."""
+    """The channels of a head, joined in pairs as in the two layouts of RoPE; the color is the angle."""
     half = width // 2
-    dialects = {
-        "neighbors: lesson 2, Meta's files": [(2 * i, 2 * i + 1) for i in range(half)],
-        "halves: the files on the hub": [(i, i + half) for i in range(half)],
+    layouts = {
+        "interleaved: lesson 2, Meta's files": [(2 * i, 2 * i + 1) for i in range(half)],
+        "half-split: the files on the hub": [(i, i + half) for i in range(half)],
     }
     figure, axes = new_figure(8.4, 2.5, 1, 2)
-    for ax, (title, pairs) in zip(axes, dialects.items(), strict=True):
+    for ax, (title, pairs) in zip(axes, layouts.items(), strict=True):
         for i, pair in enumerate(pairs):
             for channel in pair:
                 ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
@@ -73,33 +71,33 @@ def two_pairings(width: int = 8) -> Picture:
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set_visible(False)
-    said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in dialects.items())
+    said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
     return Picture(
         figure,
-        f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color turn by the same angle.",
-        "Figure 14.2. Two dialects of the same rotations. A color is an angle: the first pair turns fastest.",
+        f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color rotate by the same angle.",
+        "Figure 14.2. Two layouts of RoPE. A color is an angle; the first pair rotates fastest.",
     )
 
 
 def three_scores(meant, moved, forgotten) -> Picture:
-    """Scores (T, T) as meant, with the permutation and without; cells that are off have a frame."""
+    """Scores (T, T) as meant, with the permutation and without; wrong cells have a frame."""
     figure, axes = new_figure(8.6, 2.9, 1, 3)
     limit = float(max(table.abs().max() for table in (meant, moved, forgotten)))
-    titles, said = ("neighbors, as the file meant", "permuted, then halves", "halves, not permuted"), []
+    titles, said = ("interleaved, as the file means", "reordered, then half-split", "half-split, not reordered"), []
     for ax, table, title in zip(axes, (meant, moved, forgotten), titles, strict=True):
         heatmap(ax, table, cmap=SIGNED, vmin=-limit, vmax=limit, digits=1)
         off = (table - meant).abs() > 1e-3
         for i, j in off.nonzero().tolist():
             ax.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=RED, lw=1.6))
         ax.set_title(title, fontsize=10)
-        said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are off")
+        said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are wrong")
     axes[0].set_ylabel("query")
     diagonal = "are" if ((forgotten - meant).diagonal().abs() < 1e-3).all() else "are not all"
     return Picture(
         figure,
         f"Three tables of scores of five tokens. {'; '.join(said)}. Without the permutation those of the diagonal "
         f"{diagonal} right.",
-        "Figure 14.3. The same file, read in three ways. Framed: scores that differ from what was meant.",
+        "Figure 14.7. Scores of the same file in three ways. Framed: scores that are wrong.",
     )
 
 
@@ -176,7 +174,7 @@ def cache_bytes() -> Picture:
     return Picture(
         figure,
         f"The cache of six models, 16 bits a number: {said}. Mistral's stops growing at its window of 4096 tokens.",
-        "Figure 14.4. What a model must remember of a text, if it could read so many tokens. Dashed: a window of 4096.",
+        "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096.",
     )
 
 
@@ -184,7 +182,7 @@ def cache_bytes() -> Picture:
 
 
 def six_changes() -> Picture:
-    """Each change alone, and all six, as `python -m bench.six_changes` has measured them."""
+    """Each change alone, and all six together, as `python -m bench.six_changes` has measured them."""
     found = measured("today", "changes")
     line = found["line"]
     losses = {name: [loss - line for loss in three] for name, three in found["losses"].items()}
@@ -199,12 +197,12 @@ def six_changes() -> Picture:
         said.append(f"{name} {mean:.3f}, from {min(above):.3f} to {max(above):.3f}")
     ax.set_yticks(range(len(losses)), list(losses))
     ax.invert_yaxis()
-    ax.set(xlabel="nats a token above the entropy line, unseen passages", xlim=(0.45, None))
+    ax.set(xlabel="nats per token above the entropy, unseen passages", xlim=(0.45, None))
     return Picture(
         figure,
-        f"Eight kinds of model after a short training, nats a token above the entropy line, mean of three seeds: "
+        f"Eight kinds of model after a short training, nats per token above the entropy, mean of three seeds: "
         f"{'; '.join(said)}.",
-        "Figure 14.5. One change at a time. A dot is one training, a stroke their mean; gray: where those of 2017 lie.",
+        "Figure 14.4. One change at a time. Dots: training runs; strokes: their means; gray: the range of 2017.",
     )
 
 
@@ -212,7 +210,7 @@ def six_changes() -> Picture:
 
 
 def window_cells(ax, mask):
-    """A mask (T_q, T_k) as cells: blue where a query may look, hatched elsewhere. Returns the blue image."""
+    """A mask (T_q, T_k) as cells: blue where a query may attend, hatched elsewhere. Returns the blue image."""
     T_q, T_k = mask.shape
     hatched = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
     ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **hatched, zorder=0))  # one below all: quicker than one a cell
@@ -244,12 +242,12 @@ def windows(answer) -> Picture:
         window_cells(ax, mask)
         ax.set_title(title)
         ax.set_xlabel("keys")
-        said.append(f"{title}: the last query sees {int(mask[-1].sum())} keys, all together {int(mask.sum())}")
+        said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
     axes[0].set_ylabel("queries")
     return Picture(
         figure,
-        f"Which keys each of nine queries may see. {'; '.join(said)}.",
-        "Figure 14.6. All of the past, a window on it, and a window with two sinks.",
+        f"The keys to which each of nine queries may attend. {'; '.join(said)}.",
+        "Figure 14.5. A causal mask, a sliding window, and a window with two sinks.",
     )
 
 
@@ -257,8 +255,6 @@ def windows(answer) -> Picture:
 
 
 OWN_PIECES = re.compile(r" ?\S+|\s")
-SHOWN_TEXT = "the dog's 12 cats  ran."
-GPT2_PIECES = ("the", " dog", "'s", " 12", " cats", " ", " ran", ".")  # as GPT-2's tokenizer cuts it
 
 
 def merges() -> Picture:
@@ -290,103 +286,22 @@ def merges() -> Picture:
     said = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
     return Picture(
         figure,
-        f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. A bar stands "
-        "between pieces.",
-        "Figure 14.7. Merging by hand. No merge crosses the gap between two pieces.",
+        f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. A bar separates "
+        "the pieces.",
+        "Figure 14.8. Merging by hand. No merge crosses the gap between two pieces.",
     )
 
 
-def pieces() -> Picture:
-    """One text cut by this lesson's rule and by GPT-2's."""
-    rows = {"this lesson": OWN_PIECES.findall(SHOWN_TEXT), "GPT-2": list(GPT2_PIECES)}
-    figure, ax = new_figure(8.2, 1.5)
-    ax.axis("off")
-    for row, (label, found) in enumerate(rows.items()):
-        ax.text(0, -row, label, va="center", fontsize=10.5)
-        x = 3.0
-        for piece in found:
-            shown = piece.replace(" ", "␣")
-            width = 0.42 * len(shown) + 0.1
-            ax.add_patch(Rectangle((x, -row - 0.33), width, 0.66, facecolor="#FFF3D6", edgecolor=ORANGE))
-            ax.text(x + width / 2, -row, shown, ha="center", va="center", fontsize=10.5, family="DejaVu Sans Mono")
-            x += width + 0.14
-    ax.set(xlim=(0, 15.2), ylim=(-1.5, 0.5))
-    said = "; ".join(f"{label}: " + ", ".join(repr(piece) for piece in found) for label, found in rows.items())
-    return Picture(
-        figure,
-        f"The text {SHOWN_TEXT!r} in pieces. {said}.",
-        "Figure 14.8. Where no merge may cross: this lesson's pieces and GPT-2's.",
-    )
-
-
-# ---------------------------------------------------------------- LoRA, and the trap
-
-
-def two_matrices() -> tuple[torch.Tensor, torch.Tensor]:
-    """A matrix (48, 32) and a difference of rank 2, its first direction half again as strong as the second."""
-    generator = torch.Generator().manual_seed(6)
-    old = torch.randn(48, 32, generator=generator) * 32**-0.5
-    left, _ = torch.linalg.qr(torch.randn(48, 2, generator=generator))
-    right, _ = torch.linalg.qr(torch.randn(32, 2, generator=generator))
-    return old, (left * torch.tensor([1.5, 1.0])) @ right.T
-
-
-@torch.no_grad()
-def trap(block, rename, permute, texts: int = 50, length: int = 8):
-    """How far logits are off at each place when a file for neighbors is loaded as it is, and once it is permuted.
-
-    Two lists of `length` numbers, and two shares of places where the likeliest token is the right one.
-    """
-    state = layout.made_up_llama()
-    ids = torch.randint(0, layout.SIZES["vocab_size"], (texts, length), generator=torch.Generator().manual_seed(8))
-    meant = layout.llama_logits(state, ids, neighbors=True)  # (texts, length, V)
-    permuted = dict(state)
-    for name, tensor in state.items():
-        for part, heads in (("q_proj", layout.SIZES["num_heads"]), ("k_proj", layout.SIZES["num_kv_heads"])):
-            if part in name:
-                permuted[name] = permute(tensor, heads)
-    found = []
-    for numbers in (state, permuted):
-        model = Decoder(block, **layout.SIZES)
-        model.load_state_dict(rename(numbers))
-        logits = model(ids)
-        off = (logits - meant).pow(2).mean(dim=(0, 2)).sqrt().tolist()
-        found.append((off, (logits.argmax(-1) == meant.argmax(-1)).float().mean().item()))
-    (forgotten, same), (moved, same_moved) = found
-    return forgotten, moved, same, same_moved
-
-
-def forgotten_permutation(block, rename, permute) -> Picture:
-    """The error of the logits at each place, with the permutation forgotten and made."""
-    forgotten, moved, same, same_moved = trap(block, rename, permute)
-    figure, ax = new_figure(7.6, 3.0)
-    places = range(len(forgotten))
-    share, share_moved = f"{100 * same:.0f} %", f"{100 * same_moved:.0f} %"
-    ax.bar([t - 0.2 for t in places], forgotten, width=0.4, color=RED, label=f"forgotten: {share} of tokens the same")
-    ax.bar([t + 0.2 for t in places], moved, width=0.4, color=BLUE, label=f"permuted: {share_moved} the same")
-    ax.set(xlabel="place in the text", ylabel="logits off by")
-    ax.set_ylim(0, max([*forgotten, *moved, 0.1]) * 1.35)
-    ax.legend(frameon=False, loc="upper left")
-    said = ", ".join(f"{value:.2f}" for value in forgotten)
-    return Picture(
-        figure,
-        f"How far the logits of 50 texts are off at places 0 to {len(forgotten) - 1}, as a root mean square, without "
-        f"the permutation: {said}. With it at most {max(moved):.5f}. The likeliest token is right at {share} "
-        f"of the places without it, and at {share_moved} with it.",
-        "Figure 14.10. A file for neighbors, of random numbers, in code for halves: with the permutation and without.",
-    )
-
-
-# ---------------------------------------------------------------- a dialect
+# ---------------------------------------------------------------- adjectives first
 
 
 def dialect() -> Picture:
-    """What the translator knows of the dialect and of French, as `python -m bench.dialect` has measured it."""
+    """Exact translations in the new French and in the old one, as `python -m bench.dialect` has measured them."""
     found = measured("today", "dialect")
-    rows = {"before": "before", "LoRA": "LoRA, merged", "all numbers": "all numbers"}
+    rows = {"before": "before", "LoRA": "LoRA, merged", "all numbers": "all parameters"}
     figure, axes = new_figure(8.4, 2.6, 1, 2, sharey=True)
     said = []
-    for ax, (column, title) in zip(axes, ((2, "the dialect"), (3, "French as it was")), strict=True):
+    for ax, (column, title) in zip(axes, ((2, "the new French"), (3, "ordinary French")), strict=True):
         for i, name in enumerate(rows):
             values = [100 * row[column] for row in found["merged" if name == "LoRA" else name]]
             ax.barh(i, sum(values) / len(values), color=(GRAY_INK, BLUE, ORANGE)[i], height=0.6)
@@ -399,5 +314,5 @@ def dialect() -> Picture:
     return Picture(
         figure,
         f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}.",
-        "Figure 14.9. A dialect learned from 300 sentences. A dot is one of three trainings.",
+        "Figure 14.6. Fine-tuning on 300 sentences. A dot is one of three training runs.",
     )

@@ -115,8 +115,24 @@ def lora_at_the_start(answer, args, kwargs):
         "B is zeros": not bool(B.any()),
         "A is zeros": not bool(A.any()),
         "A is random": bool(A.std() > 0),
+        "the rows of A differ": bool((A[1:] != A[0]).any()),
         "A is another one each time": bool((A != again.A).any()),
     }, []
+
+
+@scenario
+def lora_after_a_step(answer, args, kwargs):
+    """args = (weight, bias or None, rank, x): whether the first step of training changes the output."""
+    weight, bias, rank, x = args
+    built = _around(answer, weight, bias, rank, None)[1]
+    thin = [item for name, item in built.named_parameters() if name in ("A", "B") and item.requires_grad]
+    with torch.enable_grad():
+        before = built(x)
+        gradients = torch.autograd.grad(before.square().sum(), thin, allow_unused=True) if thin else []
+    with torch.no_grad():
+        for parameter, gradient in zip(thin, gradients, strict=True):
+            parameter -= 0.1 * (0 if gradient is None else gradient)
+        return {"the first step of training changes the output": not torch.equal(before, built(x))}, []
 
 
 @scenario

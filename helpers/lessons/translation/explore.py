@@ -1,4 +1,4 @@
-"""Explorers of lesson 11: the learning rate, a smoothed target, and where a trained model looks."""
+"""Explorers of lesson 11: the learning rate, a smoothed target, and the cross-attention of a trained model."""
 
 from __future__ import annotations
 

@@ -126,11 +126,11 @@ def batch_of_three() -> Picture:
     return Picture(
         figure,
         f"Three sentence pairs as three tensors. {'; '.join(said)}.",
-        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: the marks.",
+        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: special tokens.",
     )
 
 
-# ---------------------------------------------------------------- what a trained model looks at
+# ---------------------------------------------------------------- cross-attention of a trained model
 
 
 @torch.no_grad()
@@ -157,8 +157,8 @@ def cross_weights(model, src, tgt_in):
     return found[-1]
 
 
-def turned_round(model, word: str = "machine") -> Picture:
-    """Where a model that reverses words looks for each letter: letters are ids from 3 on."""
+def reversed_word(model, word: str = "machine") -> Picture:
+    """The cross-attention of a model that reverses words: letters are ids from 3 on."""
     ids = torch.tensor([[ord(letter) - 94 for letter in word]])  # (1, T)
     back = ids.flip(1)  # (1, T)
     tgt_in = torch.cat([torch.full((1, 1), translator.BOS), back], dim=1)  # (1, T + 1)
@@ -167,17 +167,17 @@ def turned_round(model, word: str = "machine") -> Picture:
     figure, ax = new_figure(5.6, 4.0)
     heatmap(ax, weights, says, list(word), vmin=0, vmax=1)
     ax.set_xlabel("letters of the source", color=K_COLOR)
-    ax.set_ylabel("letter to be said", color=Q_COLOR)
+    ax.set_ylabel("predicted letter", color=Q_COLOR)
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
     looks = ", ".join(
-        f"{say} at place {int(row.argmax()) + 1} ({word[int(row.argmax())]}) {row.max():.2f}"
+        f"{say} to position {int(row.argmax())} ({word[int(row.argmax())]}) {row.max():.2f}"
         for say, row in zip(says, weights, strict=True)
     )
     return Picture(
         figure,
-        f"Cross-attention while {word} is turned round. Most of each row: {looks}.",
-        "Figure 11.4. Cross-attention of the model that turns words round.",
+        f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}.",
+        "Figure 11.4. Cross-attention of the model that reverses words.",
     )
 
 
@@ -209,8 +209,8 @@ class Looks:
         pair = self.pairs[sentence]
         hits, looks = self._draw(pair.english, pair.french, pair.alignment)
         said = f"{hits} of {len(pair.alignment)}"
-        self.ax.set_title(f"{said} French words look at the word that they come from", fontsize=11)
-        return self._picture(f"“{pair.english}”: {looks}. {said} look at the word that they come from.")
+        self.ax.set_title(f"{said} French words attend to the word that they come from", fontsize=11)
+        return self._picture(f"“{pair.english}”: {looks}. {said} attend to the word that they come from.")
 
     def _typed(self, english: str) -> Picture:
         """What the model makes of any sentence, and whether the grammar would say the same."""
@@ -222,23 +222,23 @@ class Looks:
         try:
             pair = corpus.translate(english)
         except ValueError:
-            verdict, alignment = "the grammar makes no such sentence, so nobody can say", None
+            verdict, alignment = "the grammar has no such sentence, so there is no reference", None
         else:
             right = french == pair.french
-            verdict = "right, word for word" if right else f"the grammar says: {pair.french}"
+            verdict = "exactly right" if right else f"the reference is: {pair.french}"
             alignment = pair.alignment if right else None
         _, looks = self._draw(english, french, alignment)
         self.ax.set_title(verdict, fontsize=11)
         return self._picture(f"Your translator turns “{english}” into “{french}”: {verdict}. {looks}.")
 
     def _draw(self, english: str, french: str, alignment) -> tuple[int, str]:
-        """Draw both sentences and the weights between them; how many words look right, and what each looks at."""
+        """Draw both sentences and the weights between them; how many words are aligned correctly, and with which one each."""
         source, target = english.split(), french.split()
         src = translator.source_batch([english])
         tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
         weights = cross_weights(self.model, src, tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s), without eos
         best = weights.argmax(dim=-1).tolist()
-        true = list(best if alignment is None else alignment)  # where nobody knows, nothing is called wrong
+        true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
         ax = self.ax
         ax.clear()
         top, bottom = _centers(source, SPAN), _centers(target, SPAN)
@@ -263,7 +263,7 @@ class Looks:
         ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
         ax.axis("off")
         looks = ", ".join(
-            f"{word} at {source[s]} {float(weights[t, s]):.2f}"
+            f"{word} to {source[s]} {float(weights[t, s]):.2f}"
             for t, (word, s) in enumerate(zip(target, best, strict=True))
         )
         return sum(a == b for a, b in zip(best, true, strict=True)), looks
@@ -279,11 +279,11 @@ class Looks:
         return Picture(
             self.figure,
             alt,
-            "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Orange: another word.",
+            "Figure 11.10. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
         )
 
 
-# ---------------------------------------------------------------- the rate
+# ---------------------------------------------------------------- the learning rate
 
 
 STEPS = 1000
@@ -301,7 +301,7 @@ class Rates:
         (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
         (self.top,) = self.ax.plot([], [], "o", color=BLUE)
         self.ax.set(xlim=(0, STEPS), ylim=(0, 0.04), xlabel="step", ylabel="learning rate")
-        self.title = self.ax.set_title("width 512, warm-up 4000: largest rate 0.02795 at step 4000")
+        self.title = self.ax.set_title("width 512, warm-up 4000: peak 0.02795 at step 4000")
 
     def __call__(self, warmup: int, d_model: int) -> Picture:
         steps = range(1, STEPS + 1)
@@ -309,14 +309,14 @@ class Rates:
         self.line.set_data(steps, rates)
         peak = noam_lr(warmup, d_model, warmup)
         self.top.set_data([warmup], [peak])
-        said = f"width {d_model}, warm-up {warmup}: largest rate {peak:.5f} at step {warmup}"
+        said = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
         self.title.set_text(said)
         alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
         return Picture(self.figure, alt, "Figure 11.5. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
 
 
 def warm_ups() -> Picture:
-    """Losses of the first 150 steps with and without warm-up, at two largest rates."""
+    """Losses of the first 150 steps with and without warm-up, at two peak learning rates."""
     runs = RUNS["warmup"]
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     said = []
@@ -327,16 +327,16 @@ def warm_ups() -> Picture:
                 ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2)
             ax.lines[-1].set_label(f"warm-up: {name}")
             ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
-            said.append(f"largest rate {peak:g}, warm-up {name}: loss {ends} at the end")
-        ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
+            said.append(f"peak {peak:g}, warm-up {name}: loss {ends} at the end")
+        ax.set(title=f"peak learning rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
         ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
-    axes[0].set_ylabel("loss, nats a word")
+    axes[0].set_ylabel("loss, nats per word")
     axes[1].legend(frameon=False, loc="lower left")
     return Picture(
         figure,
-        f"Loss over 150 steps of the translator, two starts each. {'; '.join(said)}.",
-        "Figure 11.6. The translator's first 150 steps, with and without a warm-up, from two starts each.",
+        f"Loss over 150 steps of the translator, two seeds each. {'; '.join(said)}.",
+        "Figure 11.6. The translator's first 150 steps, with and without a warm-up, two seeds each.",
     )
 
 
@@ -344,7 +344,7 @@ def warm_ups() -> Picture:
 
 
 def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
-    """The model that fits a smoothed target best: its p of the true word, its lead in logits, its loss in nats."""
+    """The model that fits a smoothed target best: its p of the true word, its margin in logits, its loss in nats."""
     rest = smoothing / V
     p = 1 - smoothing + rest
     lead = math.log(p / rest) if rest else math.inf
@@ -353,7 +353,7 @@ def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
 
 
 class Smoothed:
-    """The target of one place, spread, and what the best model makes of it."""
+    """The smoothed target of one position, and the smallest possible loss."""
 
     WORDS = ("visite", "visitent", "voit", "jane", "<eos>", "...")
 
@@ -379,65 +379,70 @@ class Smoothed:
             number.set_text(f"{height:.4f}")
         self.dot.set_data([smoothing], [loss])
         self.title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
-        best = f"a lead of {lead:.1f} in logits" if lead < math.inf else "a lead in logits without end"
+        best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
         alt = (
             f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
             f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         )
-        return Picture(self.figure, alt, "Figure 11.7. One place's target over 194 words, and the loss that stays.")
+        return Picture(
+            self.figure,
+            alt,
+            "Figure 11.7. The smoothed target of one position over 194 words, and the smallest possible loss.",
+        )
 
 
 def with_and_without_smoothing() -> Picture:
     """Certainty and exact sentences of short trainings without and with smoothing."""
     runs = RUNS["smoothing"]
     figure, ax = new_figure(6.4, 1.9)
-    names = {"nats": "nats a word", "certainty": "mean of the largest p", "exact": "sentences exact"}
+    names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
     said = []
     for y, smoothing in enumerate((0.1, 0.0)):
         values = [run["nats"] for run in runs[str(smoothing)]]
         ax.barh([y], [sum(values) / len(values)], color=BLUE, height=0.6, alpha=0.75)
         ax.plot(values, [y] * len(values), "o", color="black", ms=4)
+        ax.text(max(values) + 0.002, y, f"{sum(values) / len(values):.3f}", va="center", fontsize=10)
         for name, title in names.items():
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
     ax.set_yticks([0, 1], ["0.1", "none"])
-    ax.set(ylim=(-0.5, 1.5), xlabel="nats a word", ylabel="smoothing")
+    ax.set(ylim=(-0.5, 1.5), xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
     return Picture(
         figure,
-        f"Two trainings of 400 steps each, without and with smoothing. {'; '.join(said)}.",
-        "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, from two starts each (dots).",
+        f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
+        "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots).",
     )
 
 
-# ---------------------------------------------------------------- what breaks a training
+# ---------------------------------------------------------------- what breaks a training run
 
 BROKEN = {
-    "right": (BLUE, BLUE, "as it should be"),
-    "mask leaks": (PINK, RED_INK, "the mask shows one word too many"),
+    "right": (BLUE, BLUE, "correct"),
+    "mask leaks": (PINK, RED_INK, "leaking mask"),
     "not shifted": (ORANGE, ORANGE_INK, "targets not shifted"),
-    "sorted apart": (GREEN, GREEN_INK, "sources and targets sorted apart"),
+    "sorted apart": (GREEN, GREEN_INK, "sorted separately"),
 }
 
 
 def broken_trainings() -> Picture:
-    """Loss curves of a right training and of three broken ones, and what each then writes."""
-    figure, ax = new_figure(8.6, 4.0)
-    said, lines = [], []
+    """Loss curves of a correct training run and of three broken ones, and what each then writes."""
+    figure, ax = new_figure(8.6, 4.4)
+    said = []
     for name, (color, _, words) in BROKEN.items():
         (run,) = RUNS["broken"][name]
         curve = run["curve"]
-        ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2.2, label=words)
-        lines.append(f"{words}: {run['writes']}")
+        label = f"{words}, writes: {textwrap.shorten(run['writes'], 70, placeholder=' …')}"
+        ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2.2, label=label)
         said.append(
             f"{words}: loss {curve[-1]:.4f} at the end, {run['nats']:.4f} on unseen sentences, "
-            f"{100 * run['exact']:.0f} % of them exact, writes “{run['writes']}”"
+            f"{100 * run['exact']:.0f}% of them exact, writes “{run['writes']}”"
         )
-    ax.set(xlabel="step", ylabel="loss, nats a word", yscale="log", xlim=(0, 200))
-    ax.legend(frameon=False, fontsize=9.5, loc="lower left")
+    ax.set(xlabel="step", ylabel="loss, nats per word", yscale="log", xlim=(0, 200))
+    figure.legend(frameon=False, fontsize=9.5, loc="outside lower left")
     return Picture(
         figure,
-        f"Loss of four trainings of 200 steps. {'; '.join(said)}.",
-        "Figure 11.11. Four trainings from the same start. Two of the three broken ones have the better loss.",
+        f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
+        "Figure 11.11. Four training runs from the same initialization, and what each writes for the test sentence.",
     )
 
 
@@ -490,7 +495,7 @@ def _heads_exchanged(state: dict) -> dict:
 
 
 def same_machine_numbers() -> dict[str, tuple[float, float]]:
-    """What was done to the course's machine -> (nats a word, share exact) on 200 unseen sentences."""
+    """What was done to the course's translator -> (nats per word, fraction exact) on 200 unseen sentences."""
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
     rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
@@ -498,8 +503,8 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     changed = {
         "as it is": state,
         "two heads exchanged": _heads_exchanged(state),
-        "channels dealt anew": _in_other_axes(state, channels),
-        "all vectors turned": _in_other_axes(state, rotation),
+        "channels permuted": _in_other_axes(state, channels),
+        "all vectors rotated": _in_other_axes(state, rotation),
     }
     batch, found = evaluation.unseen(200), {}
     for name, numbers in changed.items():
@@ -522,10 +527,10 @@ def _nats(model, batch) -> float:
 
 
 def same_machine() -> Picture:
-    """The course's machine with its numbers changed in three ways: its loss, and how many sentences are still right."""
+    """The course's translator with its weights changed in three ways: its loss, and how many sentences are correct."""
     found = same_machine_numbers()
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
-    for ax, i, title in ((axes[0], 0, "nats a word, unseen"), (axes[1], 1, "sentences exactly right, %")):
+    for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):
         values = [row[i] * (100 if i else 1) for row in found.values()]
         ax.barh(list(found), values, color=[BLUE, BLUE, BLUE, ORANGE], height=0.6)
         for y, value in enumerate(values):
@@ -533,11 +538,11 @@ def same_machine() -> Picture:
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, 1.25 * max(values))
     axes[0].invert_yaxis()
-    said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g} % exact" for name, (nats, share) in found.items())
+    said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g}% exact" for name, (nats, share) in found.items())
     return Picture(
         figure,
-        f"The course's machine on 200 unseen sentences. {said}.",
-        "Figure 11.13. One machine, its numbers changed in three ways.",
+        f"The course's translator on 200 unseen sentences. {said}.",
+        "Figure 11.13. One translator, its weights changed in three ways.",
     )
 
 
@@ -545,15 +550,15 @@ ALIKE = "red green white jane anna sara cat dog horse kenya peru".split()
 
 
 def beside(model) -> Picture:
-    """The learner's numbers beside the course's: one matrix, and the cosines between all English words."""
+    """The learner's weights beside the course's: one matrix, and the cosines between all English words."""
     ours, yours = _course().state_dict(), model.state_dict()
     matrix, table = "blocks.1.cross_attention.W_q.weight", "encoder.tokens.weight"
     if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
         figure, ax = new_figure(8.2, 1.0)
         ax.axis("off")
-        text = "Your Transformer has other names than the course's, so single matrices cannot be laid side by side."
+        text = "Your Transformer has other names than the course's, so single matrices cannot be compared."
         ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=10)
-        return Picture(figure, text, "Figure 11.12. Two trainings, side by side.")
+        return Picture(figure, text, "Figure 11.12. Two training runs, side by side.")
     figure, axes = new_figure(8.2, 6.6, 2, 2)
     ids, size = [translator.english[word] for word in ALIKE], len(ALIKE)
     r = correlation(ours[matrix].flatten(), yours[matrix].flatten())
@@ -565,14 +570,14 @@ def beside(model) -> Picture:
         heatmap(below, rows @ rows.T, ALIKE, ALIKE, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
         below.set_title(f"{whose}: cosines of words")
         tilt(below)
-    said = [f"numbers of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
+    said = [f"weights of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
     shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
-    line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
+    line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)
     return Picture(
         figure,
-        f"Heat maps of the course's numbers beside yours. {'; '.join(said)}.",
-        f"Figure 11.12. Two trainings of the same machine. Above: the same matrix in both, correlation {r:.2f}. Below: "
-        f"which words are alike, {r_words:.2f} over all pairs.",
+        f"Heat maps of the course's weights beside yours. {'; '.join(said)}.",
+        f"Figure 11.12. Two training runs of one model. Above: the same matrix in both, correlation {r:.2f}. Below: "
+        f"cosines of word vectors, correlation {r_words:.2f} over all pairs.",
     )

@@ -30,11 +30,11 @@ def video_search():
 
 
 def tiles():
-    """Sliders for the way through the table of scores and for the two sides of a tile."""
+    """Sliders for the progress through the table of scores and for the two sides of a tile."""
     sides = [4, 6, 8, 12, 24]
     panel(
         Tiles(),
-        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.1, description="way through", readout_format=".0%"),
+        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.1, description="progress", readout_format=".0%"),
         queries=widgets.SelectionSlider(options=sides, value=8, description="queries in a tile"),
         keys=widgets.SelectionSlider(options=sides, value=6, description="keys in a tile"),
     )

@@ -1,4 +1,4 @@
-"""Figures of lesson 7: weighted values, a head and its shapes, a trained head, words that context moves, memory."""
+"""Figures of lesson 7: weighted values, a head and its shapes, trained heads, context shifts, memory."""
 
 from __future__ import annotations
 
@@ -39,21 +39,17 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     top = float(V.max())
     named = [f"{token} × {weight:g}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
     for ax, matrix, rows, title in zip(
-        axes,
-        (V, parts, out[None]),
-        (tokens, named, ["visits"]),
-        ("values", "times their weights", "added up"),
-        strict=True,
+        axes, (V, parts, out[None]), (tokens, named, ["visits"]), ("values", "weight × value", "sum"), strict=True
     ):
         heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top)
         ax.set_title(title)
     axes[2].set_box_aspect(1 / 3)
     said = ", ".join(f"{c} {v:g}" for c, v in zip(channels, out.tolist(), strict=True))
-    shares = ", ".join(f"{t} {w:g}" for t, w in zip(tokens, weights.tolist(), strict=True))
+    listed = ", ".join(f"{t} {w:g}" for t, w in zip(tokens, weights.tolist(), strict=True))
     return Picture(
         figure,
-        f"Three values as a heat map, the same times the weights {shares}, and their sum: {said}.",
-        "Figure 7.1. Values, the same times their weights, and the sum: the context vector of visits.",
+        f"Three values as a heat map, the same times the weights {listed}, and their sum: {said}.",
+        "Figure 7.1. Values, the same times their weights, and their sum, the context vector of visits.",
     )
 
 
@@ -72,15 +68,15 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     bottom.set_xticks(range(0, values.shape[1], 3), range(0, values.shape[1], 3))
     bottom.set(xlabel="channel of the values", ylim=(float(low.min()) - 0.4, float(high.max()) + 2.2))
     bottom.legend(frameon=False, ncols=2, loc="upper left")
-    shares = ", ".join(f"{t} {w:.4f}" for t, w in zip(tokens, weights.tolist(), strict=True))
+    listed = ", ".join(f"{t} {w:.4f}" for t, w in zip(tokens, weights.tolist(), strict=True))
     first = ", ".join(f"{v:.4f}" for v in context[:4].tolist())
     inside = int(((low <= context) & (context <= high)).sum())
     return Picture(
         figure,
-        f"Heat map of six values with {values.shape[1]} channels; weights {shares}. Below, in each channel, a bar from "
+        f"Heat map of six values with {values.shape[1]} channels; weights {listed}. Below, in each channel, a bar from "
         f"smallest to largest value and a star for the context vector, which starts with {first}. The star is in "
         f"its bar in {inside} of {values.shape[1]} channels.",
-        "Figure 7.2. Six values, and their weighted average: in every channel it stays within the range of the values.",
+        "Figure 7.2. Six values and their weighted average, which stays within their range in every channel.",
     )
 
 
@@ -102,7 +98,7 @@ class Triangle:
             ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
         (self.star,) = ax.plot([0], [0], "*", ms=16, color="black")
         ax.set(
-            xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values, and their mixture (star)"
+            xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values and context vector (star)"
         )
         self.bars = bars.bar(JANE, [0, 0, 0], color=CYCLE[:3])
         self.labels = [bars.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
@@ -118,17 +114,17 @@ class Triangle:
             thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
             bar.set_height(w)
             label.set(text=f"{w:.3f}", y=w + 0.02)
-        shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(JANE, weights.tolist(), strict=True))
+        listed = ", ".join(f"{t} {w:.3f}" for t, w in zip(JANE, weights.tolist(), strict=True))
         return Picture(
             self.figure,
             "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
-            f"With weights {shares} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle.",
-            caption="A mixture never leaves the triangle of its values.",
+            f"With weights {listed} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle.",
+            caption="The context vector never leaves the triangle of its values.",
         )
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
-    """The way of a batch through one head, as boxes with shapes."""
+    """A batch on its way through one head, as boxes with shapes."""
     figure, ax = new_figure(8.6, 3.3)
     boxes = [
         ("x", (B, T, C), 0.0, 1.0, "white"),
@@ -163,20 +159,20 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
             ax.text(middle_x, middle_y, label, ha="center", va="center", bbox={"facecolor": "white", "lw": 0, "pad": 1})
         else:
             ax.text(middle_x, middle_y + 0.1, label, ha="center", va="bottom", fontsize=10)
-    ax.text(3.05, 2.85, "where to look", color=BLUE, fontsize=12, ha="left")
+    ax.text(3.05, 2.85, "where to attend", color=BLUE, fontsize=12, ha="left")
     ax.text(3.05, -0.36, "what to get", color=V_COLOR, fontsize=12, ha="left")
     ax.set(xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))
     ax.axis("off")
     path = ", ".join(f"{name} {shape}" for name, shape, *_ in boxes)
     alt = (
         f"Diagram of one head with shapes: {path}. x goes through W_Q, W_K and W_V. Queries and keys make scores, "
-        "scores make weights (where to look); weights times values (what to get) make the output."
+        "scores make weights (where to attend); weights times values (what to get) make the output."
     )
-    return Picture(figure, alt, "Figure 7.3. One head: what comes in, what is made of it, and every shape on the way.")
+    return Picture(figure, alt, "Figure 7.3. One attention head with the shape of every tensor.")
 
 
 def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """What the last block of the translator's encoder reads, (T, 64), and the numbers of one of its heads."""
+    """What the last block of the translator's encoder reads, (T, 64), and the weights of one of its heads."""
     network, caught = translator.machine(), []
     block = network.encoder.blocks[-1]
     hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
@@ -191,13 +187,13 @@ def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[
 
 
 def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    """Attention weights (T, T) of a head with these numbers on x (T, D)."""
+    """Attention weights (T, T) of a head with these parameters on x (T, D)."""
     q, k = (x @ numbers[f"{name}.weight"].T for name in ("W_q", "W_k"))
     return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, dim=-1)
 
 
 def random_heads(head_class, count: int) -> dict:
-    """{"random 1": head_class(64, 16) with its own start, ...}, without touching the caller's random numbers."""
+    """{"random 1": head_class(64, 16) with its own initialization, ...}, without touching the caller's random generator."""
     heads = {}
     with torch.random.fork_rng(devices=[]):
         for seed in range(count):
@@ -222,15 +218,15 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
     said = ", ".join(
-        f"{word} looks at {words[j]} ({w:.2f})"
+        f"{word} attends to {words[j]} ({w:.2f})"
         for word, j, w in zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
     )
     return Picture(
         figure,
-        f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels for each word. {said}. "
+        f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
         f"The output of visits has a cosine of {_cosine(found[1], values[0]):.2f} with the value of jane and "
         f"{_cosine(found[1], values[1]):.2f} with its own.",
-        "Figure 7.4. A trained head of the translator in your AttentionHead: most words get the previous word's value.",
+        "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's value.",
     )
 
 
@@ -238,54 +234,8 @@ def _cosine(a: torch.Tensor, b: torch.Tensor) -> float:
     return float(torch.cosine_similarity(a, b, dim=0))
 
 
-def bank() -> Picture:
-    """The vector of bank before and after attention, in two phrases."""
-    bank_before, neighbors = torch.tensor([1.0, 1.0]), {"river": (3.0, 0.0), "loan": (0.0, 3.0)}
-    figure, axes = new_figure(8.2, 3.6, 1, 2, sharey=True)
-    said = []
-    for ax, (word, value) in zip(axes, neighbors.items(), strict=True):
-        other = torch.tensor(value)
-        bank_after, other_after = 0.5 * (bank_before + other), 0.9 * other + 0.1 * bank_before
-        shift = float(1 - torch.cosine_similarity(bank_before, bank_after, dim=0))
-        small = float(1 - torch.cosine_similarity(other, other_after, dim=0))
-        for vector, color, style in (
-            (bank_before, GREEN, "--"),
-            (bank_after, GREEN, "-"),
-            (other, PINK, "--"),
-            (other_after, PINK, "-"),
-        ):
-            end = tuple(vector.tolist())
-            ax.add_patch(
-                FancyArrowPatch(
-                    (0, 0),
-                    end,
-                    arrowstyle="-|>",
-                    mutation_scale=12,
-                    lw=1.8,
-                    color=color,
-                    linestyle=style,
-                    shrinkA=0,
-                    shrinkB=0,
-                )
-            )
-        x, y = bank_after.tolist()
-        ax.text(x + 0.08, y + 0.08, f"bank, shift {shift:.3f}", color=GREEN)
-        ax.text(1.06, 1.06, "bank before", color=GREEN)
-        point = (1.7, -0.33) if word == "river" else (0.16, 2.72)
-        ax.text(*point, f"{word}, shift {small:.4f}", color=PINK)
-        ax.set(xlim=(-0.25, 3.4), ylim=(-0.45, 3.2), xlabel="water", title=f"{word} bank")
-        ax.set_aspect("equal")
-        said.append(f"In {word} bank, bank turns toward {word} by {shift:.3f} and {word} by {small:.4f}")
-    axes[0].set_ylabel("money")
-    return Picture(
-        figure,
-        "Two planes with the channels water and money; dashed before, solid after attention. " + ". ".join(said) + ".",
-        "Figure 7.5. The same word in two phrases: context turns bank far and its neighbors hardly at all.",
-    )
-
-
 def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tensor, words: list[str]) -> Picture:
-    """How far a trained head moved each word (T,), beside the weights that moved them."""
+    """The context shift of each word (T,) in a trained head, next to the head's weights."""
     weights, moved = head_weights(numbers, x), moved.clamp_min(0).tolist()
     figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1, 1.25))
     bars = left.barh(range(len(words)), moved, color=BLUE)
@@ -293,20 +243,20 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     left.bar_label(bars, [f"{m:.2f}" for m in moved], padding=3, fontsize=10)
     left.axvline(1, color=GRAY_INK, ls=":", lw=1)
     left.invert_yaxis()
-    left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="how far each word turned")
+    left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="context shift of each word")
     heatmap(right, weights, words, words, vmin=0, vmax=1)
-    right.set(title="where it looked", xlabel="key", ylabel="query")
-    shares = ", ".join(f"{t} {m:.2f}" for t, m in zip(words, moved, strict=True))
-    best = ", ".join(f"{w} at {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
+    right.set(title="attention weights", xlabel="key", ylabel="query")
+    listed = ", ".join(f"{t} {m:.2f}" for t, m in zip(words, moved, strict=True))
+    best = ", ".join(f"{w} to {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
     return Picture(
         figure,
-        f"How far each word turned: {shares}. Each looks most at: {best}.",
-        "Figure 7.6. A trained head turns articles and adjectives to their noun, and leaves the nouns alone.",
+        f"Context shifts: {listed}. Each word attends most: {best}.",
+        "Figure 7.5. A trained head moves articles and adjectives toward their noun, and leaves the nouns unchanged.",
     )
 
 
 class Search:
-    """The video search of lesson 3 as attention: shares of three videos, and the blend of their minutes."""
+    """The video search of lesson 3 as attention: weights of three videos, and the blend of their minutes."""
 
     titles = ("Rice in one pot", "Jazz for beginners", "Street food of Hanoi")
     keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
@@ -322,7 +272,7 @@ class Search:
             self.rows.append((bars, labels, limit))
         left.set_title("query · key")
         left.invert_yaxis()
-        self.right.set_title("share: a blend of 00.0 minutes")
+        self.right.set_title("weight: a blend of 00.0 minutes")
 
     def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
         scores = self.keys @ torch.tensor([cooking, 0.0, far])
@@ -332,11 +282,13 @@ class Search:
             for bar, label, number in zip(bars, labels, numbers.tolist(), strict=True):
                 bar.set_width(number)
                 label.set(text=f"{number:.{digits}f}", x=number + 0.01 * limit)
-        self.right.set_title(f"share: a blend of {blend:.1f} minutes")
-        shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
-        alt = f"Shares at temperature {temperature:.2f}: {shares}. The blend lasts {blend:.1f} minutes."
+        self.right.set_title(f"weight: a blend of {blend:.1f} minutes")
+        listed = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
+        alt = f"Weights at temperature {temperature:.2f}: {listed}. The blend lasts {blend:.1f} minutes."
         return Picture(
-            self.figure, alt, caption="The search gives no single video: it blends their lengths by these shares."
+            self.figure,
+            alt,
+            caption="The search returns no single video, but a blend of their lengths with these weights.",
         )
 
 
@@ -344,31 +296,33 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     """One query whose output should grow, g = −1: the gradient of the loss at its scores, and the step against it."""
     w, v = torch.tensor(weights), torch.tensor(values)
     mixture = float(w @ v)
-    slope = (-w * (v - mixture)).tolist()
+    gradient = (-w * (v - mixture)).tolist()
     names = [f"key {j}" for j in range(1, len(weights) + 1)]
     figure, (left, right) = new_figure(8.6, 3.2, 1, 2)
     bars = left.bar(names, v.tolist(), color=V_COLOR, alpha=0.6)
     left.bar_label(bars, [f"weight {x:g}" for x in weights], fontsize=10)
-    left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"mixture {mixture:.2f}; it should grow")
+    left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"output {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
     left.set(title="values of one channel", ylim=(0, 8))
-    bars = right.bar(names, slope, color=[ORANGE if s > 0 else BLUE for s in slope])
-    right.bar_label(bars, [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in slope], padding=2, fontsize=10)
+    bars = right.bar(names, gradient, color=[ORANGE if s > 0 else BLUE for s in gradient])
+    right.bar_label(
+        bars, [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in gradient], padding=2, fontsize=10
+    )
     right.axhline(0, color="black", lw=0.8)
-    right.set(title="gradient of the loss at the score", ylim=(min(slope) - 0.24, max(slope) + 0.24))
+    right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     pairs = ", ".join(
         f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {'falls' if s > 0 else 'rises'}"
-        for n, a, b, s in zip(names, weights, values, slope, strict=True)
+        for n, a, b, s in zip(names, weights, values, gradient, strict=True)
     )
     return Picture(
         figure,
-        f"One query, four keys, mixture {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
-        "Figure 7.7. The loss wants a larger output, so its gradient pushes up the scores of keys above the mixture.",
+        f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
+        "Figure 7.6. The output should grow, so a training step raises the scores of keys whose values lie above it.",
     )
 
 
 class Tiles:
-    """A tile of scores sweeps over the table, beside what is remembered at that moment."""
+    """A tile of scores moves over the table, next to what is kept in memory at that moment."""
 
     tokens, width = 24, 4
 
@@ -382,7 +336,7 @@ class Tiles:
         names = ["all scores\nat once", "one tile\nof scores", "maximum,\nsum, output"]
         self.bars = ax.bar(names, [T * T, 0, 0], color=[SKY, ORANGE, V_COLOR])
         self.labels = [ax.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
-        ax.set(ylim=(0, 660), title="numbers in memory")
+        ax.set(ylim=(0, 660), title="values in memory")
 
     def __call__(self, step: float, queries: int, keys: int) -> Picture:
         T, across = self.tokens, -(-self.tokens // keys)
@@ -402,15 +356,15 @@ class Tiles:
         self.table.set_title(f"tile {now + 1} of {count}")
         return Picture(
             self.figure,
-            f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, works, "
-            f"the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, and "
-            f"{held[2]} running numbers.",
-            caption="Orange: the tile of scores that is in memory now.",
+            f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
+            f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, "
+            f"and {held[2]} running values.",
+            caption="Orange: the tile of scores that is in memory.",
         )
 
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
-    """Largest tensor that comes into being in each f(Q, K, V), against T. What is not answered yet is left out."""
+    """Largest tensor that each f(Q, K, V) creates, against T. What is not answered yet is left out."""
     figure, ax = new_figure(7.6, 3.9)
     said = []
     for (name, f), color, style in zip(
@@ -425,15 +379,15 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
             said.append(f"{name} raises {type(error).__name__}")
             continue
         ax.plot(lengths, numbers, style, color=color, label=name, ms=7)
-        said.append(f"{name}: {numbers[0]:,} numbers at T = {lengths[0]}, {numbers[-1]:,} at T = {lengths[-1]}")
-    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="numbers in the largest tensor")
+        said.append(f"{name}: {numbers[0]:,} entries at T = {lengths[0]}, {numbers[-1]:,} at T = {lengths[-1]}")
+    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="entries of the largest tensor")
     ax.set_xticks(lengths, lengths)
     ax.minorticks_off()
     ax.legend(frameon=False)
     return Picture(
         figure,
         "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + ".",
-        "Figure 7.8. The largest tensor on the way: cut one side and it grows with T, cut both and a tile stays.",
+        "Figure 7.7. The largest intermediate tensor. If one side is split it grows with T; if both are, a tile stays.",
     )
 
 

@@ -1,0 +1,93 @@
+"""Dropout for lesson 12: `python -m bench.dropout [--write]`, about ten minutes of one core.
+
+The lesson's GPT, trained by the lesson's recipe on a short text, of which each token is seen about sixty times, and on
+the whole one. Dropout acts on attention weights, on what both sublayers add, and on token vectors, as in GPT-2. Three
+seeds each. The losses are measured in evaluation mode, on passages of the training text and on unseen ones. --write
+puts them into helpers/lessons/language_model/dropout.json, from where the lesson's figure and its tests have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from bench.fused_attention import FusedAttention
+from bench.ladder import BATCH, CONTEXT, SEEDS, loss_on, unseen
+from bench.written import write
+from helpers import corpus
+from helpers.blocks import GPT, get_batch, merge_heads, split_heads
+
+RATES, TEXTS, STEPS, RATE = (0.0, 0.1, 0.2), (20_000, 300_000), 1200, 4e-3
+
+
+class DroppedAttention(FusedAttention):
+    """Fused attention with dropout on its weights in training mode."""
+
+    dropout = 0.0
+
+    def forward(self, query, key=None, value=None, mask=None):
+        Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, d)
+        p = self.dropout if self.training else 0.0
+        heads = F.scaled_dot_product_attention(self.turn(Q), self.turn(K), V, is_causal=True, dropout_p=p)
+        return self.W_o(merge_heads(heads)), None
+
+
+def with_dropout(model: GPT, p: float) -> GPT:
+    """The same model, which in training mode leaves out a fraction p of the values that reach the residual stream."""
+
+    def drop(module, _given, output):
+        return F.dropout(output, p, module.training)
+
+    model.tokens.register_forward_hook(drop)
+    for block in model.blocks:
+        mha = block.attention
+        block.attention = DroppedAttention(mha.W_q.in_features, mha.num_heads, model.block_size)
+        block.attention.load_state_dict(mha.state_dict())
+        block.attention.dropout = p
+        block.attention.W_o.register_forward_hook(drop)
+        block.feed_forward.register_forward_hook(drop)
+    return model
+
+
+def losses(p: float, length: int, seed: int, steps: int = STEPS) -> tuple[float, float]:
+    """Nats per token after training on the first `length` tokens: on passages of these, and on unseen ones."""
+    text = corpus.language_text()[:length]
+    torch.manual_seed(seed)
+    model = with_dropout(GPT(len(corpus.language_symbols()), CONTEXT, 64, 2, 2), p)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    generator = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min((step + 1) / 50, 1) * (1 - step / steps)
+        x, y = get_batch(text, CONTEXT, BATCH, generator)
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    model.eval()
+    seen, _ = get_batch(text, CONTEXT, 200, torch.Generator().manual_seed(99))
+    return loss_on(model, seen), loss_on(model, unseen()[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="keep the losses for the lesson's figure")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    measured = {"line": round(unseen()[1], 4)}
+    for length in TEXTS:
+        for p in RATES:
+            pairs = [losses(p, length, seed) for seed in SEEDS]
+            seen, new = ([round(loss, 4) for loss in column] for column in zip(*pairs, strict=True))
+            print(f"{length:7} tokens, dropout {p}: training text {seen}, unseen {new}", flush=True)
+            measured.setdefault(str(length), {})[str(p)] = {"seen": seen, "unseen": new}
+    if options.write:
+        write("language_model", "dropout", measured)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The pre-norm block with rotary position embedding that lesson 12 hands out, beside the finished blocks."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from helpers.blocks import EncoderBlock, MultiHeadAttention, apply_rope, attention, merge_heads, split_heads
+from helpers.progress import PASSED
+
+
+class RotaryAttention(MultiHeadAttention):
+    """Self-attention whose queries and keys are rotated by their positions, so that scores depend on distances
+    (Su et al., 2021).
+
+    Made and called as MultiHeadAttention, with one input: query (B, T, D) -> (out (B, T, D), weights (B, H, T, T)).
+    """
+
+    base = 10.0  # small: all pairs turn fast enough to tell neighboring positions apart, within a context of 64
+
+    def forward(self, query, key=None, value=None, mask=None):
+        positions = torch.arange(query.shape[1], device=query.device)  # (T,)
+        Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
+        Q, K = apply_rope(Q, positions, self.base), apply_rope(K, positions, self.base)  # (B, H, T, D/H)
+        heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
+        return self.W_o(merge_heads(heads)), weights  # (B, T, D), (B, H, T, T)
+
+
+def _encoder_block() -> type:
+    """The learner's EncoderBlock where its check has passed in this kernel, else the finished one."""
+    own = getattr(sys.modules.get("__main__"), "EncoderBlock", None)
+    return own if isinstance(own, type) and "EncoderBlock" in PASSED else EncoderBlock
+
+
+class RotaryBlock(_encoder_block()):
+    """Lesson 9's block in the pre-norm order, with rotary attention.
+
+    forward(x (B, T, d_model), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, d_model).
+    """
+
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__(d_model, num_heads, d_ff, norm_first=True)
+        self.attention = RotaryAttention(d_model, num_heads)

@@ -1,0 +1,65 @@
+"""The global switches of torch and Python that a notebook may leave on: while an answer is judged they stand as at the
+start, and afterwards as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from helpers.checking.torch_insides import default_device, plain_printing
+
+AUTOCAST = ("cpu", "cuda", "mps", "xpu")
+
+
+@contextlib.contextmanager
+def switches_set() -> Iterator[None]:
+    """Torch's global switches as they are at the start, whatever a notebook has left; afterwards as they were."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    grad, threads = torch.is_grad_enabled(), torch.get_num_threads()
+    python, numpy = random.getstate(), np.random.get_state()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(plain_printing())
+        if default_device() != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for device in filter(_is_autocast, AUTOCAST):
+            stack.enter_context(torch.autocast(device, enabled=False))
+        warnings.simplefilter("ignore")
+        if deterministic:  # asked first, as setting it imports torch's compiler, which takes seconds
+            torch.use_deterministic_algorithms(False)
+        torch.autograd.set_detect_anomaly(False)
+        torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
+        torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
+        torch.set_grad_enabled(True)
+        random.seed(0)
+        np.random.seed(0)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            torch.set_num_threads(threads)
+            now = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+            if now != (deterministic, warn_only):
+                torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+            torch.autograd.set_detect_anomaly(anomaly, check_nan)
+            torch.set_default_dtype(dtype)
+            torch.set_float32_matmul_precision(precision)
+            torch.set_grad_enabled(grad)
+
+
+def _is_autocast(device: str) -> bool:
+    try:
+        return torch.is_autocast_enabled(device)
+    except (TypeError, RuntimeError):  # of an older torch, or a device that this build does not know
+        return False

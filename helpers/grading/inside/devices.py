@@ -1,0 +1,69 @@
+"""A GPU that is not here: code that asks for "cuda" or "mps" runs on the processor, and a person is told."""
+
+from __future__ import annotations
+
+import re
+
+ASKED = re.compile(r"\b(?:cuda|mps)\b")
+# What asks first whether the device is here, or needs none.
+POLITE = re.compile(
+    r"[\"'](?:cuda|mps)[\"']\s+if\s+[\w.]*is_available\(\)|torch\.(?:cuda|backends\.mps)\.is_available|#.*"
+)
+GONE = ("cuda", "mps")
+
+_moved: list[str] = []  # the kinds of devices that were asked for and are not here
+
+
+def moved() -> list[str]:
+    """The devices that this process asked for in vain so far."""
+    return list(dict.fromkeys(_moved))
+
+
+def stand_in_for_devices(source: str) -> None:
+    """From now on this process runs on the processor what `source`, or code after it, wants on a device that is not
+    here. Only where the source names one: each call of torch takes a little longer then."""
+    import torch
+
+    global _standing
+    if _standing is not None or not ASKED.search(POLITE.sub("", source)) or torch.cuda.is_available():
+        return
+    _standing = _mode()
+    _standing.__enter__()
+
+
+_standing = None
+
+
+def _mode():
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    def absent(thing) -> bool:
+        if not isinstance(thing, (str, torch.device)):
+            return False
+        kind = str(thing).partition(":")[0]
+        return kind in GONE and not (kind == "mps" and torch.backends.mps.is_available())
+
+    def here(thing):
+        if not absent(thing):
+            return thing
+        _moved.append(str(thing).partition(":")[0])
+        return "cpu"
+
+    class OnTheProcessor(TorchFunctionMode):
+        """A tensor that would be copied to another device is copied here too."""
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            name = getattr(function, "__name__", "")
+            if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
+                _moved.append("cuda")
+                return args[0].clone()
+            found = len(_moved)
+            args = tuple(here(one) if isinstance(one, (str, torch.device)) else one for one in args)
+            if "device" in kwargs:
+                kwargs = {**kwargs, "device": here(kwargs["device"])}
+            result = function(*args, **kwargs)
+            return result.clone() if len(_moved) > found and name == "to" and result is args[0] else result
+
+    return OnTheProcessor()

@@ -1,0 +1,85 @@
+"""In the grader as at home: another device, switches left on and imports cost no points."""
+
+import pytest
+
+from helpers.grading.judge import Judge
+from helpers.grading.submission import Cell
+from tests.sandboxes import SEED, need_sandbox
+
+LESSON = "04_scaling"
+IMPORTS = "import math\nimport torch\nfrom torch import nn"
+RIGHT = "def scaled_scores(Q, K):\n    return Q @ K.mT / Q.size(-1) ** 0.5"
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED) as judge:
+        yield judge
+
+
+def judged(judge, *sources):
+    cells = [Cell("imports", IMPORTS), *(Cell(f"cell-{n}", source) for n, source in enumerate(sources))]
+    cells.append(Cell("check_scaled_scores", "", "check", "scaled_scores"))
+    return judge.judge_cells(cells, ["scaled_scores"])
+
+
+LEFT_ON = {
+    "default device": "torch.set_default_device('meta')",
+    "a GPU as default device": "torch.set_default_device('cuda')",
+    "default dtype": "torch.set_default_dtype(torch.float64)",
+    "autocast": "torch.autocast('cpu', dtype=torch.bfloat16).__enter__()",
+    "no grad": "torch.set_grad_enabled(False)",
+    "inference": "torch.inference_mode().__enter__()",
+    "deterministic": "torch.use_deterministic_algorithms(True)",
+    "print options": "torch.set_printoptions(precision=1, threshold=2)",
+}
+
+
+@pytest.mark.parametrize("source", LEFT_ON.values(), ids=LEFT_ON)
+def test_what_was_left_on_costs_nothing(judge, source):
+    verdict = judged(judge, source, RIGHT).verdicts["scaled_scores"]
+    assert verdict.passed, verdict.message
+
+
+ON_A_GPU = {
+    "in the answer": "def scaled_scores(Q, K):\n    device = 'cuda'\n    Q, K = Q.to(device), K.to(device)\n"
+    "    return (Q @ K.mT / Q.size(-1) ** 0.5).cpu()",
+    "by its method": "def scaled_scores(Q, K):\n    return (Q.cuda() @ K.cuda().mT / Q.size(-1) ** 0.5).to(Q.device)",
+    "above it": "device = torch.device('cuda:0')\nscale = torch.ones(1, device=device)\n"
+    "def scaled_scores(Q, K):\n    return (Q.to(device) @ K.to(device).mT * scale.to(Q) / Q.size(-1) ** 0.5).cpu()",
+    "of an Apple": "device = 'mps'\ndef scaled_scores(Q, K):\n"
+    "    return (Q.to(device) @ K.to(device).mT / Q.size(-1) ** 0.5).to('cpu')",
+    "in a module": "layer = nn.Linear(2, 2, device='cuda').to('cuda')\nlayer(torch.ones(2).cuda())\n" + RIGHT,
+}
+
+
+@pytest.mark.parametrize("source", ON_A_GPU.values(), ids=ON_A_GPU)
+def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
+    graded = judged(judge, source)
+    assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message
+    assert [flag for flag in graded.flags if "which is not here; it ran on the processor" in flag]
+    assert not graded.errors
+
+
+@pytest.mark.parametrize("asked", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])
+def test_who_asks_first_whether_it_is_there_has_no_flag(judge, asked):
+    kind = "mps" if "mps" in asked else "cuda"
+    graded = judged(judge, f'device = "{kind}" if {asked} else "cpu"\n' + RIGHT)
+    assert graded.verdicts["scaled_scores"].passed and graded.flags == []
+
+
+def test_what_imports_torchs_compiler_is_in_time(judge):
+    answer = (
+        "from torch.utils.flop_counter import FlopCounterMode\ndef scaled_scores(Q, K):\n"
+        "    with FlopCounterMode(display=False):\n        found = Q @ K.mT\n"
+        "    torch.func.jacrev(torch.exp)(torch.ones(2))\n    return found / Q.size(-1) ** 0.5"
+    )
+    found = judged(judge, answer, "import sys\nassert 'torch._dynamo' in sys.modules")
+    assert found.verdicts["scaled_scores"].passed and not found.errors and found.flags == []
+
+
+def test_an_object_in_place_of_a_class_is_named(judge):
+    made = "class scaled_scores(nn.Module):\n    pass\nscaled_scores = scaled_scores()"
+    verdict = judged(judge, made).verdicts["scaled_scores"]
+    assert "an object that scaled_scores made" in verdict.message and verdict.points == 0

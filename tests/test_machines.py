@@ -1,0 +1,305 @@
+"""A right answer is right on a slow machine, where imports take long, and whatever a notebook has switched on."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.checking import clock
+from helpers.checking.clock import TooSlow, time_limit
+from helpers.checking.key import load_keys
+from helpers.checking.messages import decide
+from helpers.checking.observe import Facts, observe, observe_all
+from helpers.checking.switches import switches_set
+from helpers.checking.vocabulary import Case
+from tests.conftest import ROOT
+
+SLOW = """
+import importlib.abc, importlib.machinery, sys, time
+
+class Slow(importlib.abc.MetaPathFinder):
+    '''Every module of these that is not there yet takes its time, of computing and of waiting.'''
+    def find_spec(self, name, path=None, target=None):
+        if name in NAMES:
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            run = spec.loader.exec_module
+            def exec_module(module):
+                end = time.process_time() + SECONDS
+                while time.process_time() < end: pass
+                time.sleep(SECONDS)
+                run(module)
+            spec.loader.exec_module = exec_module
+            return spec
+
+NAMES, SECONDS = ("torch._dynamo", "sympy", "colorsys", "torch.utils.flop_counter"), 1.0
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def answers(lesson: str) -> dict:
+    """The reference's answers of a lesson, as if a learner had written them."""
+    path = ROOT / "helpers" / "blocks" / f"{lesson}.py"
+    names = {"__name__": "__main__"}
+    exec(compile(path.read_text(encoding="utf-8"), "answers.py", "exec"), names)
+    return names
+
+
+def run(program: str) -> subprocess.CompletedProcess:
+    whole = textwrap.dedent(program)
+    return subprocess.run([sys.executable, "-c", whole], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_imports_cost_an_answer_nothing_and_are_never_interrupted():
+    told = run(
+        SLOW
+        + """
+import torch
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.vocabulary import Case
+
+def lazily(x):
+    import colorsys
+    from torch.utils.flop_counter import FlopCounterMode
+    with FlopCounterMode(display=False):
+        (x @ x.T).sum()
+    return torch.func.jacrev(torch.exp)(x).sum((2, 3)) * 0 + 2 * x
+
+(seen,) = observe_all(lazily, [Case((torch.ones(2, 3),))], Facts("lazily", "04_scaling", (), 0.5))
+import sympy, colorsys, torch._dynamo
+assert seen.error is None, seen.error
+assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsys.rgb_to_hsv
+"""
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
+def test_the_exercise_whose_check_counts_products_does_not_hang_on_an_import():
+    told = run(
+        SLOW
+        + """
+import importlib
+from helpers.checking.key import load_keys
+from helpers.checking.messages import decide
+from helpers.checking.observe import observe_all
+import dataclasses
+key = load_keys("10_decoder_block")["cached_attention"]
+key = dataclasses.replace(key, facts=dataclasses.replace(key.facts, time_limit=1.0)) if hasattr(key, "facts") else key
+from helpers.course import course
+from tests.test_machines import answers
+answer = answers("10_decoder_block")["cached_attention"]
+verdict = decide(key, observe_all(answer, key.cases, key.facts))
+assert verdict.passed, verdict.message
+"""
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
+def test_an_endless_loop_in_a_module_of_the_learners_own_still_ends(tmp_path, monkeypatch):
+    (tmp_path / "endless_module.py").write_text("while True: pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(TooSlow), time_limit(0.3):
+        import endless_module  # noqa: F401
+
+
+def test_computing_and_idle_waiting_count_and_a_queue_for_the_processor_does_not():
+    for wait in (lambda: time.sleep(5), lambda: [0 for _ in iter(int, 1)]):
+        started = time.monotonic()
+        with pytest.raises(TooSlow), time_limit(0.3):
+            wait()
+        assert time.monotonic() - started < 4
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        with time_limit(1.0):
+            end = time.process_time() + 0.6
+            while time.process_time() < end:
+                pass
+    finally:
+        for other in others:
+            other.kill()
+
+
+def test_an_answer_that_swallows_it_is_stopped_again():
+    def stubborn():
+        for _ in range(2):
+            try:
+                while True:
+                    pass
+            except BaseException:
+                continue
+        return 1
+
+    with time_limit(0.2):
+        assert stubborn() == 1
+
+
+def test_all_calls_of_a_check_together_are_bounded():
+    def slow(x):
+        end = time.process_time() + 0.35
+        while time.process_time() < end:
+            pass
+        return x
+
+    before = clock.spent()
+    seen = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
+    assert seen[0].error is None and seen[-1].error.message == "not tried"
+    assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in seen)
+    assert clock.spent() - before < 4
+
+
+def slow_first(modules=("wave",)):
+    """An answer that is slow only the first time, while it imports something in a way that no clock knows of."""
+
+    def answer(x):
+        new = [name for name in modules if name not in sys.modules]
+        for name in new:
+            __import__(name)
+            end = time.process_time() + 2
+            while time.process_time() < end:
+                pass
+        return x
+
+    return answer
+
+
+def test_what_was_slow_once_is_tried_again_without_the_cost_of_first_use(monkeypatch):
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    seen = observe_all(slow_first(), [Case((torch.ones(2),))], Facts("slow", "04_scaling", (), 0.5))
+    assert seen[0].error is None and len(seen) == 1
+
+
+def device(name):
+    torch.set_default_device(name)
+    return lambda: torch.set_default_device(None)
+
+
+def autocast():
+    entered = torch.autocast("cpu", dtype=torch.bfloat16)
+    entered.__enter__()
+    return lambda: entered.__exit__(None, None, None)
+
+
+def within(name):
+    entered = torch.device(name)
+    entered.__enter__()
+    return lambda: entered.__exit__(None, None, None)
+
+
+def switch(on, off):
+    def left():
+        on()
+        return off
+
+    return left
+
+
+LEFT = {
+    "default device": lambda: device("meta"),
+    "a device that is not here": lambda: device("cuda:0"),
+    "with torch.device": lambda: within("meta"),
+    "autocast": autocast,
+    "default dtype": switch(
+        lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)
+    ),
+    "no grad": switch(lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True)),
+    "deterministic": switch(
+        lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)
+    ),
+    "print options": switch(
+        lambda: torch.set_printoptions(precision=1, threshold=3, sci_mode=True),
+        lambda: torch.set_printoptions(profile="default"),
+    ),
+    "seeds": switch(lambda: (torch.manual_seed(3), np.random.seed(3)), torch.seed),
+}
+EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("09_encoder_block", "EncoderBlock")]
+
+
+@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize(("lesson", "exercise"), EXERCISES)
+def test_what_a_notebook_left_switched_on_costs_nothing(lesson, exercise, name):
+    key, answer = load_keys(lesson)[exercise], answers(lesson)[exercise]
+    off = LEFT[name]()
+    try:
+        with switches_set():
+            verdict = decide(key, observe_all(answer, key.cases, key.facts))
+    finally:
+        off()
+    assert verdict.passed, verdict.message
+
+
+def test_switches_are_as_they_were_afterwards():
+    torch.set_printoptions(precision=2)
+    torch.manual_seed(5)
+    np.random.seed(5)
+    state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    case = Case((torch.ones(2),))
+    off = device("meta")
+    try:
+        observe(lambda x: x + torch.ones(2), case, Facts("answer", "04_scaling"))
+        assert torch.get_default_device().type == "meta"
+    finally:
+        off()
+        shown = repr(torch.tensor([1.23456]))
+        torch.set_printoptions(profile="default")
+    assert shown == "tensor([1.23])"
+    assert torch.get_rng_state().equal(state[0]) and (np.random.get_state()[1] == state[1]).all()
+
+
+def test_a_check_in_a_notebook_with_another_default_device(monkeypatch, capsys):
+    from helpers import check
+
+    def scaled_scores(Q, K):
+        return Q @ K.mT / Q.shape[-1] ** 0.5
+
+    off = device("meta")
+    try:
+        check(scaled_scores)
+    finally:
+        off()
+    assert "✓ scaled_scores" in capsys.readouterr().out
+
+
+def test_draws_of_numpy_and_python_are_the_same_each_time():
+    import random
+
+    def answer(x):
+        return x + random.random() + float(np.random.rand())
+
+    one, two = (observe(answer, Case((torch.ones(2),)), Facts("answer", "04_scaling")) for _ in range(2))
+    assert one.output.equal(two.output)
+
+
+def test_a_kernel_whose_folder_is_gone_has_its_verdict():
+    told = run(
+        """
+import os, shutil, tempfile, torch
+from helpers import check
+def scaled_scores(Q, K):
+    return Q @ K.mT / Q.size(-1) ** 0.5
+home = tempfile.mkdtemp()
+os.environ["COURSE_PROGRESS_FILE"] = f"{home}/progress.json"
+os.chdir(home)
+shutil.rmtree(home)
+check(scaled_scores)
+"""
+    )
+    assert told.returncode == 0 and "✓ scaled_scores" in told.stdout and "could not be noted" in told.stdout, (
+        told.stderr
+    )
+
+
+@pytest.mark.parametrize("bound", [True, False], ids=["named", "in passing"])
+def test_an_object_in_place_of_its_class(bound, capsys):
+    from helpers import check
+    from helpers.checking.failures import CheckFailed
+
+    class FeedForward(torch.nn.Linear):
+        pass
+
+    made = FeedForward(4, 4)
+    with pytest.raises(CheckFailed):
+        check(FeedForward=made) if bound else check(made)
+    assert "an object that FeedForward made" in capsys.readouterr().out

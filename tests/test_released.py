@@ -1,0 +1,112 @@
+"""What is graded, packed and shown as a lesson is what was built, whoever works in notebooks/."""
+
+import dataclasses
+import json
+import shutil
+
+import nbformat
+import pytest
+
+from helpers import doctor
+from helpers.__main__ import main
+from helpers.authoring.book import lesson_page
+from helpers.authoring.build import released_text, solution_path
+from helpers.authoring.pack import edition
+from helpers.authoring.release import student_notebook
+from helpers.course import course
+from helpers.grading import folders as places
+from helpers.grading.batch import fingerprint
+from helpers.grading.class_report import read_class
+from helpers.grading.intake import course_release, read_submission
+from helpers.grading.skippable_cells import judge_input
+from helpers.released import released_notebook, told_of_working_copies, working_copies
+from tests.sample_class import Lesson, hand_in
+from tests.sandboxes import need_sandbox
+
+LESSON = "04_scaling"
+
+
+@pytest.mark.parametrize("lesson", course().lessons, ids=lambda lesson: lesson.name)
+def test_the_release_is_what_nbgrader_makes_of_the_solution(lesson):
+    path = solution_path(course(), lesson)
+    made = json.loads(student_notebook(nbformat.read(path, as_version=4), lesson.name))
+    for cell in made["cells"]:
+        cell["source"] = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+    released = released_notebook(path)
+    for cell in released["cells"]:
+        cell["source"] = "".join(cell["source"])
+    assert released == made
+
+
+@pytest.fixture
+def teacher(tmp_path):
+    """A course whose teacher has solved a lesson in notebooks/, clicked a quiz and deleted a check cell."""
+    root = tmp_path / "course"
+    for part in ("solutions", "notebooks"):
+        shutil.copytree(course().root / part / LESSON, root / part / LESSON)
+    for part in ("course.toml", "LICENSE", "requirements.txt", "helpers"):
+        (root / part).symlink_to(course().root / part)
+    solved = json.loads((root / "solutions" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8"))
+    solved["cells"] = [cell for cell in solved["cells"] if cell["id"] != "check_score_variance"]
+    (root / "notebooks" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(solved), encoding="utf-8")
+    return dataclasses.replace(course(), root=root)
+
+
+@pytest.fixture
+def folders(teacher, tmp_path):
+    """The teacher's class."""
+    own = places.load(tmp_path / "gradebook")[0]
+    return dataclasses.replace(own, source=teacher.root / "solutions", release=teacher.root / "notebooks")
+
+
+def test_a_working_copy_changes_nothing_that_is_judged(teacher, folders, tmp_path):
+    untouched, _ = places.load(tmp_path / "gradebook")
+    assert fingerprint(folders, LESSON) == fingerprint(untouched, LESSON)
+    release = course_release(folders.executed(LESSON))
+    assert release == course_release(untouched.executed(LESSON)) and "score_variance" in release.checks
+    lesson = Lesson(untouched, LESSON)
+    hand_in(untouched, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
+    submission = read_submission(folders.submitted, "ada", release, folders.source)
+    own = {cell.exercise for cell in submission.cells if cell.kind == "answer" and not cell.trusted}
+    assert own == set(lesson.exercises)  # what the teacher wrote too is hers
+    assert len(judge_input(submission, release)) > len(release.checks)
+
+
+def test_pack_book_and_gradescope_have_no_answer_of_a_working_copy(teacher, tmp_path):
+    name = f"notebooks/{LESSON}/{LESSON}.ipynb"
+    lesson = teacher.lesson(LESSON)
+    alone = dataclasses.replace(teacher, lessons=(lesson,))
+    packed = edition(alone, lesson)[name]
+    assert packed == (course().root / name).read_bytes() and b"BEGIN SOLUTION" not in packed
+    assert released_text(teacher, lesson).encode() == packed
+    page = lesson_page(teacher, lesson, tmp_path / "pictures", answers=False)
+    assert page == lesson_page(course(), lesson, tmp_path / "others", answers=False)
+
+
+def test_a_working_copy_is_told_once(teacher):
+    assert working_copies(teacher.root) == [LESSON] and working_copies(course().root) == []
+    (told,) = told_of_working_copies([LESSON], "packed is")
+    assert LESSON in told and "packed is the release" in told and told_of_working_copies([], "packed is") == []
+    lines = [line for _, line in doctor.look_at_notebooks(dataclasses.replace(teacher, lessons=()))]
+    assert len([line for line in lines if "worked in notebooks/: 04_scaling" in line]) == 1
+    copy = teacher.root / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    copy.write_text("no notebook", encoding="utf-8")
+    assert working_copies(teacher.root) == [LESSON]
+    ran = released_notebook(teacher.root / "solutions" / LESSON / copy.name)
+    ran["cells"][0] |= {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
+    copy.write_text(json.dumps(ran), encoding="utf-8")
+    assert working_copies(teacher.root) == []  # it has run, and nothing is written in it
+
+
+def test_a_class_of_a_teacher_who_solved_the_lesson_has_its_points(folders, monkeypatch, capsys, tmp_path):
+    need_sandbox()
+    lesson = Lesson(places.load(tmp_path / "gradebook")[0], LESSON)
+    hand_in(folders, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
+    loaded = places.load(tmp_path / "gradebook")[1]
+    monkeypatch.setattr("helpers.grading.grade.load", lambda gradebook: (folders, loaded))
+    assert main(["grade", LESSON, "--gradebook", str(folders.gradebook)]) == 0
+    assert capsys.readouterr().out.count("graded against the release") == 1
+    (row,) = read_class(folders, LESSON).rows
+    assert all(row.scores[f"check_{name}"] for name in lesson.exercises)
