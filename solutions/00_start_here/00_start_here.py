@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 0. Start here
 #
-# **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also meet the check that answers you in all lessons.
+# **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also get to know the check that answers you in all lessons.
 #
 # **Core:** about 55 minutes.
 #
@@ -28,7 +28,7 @@ from helpers.lessons.start_here import explore, figures
 #
 # To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers, the same number of parameters and the same training; the only difference is what the decoder reads at each step. One reads the single vector, the other reads the weighted mean.
 #
-# **Before you run the cell, make a guess:** which of the two suffers more when sentences get longer, and how much?
+# **Before you run the cell, make a guess.** Which of the two suffers more if sentences get longer, and how much?
 
 # %%
 figures.why_attention()
@@ -74,12 +74,12 @@ transformer_map("00_start_here")
 #
 # These hold in every lesson, and the other lessons link here. You need none of them yet, so skim the box and come back to it.
 #
-# <details open><summary>The conventions of all exercises</summary>
+# <details open><summary>Conventions that hold for all exercises of the course</summary>
 #
 # - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, including none.
-# - **Counting:** positions, heads and layers are counted from 0.
+# - **Counting:** we count positions, heads and layers from 0.
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)`, and a projection is `x @ W.T`.
-# - **Masks** are boolean, and True means *may attend*.
+# - **Masks** are boolean, and an entry that is True means *may attend*.
 # - **Unless an exercise says otherwise,** your answer accepts any leading dimensions (inputs with `...` share the same ones), accepts float32 and float64, keeps the dtype, leaves its inputs unchanged, is differentiable, and returns no NaN (in gradients too where the exercise says so).
 # - **Equal** means within `1e-5` (relative plus absolute) in float32 and `1e-7` in float64. You may round a constant to float32 inside a float64 answer.
 # - **Types:** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -117,7 +117,7 @@ def added_to_itself(x):
 check(twice=added_to_itself)
 
 # %% [markdown]
-# Each item in the line is a property that was tested, for example that the dtype is kept or that the inputs are unchanged. The check never asks *how* you computed something, because it only compares what comes out.
+# Each item in the line is a property that was tested, for example that the dtype is kept or that the inputs are unchanged. We never check *how* you computed something, because the check only compares what comes out.
 #
 # Now it's your turn. An answer cell holds a specification and the line `raise NotImplementedError`. Run the cell as it is, and then the check cell below it, which says "not answered yet". Now replace the line with your own code, and run both cells again.
 
@@ -159,7 +159,7 @@ x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
-# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. It's best to count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
+# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. We count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
 #
 # We also have the symbol `...`, which in an index means *all the axes that I don't mention*:
 #
@@ -195,7 +195,7 @@ figures.outer_sum_picture()
 # 2. On each axis the two sizes must be equal, or one of them must be 1.
 # 3. A size of 1 is stretched, that is, its entries are repeated (without being copied).
 #
-# You can make a new axis of size 1 with `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another way to write the first.
+# We can make a new axis of size 1 with `unsqueeze`. If `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another way to write the first.
 #
 # Two pairs of shapes are worth your time now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Decide which of the two works, and then check it below.*
 
@@ -213,7 +213,7 @@ explore.broadcasting()
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 6 minutes
 #
-# Add every entry of `a` to every entry of `b`, and return the sums as a table:
+# Add every entry of `a` to every entry of `b`, and return all these sums as a table:
 # $$\text{out}_{ij} = a_i + b_j$$
 #
 # - **Arguments:** `a (..., N)`, `b (..., M)`, with the same leading dimensions.
@@ -270,7 +270,7 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 #
 # Difficulty 1 of 5 · Importance 4 of 5 · 5 minutes
 #
-# Subtract from every row its own mean:
+# Subtract from every row of a table the mean of that row:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
 #
 # - **Arguments:** `x (..., D)`.
@@ -310,7 +310,7 @@ check(center_rows)
 # - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it at other points.
 # - `x.transpose(0, 1)` **swaps** the two axes, so rows become columns.
 #
-# For our `x` of shape `(3, 4)` both give the shape `(4, 3)`. The figure shows a smaller table, in which each token has a color.
+# For our `x` of shape `(3, 4)` both give the shape `(4, 3)`. The figure shows a smaller table, in which we give each token a color.
 
 # %%
 figures.transpose_against_view()
@@ -380,7 +380,7 @@ figures.turned_by(swap_last_two)
 # %% [markdown]
 # ## In place: two names, one tensor
 #
-# `y = x` doesn't copy a tensor; it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the next cell changes a tensor that its second line never mentions:
+# If we write `y = x`, nothing is copied, because it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the next cell changes a tensor that its second line never mentions:
 
 # %%
 original = torch.zeros(2, 3)  # (2, 3)
@@ -396,7 +396,7 @@ original
 # %% [markdown]
 # ## dtype: what kind of number
 #
-# Every tensor has one kind of number, its **dtype**. Four of them matter here: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
+# Every tensor has one kind of number, its **dtype**, and we need four of them: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
 #
 # A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` wants floats. Be careful with conversions, since they lose digits without a warning:
 
@@ -411,7 +411,7 @@ print(third.item(), third.float().item(), sep="\n")
 # %% [markdown]
 # ## Picking one entry from each row
 #
-# A language model gives every word of its vocabulary a score, at every position. The loss needs, at each position, only the score of the word that really came next, that is, column `index[t]` of row t. Let's see what plain indexing gives:
+# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs, at each position, only the score of the word that really came next, that is, column `index[t]` of row t. Let's see what plain indexing gives:
 
 # %%
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
@@ -432,7 +432,7 @@ torch.gather(x, -1, where)  # (3, 2)
 # %% [markdown]
 # ## What is a Jacobian?
 #
-# Training changes the weights a little and asks how the result changes. For a function of one variable the answer is its derivative. What is it for a function of two variables with two outputs? As an example, let's take the function
+# Training changes the weights a little and asks how the result changes. For a function of one variable the answer is its derivative, but what is it for a function of two variables with two outputs? As an example, let's take the function
 # $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
 # If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. These are four derivatives, so we put them into a table with **one row for each output and one column for each input**:
 # $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
@@ -457,7 +457,7 @@ print("predicted", J @ step)  # @ is the matrix product: here the matrix J times
 print("actual   ", f(point + step) - f(point))
 
 # %% [markdown]
-# The actual change is $(0.3, 0.41)$, and the extra $0.01$ is $0.1^2$, and it comes from the square in the second output. How small does a step have to be, then? The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of $0.5$ so that the error is large enough to see.
+# The actual change is $(0.3, 0.41)$, and the extra $0.01$ is $0.1^2$, and it comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
 
 # %%
 figures.jacobian_picture()
@@ -467,7 +467,7 @@ figures.jacobian_picture()
 #
 # A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**, however large that is. Note that it came from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
+# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**, however large that is. Note that we got it from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
 # %%
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
@@ -565,7 +565,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# The four extras practice what you've just read, that is, writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, because later lessons use all four. They take about 40 minutes.
+# The four extras practice what you've just read, that is, writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, which takes about 40 minutes, because we'll use all four later.
 
 # %% [markdown]
 # ### Exercise 0.4 `zero_first_token`
@@ -730,7 +730,7 @@ check(gradient_by_hand)
 # %% [markdown]
 # ### The notation card
 #
-# Books, papers and libraries use different notation for the same thing, and sometimes the same notation for different things. Come back to this card whenever a formula elsewhere doesn't fit.
+# Books, papers and libraries use different notation for the same thing, and sometimes the same notation for different things. You can come back to this card whenever a formula elsewhere doesn't fit ours.
 #
 # <details><summary>Open the card</summary>
 #

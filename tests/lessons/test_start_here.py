@@ -128,7 +128,7 @@ def test_one_deliberate_failure_is_named_and_does_not_stop_run_all():
     failing = [c for c in cells if any(o.get("output_type") == "error" for o in c.get("outputs", []))]
     assert ["".join(cell["source"]) for cell in failing] == ["check(twice=squared)"]
     assert "raises-exception" in failing[0]["metadata"]["tags"]
-    assert "each number multiplied by itself" in text_of(failing[0])
+    assert "each entry multiplied by itself" in text_of(failing[0])
 
 
 def test_nothing_in_this_lesson_is_graded():

@@ -29,15 +29,16 @@ def why_attention() -> Picture:
     lengths = WHY_ATTENTION["lengths"]
     figure, ax = new_figure(7.6, 3.6)
     told = []
-    for (kind, rows), color, marker in zip(WHY_ATTENTION["accuracy"].items(), (ORANGE, BLUE), "so", strict=True):
+    kinds = WHY_ATTENTION["accuracy"].items()
+    for (kind, rows), color, marker, above in zip(kinds, (ORANGE, BLUE), "so", (-15, 7), strict=True):
         percent = 100 * np.array(rows)  # (seeds, lengths)
         mean = percent.mean(axis=0)  # (lengths,)
         ax.plot(lengths, percent.T, color=color, alpha=0.3, linewidth=1)
         ax.plot(lengths, mean, color=color, marker=marker, linewidth=2.5, label=kind)
         for length, value in zip(lengths[::2], mean[::2], strict=True):
-            ax.annotate(f"{value:.0f}", (length, value), (0, -15), "data", "offset points", ha="center", fontsize=9)
+            ax.annotate(f"{value:.0f}", (length, value), (0, above), "data", "offset points", ha="center", fontsize=9)
         told.append(f"with {kind} " + ", ".join(f"{value:.0f}" for value in mean))
-    ax.set(xlabel="English words in the sentence", ylabel="translated exactly (%)", ylim=(-12, 105), xticks=lengths)
+    ax.set(xlabel="English words in the sentence", ylabel="translated exactly (%)", ylim=(-12, 112), xticks=lengths)
     ax.legend(frameon=False, loc="lower left")
     seeds = len(next(iter(WHY_ATTENTION["accuracy"].values())))
     return Picture(

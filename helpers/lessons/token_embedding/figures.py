@@ -224,10 +224,10 @@ def surprise() -> Picture:
 def _skip_gram_forces():
     """A center, one context word and two negative samples, with the step that each causes at the center."""
     center = torch.tensor([1.2, 0.35])
-    neighbor, strangers = torch.tensor([0.55, 1.6]), torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
+    neighbor, negatives = torch.tensor([0.55, 1.6]), torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
     pull = (1 - torch.sigmoid(center @ neighbor)) * neighbor
-    pushes = -torch.sigmoid(strangers @ center)[:, None] * strangers
-    return center, neighbor, strangers, pull, pushes
+    pushes = -torch.sigmoid(negatives @ center)[:, None] * negatives
+    return center, neighbor, negatives, pull, pushes
 
 
 def _voice_forces():
@@ -243,17 +243,17 @@ def _voice_forces():
 
 def negative_sampling_gradients() -> Picture:
     """Left: word2vec's pull and push on a center word. Right: GE2E's centroids and the pull on one recording."""
-    center, neighbor, strangers, pull, pushes = _skip_gram_forces()
+    center, neighbor, negatives, pull, pushes = _skip_gram_forces()
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
     left.text(*(neighbor + torch.tensor([0.1, 0.12])), "context", color=GREEN)
     left.plot(0, 0, "+", color=GRAY, ms=10)
     left.text(-0.08, 0.1, "0", color=GRAY, ha="right")
-    for point in (center, neighbor, *strangers):
+    for point in (center, neighbor, *negatives):
         left.plot([0, point[0]], [0, point[1]], ":", color="0.75", lw=1)
-    for stranger, push in zip(strangers, pushes, strict=True):
-        left.plot(*stranger, "o", color=RED, ms=9)
-        left.text(*(stranger + torch.tensor([0.0, -0.3])), "negative sample", color=RED, ha="center")
+    for negative, push in zip(negatives, pushes, strict=True):
+        left.plot(*negative, "o", color=RED, ms=9)
+        left.text(*(negative + torch.tensor([0.0, -0.3])), "negative sample", color=RED, ha="center")
         arrow(left, center, center + push, RED)
     arrow(left, center, center + pull, GREEN)
     left.plot(*center, "o", color=BLACK, ms=9)
@@ -281,7 +281,7 @@ def negative_sampling_gradients() -> Picture:
         for side in ax.spines.values():
             side.set_visible(False)
     p = torch.sigmoid(center @ neighbor)
-    q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(strangers @ center).tolist())
+    q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(negatives @ center).tolist())
     return Picture(
         figure,
         "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
@@ -307,7 +307,7 @@ def company(centers, words) -> tuple[float, float]:
 
 
 def _flat(history):
-    """(S, V, 2): shadows of the words' directions on the plane in which the last snapshot's directions vary most."""
+    """(S, V, 2): projections of the words' directions on the plane in which the last snapshot's directions vary most."""
     unit = history.centers / history.centers.norm(dim=-1, keepdim=True)  # (S, V, D)
     _, _, axes = torch.linalg.svd(unit[-1] - unit[-1].mean(0), full_matrices=False)
     axes = axes[:2]
