@@ -43,6 +43,7 @@ LIBRARIES = (
 )
 MUTABLE = (torch.Tensor, list, dict, tuple)
 MAX_MESSAGE = 400
+APART = 8_675_309_000_001  # the state in which each answer meets torch's own generator: no inputs are drawn from it
 MOST_CALLS, LEAST = 2, 0.1  # times the time limit that all calls may take together; seconds of each even so
 WATCHED = 1  # calls of a model through one scenario, in which each operator is looked at
 MOST_NAMED = 50  # inputs, forbidden calls or base classes of one observation
@@ -220,7 +221,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
     be switched off. What it hears is told at once (see forbidden.tell). The name of the error that the call raised, ""
     where it raised none or took too long."""
     with switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
-        torch.default_generator.manual_seed(0)
+        torch.default_generator.manual_seed(APART)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
             with Watch(facts.forbidden), time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
@@ -242,7 +243,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
     started = time.perf_counter()
     sink = _Sink()
     with switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
-        torch.default_generator.manual_seed(0)  # not torch.manual_seed, which seeds every device and restores none
+        torch.default_generator.manual_seed(APART)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         undrawn = torch.default_generator.get_state()
         watch = Watch(facts.forbidden) if facts.forbidden else None

@@ -413,7 +413,7 @@ def one_row(block, x, cache, attend):
 
 def counted_macs(length: int, attend=None) -> int:
     """Counted while one block writes `length` words: each step all rows again, or with `attend` the new row alone."""
-    block, x, cache = _block(), torch.randn(1, length, D), None
+    block, x, cache = _block(), torch.zeros(1, length, D), None
     # The plain form of scaled_dot_product_attention, whose products the counter knows.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for t in range(1, length + 1):
