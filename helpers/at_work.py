@@ -16,8 +16,8 @@ def at_work(*answers, sentence: str = SENTENCE, **named) -> None:
     at_work(scaled_scores=published_scores)   another function in that place: what does this bug cost?
     at_work(scaled_scores, sentence="...")    another sentence, of words that the translator knows
 
-    Shows the translation, the loss in nats per word on sentences that nobody trained on, with the finished block and with
-    yours, and a map over the words. It gives no points, and whatever your function does, the notebook goes on.
+    Shows the translation, the loss in nats per word on sentences that the model has not seen, with the finished block
+    and with yours, and a map over the words. It gives no points, and whatever your function does, the notebook goes on.
     """
     import inspect
 
