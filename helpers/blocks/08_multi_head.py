@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/08_multi_head/08_multi_head.py; never edited here.
-"""The finished blocks of lesson 08: Multi-head attention: several looks at once."""
+"""The finished pieces of lesson 08: Multi-head attention: attending to several positions at once."""
 
 import copy
 
@@ -66,11 +66,6 @@ def load_from_torch(mine, theirs):
         for layer, weight, bias in zip(layers, weights, biases, strict=True):
             layer.weight.copy_(weight)
             layer.bias.copy_(bias)
-
-
-def attention_parameters(d_model, num_heads):
-    """The number of parameters of MultiHeadAttention(d_model, num_heads), as a Python int."""
-    return 4 * (d_model * d_model + d_model)
 
 
 def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):

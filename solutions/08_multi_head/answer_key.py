@@ -5,20 +5,20 @@ import torch
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Raises, listed_quizzes
 
 MASK = "a mask"
-ONE_AFTER_THE_OTHER = "two calls, and both outputs looked at after the second"
+ONE_AFTER_THE_OTHER = "two calls, and both outputs compared after the second"
 BROADCAST = "masks that broadcast"
-NOTHING = "rows with nothing to see"
+NOTHING = "fully masked rows"
 ONE_HEAD = "one head"
 NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
 VALUE_ALONE = "value given without a key"
-DIVISIBLE = "a number of heads that does not fit"
+DIVISIBLE = "a number of heads that does not divide the width"
 AGAIN = "called again, in training mode"
 ALL_ONE = "every axis of size 1"
 LARGE = "scores up to ±10⁴"
 ALL_0 = "a mask, and all scores are 0"
-LOW_AND_HIGH = "visible scores near -10000, blocked ones near 10000"
-BLIND_IN_ONE = "a mask (B, H, T_q, T_k): one query sees nothing in head 0, another one in head 1"
+LOW_AND_HIGH = "visible scores near -10000, masked ones near 10000"
+BLIND_IN_ONE = "a mask (B, H, T_q, T_k), where one query is fully masked in head 0 and another one in head 1"
 MORE_QUERIES = "more queries than keys"
 VIEW = "tensors that are views of others"
 TRANSPOSED = "inputs that are views of others, transposed"
@@ -49,42 +49,42 @@ def cases_split_heads(draw):
 
 
 split_heads = Exercise("split_heads", cases_split_heads, axes=("token", "channel of the head")).with_mistakes("""
-    cut_without_moving: the numbers cut up in the order in which they lie in memory, tokens and heads mixed
+    cut_without_moving: the entries split in memory order, so that tokens and heads are mixed
         .view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .reshape(B, num_heads, T, D // num_heads)
-        Your shape is right, your rows are not. Which token does head 0, row 1 come from?
-    viewed_without_moving: the numbers cut up in the order in which they lie in memory, tokens and heads mixed
+        The shape is right, but the rows are not. From which token does row 1 of head 0 come?
+    viewed_without_moving: the entries split in memory order, so that tokens and heads are mixed
         .view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .view(B, num_heads, T, D // num_heads)
-        Your shape is right, your rows are not. Which token does head 0, row 1 come from?
-    dealt_like_cards: columns dealt out to the heads in turn
+        The shape is right, but the rows are not. From which token does row 1 of head 0 come?
+    dealt_like_cards: channels given to the heads in turn
         .view(B, T, num_heads, D // num_heads).transpose(1, 2)
         -> .reshape(B, T, D // num_heads, num_heads).permute(0, 3, 1, 2)
-        Head 0 owns the first D/H columns, all next to each other.
-    heads_behind_tokens: the axis of the heads left behind the tokens
+        Head 0 has the first D/H channels, which are consecutive.
+    heads_behind_tokens: the head axis left behind the token axis
         .transpose(1, 2) ->
-        Attention works on the last two axes. Which two should those be?
-    tokens_and_channels_swapped: tokens and channels in each other's place
+        Attention works on the last two axes. Which two axes should those be?
+    tokens_and_channels_swapped: tokens and channels swapped
         .transpose(1, 2) -> .permute(0, 2, 3, 1)
-        The last axis should hold the D/H channels of one token.
+        The last axis should contain the D/H channels of one token.
     heads_first: heads in front of the batch
         .transpose(1, 2) -> .permute(2, 0, 1, 3)
-        The batch stays in front: (B, H, T, D/H).
-    folded_into_the_batch: batch and heads folded into one axis
+        The batch axis stays first, (B, H, T, D/H).
+    folded_into_the_batch: batch and heads merged into one axis
         .transpose(1, 2) -> .transpose(1, 2).reshape(B * num_heads, T, D // num_heads)
-        Four axes are asked for. The heads get one of their own.
-    count_and_width_exchanged: num_heads taken for the width of a head
+        The result has four axes, one of them for the heads.
+    count_and_width_exchanged: num_heads used as the width of a head
         .view(B, T, num_heads, D // num_heads) -> .reshape(B, T, D // num_heads, num_heads)
         How many heads are there, and how wide is each?
-    no_check: no ValueError where the heads do not fit
+    no_check: no ValueError if num_heads does not divide the width
         if D % num_heads: -> if False:
-        10 channels, 4 heads: whatever happens now, it should be a ValueError from you.
+        With 10 channels and 4 heads your code should raise a ValueError itself.
     asserted: an assertion instead of a ValueError
         raise ValueError( -> raise AssertionError(
         assert raises AssertionError, and does nothing where Python is started with -O. Raise what the contract names.
-    rest_dropped: channels that do not fit are dropped
+    rest_dropped: the remaining channels dropped
         if D % num_heads: -> if False:
         return x.view(B, T, num_heads, D // num_heads)
         -> return x[..., : D // num_heads * num_heads].reshape(B, T, num_heads, D // num_heads)
-        10 channels, 4 heads: two channels would vanish without a word. Say so with a ValueError.
+        With 10 channels and 4 heads, two channels would be lost silently. Raise a ValueError instead.
 """)
 
 
@@ -107,33 +107,33 @@ def cases_merge_heads(draw):
 
 
 merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel")).with_mistakes("""
-    glued_without_moving: the numbers glued together in the order in which they lie in memory, tokens and heads mixed
+    glued_without_moving: the entries merged in memory order, so that tokens and heads are mixed
         x.transpose(1, 2).reshape -> x.reshape
-        Your shape is right, your rows are not. Which tokens does row 0 hold numbers of?
-    shuffled_like_cards: one column of each head in turn
+        The shape is right, but the rows are not. From which tokens do the entries of row 0 come?
+    shuffled_like_cards: one channel of each head in turn
         x.transpose(1, 2) -> x.permute(0, 2, 3, 1)
-        All D/H columns of head 0 come first, as split_heads cut them.
-    channels_moved: tokens and channels swapped before gluing
+        All D/H channels of head 0 come first, as in split_heads.
+    channels_moved: tokens and channels swapped before merging
         x.transpose(1, 2) -> x.transpose(2, 3)
-        The two axes that become one must stand side by side at the end. Which one is in the way?
-    heads_added: the heads added up
+        The two axes that become one must be adjacent. Which axis is between them?
+    heads_added: the heads summed
         x.transpose(1, 2).reshape(B, T, H * d_head) -> x.sum(dim=1)
-        Side by side, not on top of each other: the width is H · D/H.
+        The heads are concatenated and not summed, so the width is H · D/H.
     heads_averaged: the average of the heads
         x.transpose(1, 2).reshape(B, T, H * d_head) -> x.mean(dim=1)
-        Side by side, not blended: the width is H · D/H.
+        The heads are concatenated and not averaged, so the width is H · D/H.
     heads_in_reverse: the heads in reverse order
         x.transpose(1, 2) -> x.flip(1).transpose(1, 2)
-        Head 0 owns the first columns.
-    not_glued: heads moved, but still an axis of their own
+        Head 0 has the first channels.
+    not_glued: heads moved, but still a separate axis
         .reshape(B, T, H * d_head) ->
-        Three axes are left at the end. Which two become one?
+        The result has three axes. Which two become one?
     tokens_last: tokens in the last axis
         .reshape(B, T, H * d_head) -> .reshape(B, T, H * d_head).transpose(1, 2)
-        One row for each token: (B, T, D).
-    channels_for_heads: the axes of the heads and of the channels exchanged
+        The result has one row per token, (B, T, D).
+    channels_for_heads: head axis and channel axis swapped
         x.transpose(1, 2) -> x.transpose(1, 3)
-        The heads should come to stand beside their channels. Which axis has to move out of between?
+        The head axis should be next to the channel axis. Which axis between them has to move?
 """)
 
 
@@ -240,9 +240,7 @@ def cases_multi_head_attention(draw):
             4, y(4, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="as many sentences as heads, and a mask (H, T, T)"
         ),
         case(4, y(3, 5), part=NOTHING, mask=blind(draw)),
-        case(
-            4, y(3, 5), y(3, 7), part=NOTHING, mask=blind(draw, 5, 7), note="a key given, and a row that sees nothing"
-        ),
+        case(4, y(3, 5), y(3, 7), part=NOTHING, mask=blind(draw, 5, 7), note="a key given, and a fully masked row"),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=NOTHING, mask=blind(draw), gradient=True),
         case(4, y(3, 5), part=NOTHING, mask=torch.tensor([True, False, True])[:, None, None, None]),
         case(4, y(1, 5), part=NOTHING, mask=empty(5)[1:], note="one sentence, all of it padding"),
@@ -290,7 +288,7 @@ MultiHeadAttention = Exercise(
     apart=(MASK, BROADCAST, NOTHING, LARGE, AGAIN, DIVISIBLE),
     time_limit=8.0,
 ).with_mistakes(f"""
-    one_head_for_all: one head of the whole width, never split
+    one_head_for_all: one head of the full width, never split
         {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)
         return self.W_o(merge_heads(heads)), weights
@@ -298,13 +296,13 @@ MultiHeadAttention = Exercise(
         num_heads has to change something: your weights are the same for every head.
     scaled_by_model_width: scaled by the width of the model
         {RUN} -> attention(Q / self.num_heads**0.5, K, V, mask)
-        How many products are added up in one score of one head?
+        How many products are summed in one score of one head?
     not_scaled: the scores were not scaled
         {RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of a head's scores at 1?
-    divided_by_the_width: the scores divided by the width of a head, not by its root
+        Which divisor keeps the standard deviation of a head's scores at 1 (lesson 4)?
+    divided_by_the_width: the scores divided by the width of a head instead of its square root
         {RUN} -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of a head's scores at 1?
+        Which divisor keeps the standard deviation of a head's scores at 1 (lesson 4)?
     softmax_over_queries: the softmax taken over the queries
         heads, weights = attention(Q, K, V, mask)
         -> scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
@@ -314,44 +312,44 @@ MultiHeadAttention = Exercise(
         |        if mask is not None:
         |            weights = weights.masked_fill(~mask, 0.0)
         |        heads = weights @ V
-        Each query shares out a weight of 1 among the keys. Along which axis do the keys lie?
-    scores_returned: the scores returned in place of the weights
+        The weights of each query sum to 1 over the keys. Along which axis are the keys?
+    scores_returned: the scores returned instead of the weights
         return self.W_o(merge_heads(heads)), weights
         -> return self.W_o(merge_heads(heads)), Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-        Add up a row of your second result. What should a query's weights add up to?
-    values_without_W_v: the values never pass through W_v
+        Sum a row of your second result. What should a query's weights sum to?
+    values_without_W_v: W_v never applied to the values
         self.W_v(value) -> value
-        Four layers, and one has nothing to do. What is a value made with?
+        One of the four layers is never used. Which layer projects the values?
     merged_last_axes: the wrong two axes swapped before merging
         merge_heads(heads) -> heads.transpose(-2, -1).reshape(query.shape)
-        Heads and tokens change places, as they did when the heads were split.
-    filled_with_zero: blocked scores set to 0 before the softmax
+        Swap heads and tokens, as in split_heads.
+    filled_with_zero: masked scores set to 0 before the softmax
         {RUN} -> (w := torch.softmax(
         |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), 0.0),
         |            dim=-1)) @ V, w
-        A score of 0 is an ordinary score: e to the 0 is 1. Which score gets no weight at all?
-    blind_rows_even: even weights in rows with nothing to see
+        A score of 0 still gets weight, because e to the 0 is 1. Which score gets no weight at all?
+    blind_rows_even: equal weights in fully masked rows
         {RUN} -> (w := torch.softmax(
         |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), -1e9),
         |            dim=-1)) @ V, w
-        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
-    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        If all scores are equally low, softmax gives equal weights. A fully masked query should get zeros.
+    not_low_enough: a constant added to masked scores, or replacing them, that isn't low enough for large scores
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.tensor(True) if mask is None else mask
         |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |        weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |        weights = torch.where(seen, weights, 0.0)
         |        heads = weights @ V
-        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
-    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        What does your constant make of a masked score of 9998, and is that far below visible scores of -9998?
+    minus_20000_added: 20000 subtracted from the masked scores, and their weights set to 0
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.tensor(True) if mask is None else mask
         |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |        weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
         |        weights = torch.where(seen, weights, 0.0)
         |        heads = weights @ V
-        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
-    blind_in_some_heads: even weights where a query sees nothing in some heads and something in others
+        What does this make of a masked score of 9998, and is that far below visible scores of -9998?
+    blind_in_some_heads: equal weights if a query is fully masked in some heads only
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
         |        seen = seen.expand(*Q.shape[:-1], K.shape[-2])
@@ -359,8 +357,8 @@ MultiHeadAttention = Exercise(
         |        weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
         |        weights = weights * seen.any(-1, keepdim=True).any(1, keepdim=True)
         |        heads = weights @ V
-        A mask may differ from head to head. What does a head with nothing to see give for a query that others serve?
-    blind_by_head_0: head 0 alone is asked whether a query sees anything
+        A mask may differ between heads. A head in which a query is fully masked should give it zeros.
+    blind_by_head_0: the mask of head 0 decides for all heads whether a query is fully masked
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
         |        seen = seen.expand(*Q.shape[:-1], K.shape[-2])
@@ -368,118 +366,118 @@ MultiHeadAttention = Exercise(
         |        weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
         |        weights = weights * seen[:, :1].any(-1, keepdim=True)
         |        heads = weights @ V
-        A mask may differ from head to head. Whom does head 1 ask?
-    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        A mask may differ between heads. Which mask does head 1 use in your code?
+    minus_10000_filled: a fill value of -10000, and masked weights set to 0
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.tensor(True) if mask is None else mask
         |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |        weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |        weights = torch.where(seen, weights, 0.0)
         |        heads = weights @ V
-        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
-    minus_10000_left: a fill of -10000 and nothing else
+        Visible scores may be -10000 as well. How much weight do the masked keys take from them?
+    minus_10000_left: a fill value of -10000 and nothing else
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.tensor(True) if mask is None else mask
         |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |        weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |        heads = weights @ V
-        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
-    W_o_not_transposed: the weight of W_o used without its transposition
+        Consider a fully masked row, and a row whose visible scores are all near -10000. What do they give?
+    W_o_not_transposed: the weight of W_o used without the transpose
         self.W_o(merge_heads(heads)) -> merge_heads(heads) @ self.W_o.weight + self.W_o.bias
-        A layer holds its weight as (out, in) and transposes it. Call the layer, or do as it does.
-    head_axis_added: an axis for the heads put into masks of three axes
+        A layer stores its weight as (out, in) and transposes it. Call the layer, or transpose as well.
+    head_axis_added: a head axis added to masks of three axes
         {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() != 3 else mask[:, None])
-        A mask (H, T, T) has its axis for the heads already. Masks broadcast: you need not touch them.
-    padding_of_two_axes: a mask of two axes taken for the padding of each sentence
+        A mask (H, T, T) has a head axis already. Masks broadcast, so pass them on unchanged.
+    padding_of_two_axes: a mask of two axes used as a padding mask
         {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() != 2 else mask[:, None, None])
         Where B and T_q are the same number, nothing raises. Lined up from the right, what is the first axis of a mask
         (T_q, T_k)?
-    padded_queries_blocked: padded queries blocked as well as padded keys
+    padded_queries_blocked: padded queries masked as well as padded keys
         {RUN} -> attention(
         |            Q, K, V, mask & mask.mT if mask is not None and key is query and mask.dim() == 4 and mask.shape[2] == 1 else mask)
-        Padding blocks keys only. What does a padded word get that sees nothing?
+        A padding mask applies to keys only. Don't mask the queries.
     no_W_o: W_o is never used
         self.W_o(merge_heads(heads)) -> merge_heads(heads)
-        Four layers, and one has nothing to do. What happens after the heads are merged?
-    merged_without_moving: heads glued together without moving their axis back
+        One of the four layers is never used. What happens after the heads are merged?
+    merged_without_moving: heads merged without moving their axis back
         merge_heads(heads) -> heads.reshape(query.shape)
-        The shape is right, the rows are not: a token gets numbers that belong to other tokens.
-    split_without_moving: heads cut without moving the axis of the tokens
+        The shape is right, but the rows are not, because a token gets values of other tokens.
+    split_without_moving: heads split without moving the token axis
         {SPLIT_Q} -> self.W_q(query).view(len(query), self.num_heads, query.shape[1], -1)
         split_heads(self.W_k(key), self.num_heads) -> self.W_k(key).view(len(key), self.num_heads, key.shape[1], -1)
         split_heads(self.W_v(value), self.num_heads)
         -> self.W_v(value).view(len(value), self.num_heads, value.shape[1], -1)
-        The shape is right, the rows are not: one head sees pieces of other tokens.
+        The shape is right, but the rows are not, because a head gets parts of several tokens.
     mask_ignored: the mask is not used
         {RUN} -> attention(Q, K, V)
         forward takes a mask. Where does it go from there?
-    mask_inverted: the visible tokens blocked and the blocked ones seen
+    mask_inverted: the mask inverted, so that visible tokens are masked
         {RUN} -> attention(Q, K, V, None if mask is None else ~mask)
-        True means: may attend.
+        True means that the query may attend to the key.
     weights_averaged: the weights averaged over the heads
         return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads)), weights.mean(dim=1)
-        Each head has weights of its own: four axes.
+        Each head has its own weights, so the result has four axes.
     output_alone: the output without the weights
         return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads))
-        Two results are asked for: (out, weights).
-    results_exchanged: the two results in the wrong order
+        Return the tuple (out, weights).
+    results_exchanged: the two results swapped
         return self.W_o(merge_heads(heads)), weights -> return weights, self.W_o(merge_heads(heads))
-        Which of the two does the contract name first?
-    value_is_query: the value taken from the query where only a key is given
+        The output comes first, and then the weights.
+    value_is_query: the query used as the value although a key is given
         value = key if value is None else value -> value = query if value is None else value
-        Keys and values come from the same place unless somebody says otherwise.
-    queries_and_keys_exchanged: W_q and W_k exchanged
+        Without a value the key is the value.
+    queries_and_keys_exchanged: W_q and W_k swapped
         self.W_q(query) -> self.W_k(query)
         self.W_k(key) -> self.W_q(key)
-        Which layer is the query's own?
-    key_projects_query: W_k meets the query instead of the key
+        Which layer projects the query?
+    key_projects_query: W_k applied to the query instead of the key
         self.W_k(key) -> self.W_k(query)
-        Which of the three inputs does each of the three projections belong to?
-    values_by_W_k: the values made with W_k
+        Which input does each of the three projections take?
+    values_by_W_k: the values projected with W_k
         self.W_v(value) -> self.W_k(value)
-        Four layers, and one of them has nothing to do.
-    keys_by_W_q: the keys made with W_q
+        One of the four layers is never used.
+    keys_by_W_q: the keys projected with W_q
         self.W_k(key) -> self.W_q(key)
-        Four layers, and one of them has nothing to do.
+        One of the four layers is never used.
     masked_after_softmax: the mask applied after the softmax
         heads, weights = {RUN}
         -> weights = attention(Q, K, V)[1] * (True if mask is None else mask); heads = weights @ V
-        Add up a row of your weights. Who got the rest of the 1?
-    axis_for_masks: an axis put into every mask
+        Sum a row of your weights. The weight of the masked keys is missing.
+    axis_for_masks: an axis added to every mask
         {RUN} -> attention(Q, K, V, mask if mask is None else mask[:, None])
-        Masks broadcast: lined up from the right, which axis of the scores does each axis of a mask (T_q, T_k) meet?
+        Masks broadcast from the right. With which axes of the scores does a mask (T_q, T_k) line up?
     masked_by_head_0: the mask of head 0 for all heads
         {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() < 4 else mask[:, :1])
-        A mask may differ from head to head. What is left of a mask (B, H, T_q, T_k) in yours?
+        A mask may differ between heads. Does your code use all of a mask (B, H, T_q, T_k)?
     causal_unless_told: a causal mask where none is given
         {RUN} -> attention(
         |            Q, K, V, torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - Q.shape[-2]) if mask is None else mask)
-        Nobody asked for a mask. Whom may word 0 look at then?
-    dealt_like_cards: columns dealt out to the heads in turn
+        Without a mask every token may attend to every token.
+    dealt_like_cards: channels given to the heads in turn
         {SPLIT_Q} -> self.W_q(query).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
         split_heads(self.W_k(key), self.num_heads)
         -> self.W_k(key).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
         split_heads(self.W_v(value), self.num_heads)
         -> self.W_v(value).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
         merge_heads(heads) -> heads.permute(0, 2, 3, 1).flatten(2)
-        Head 0 owns the first D/H columns, all next to each other.
+        Head 0 has the first D/H channels, which are consecutive.
     value_of_no_key: without a key there is no value either
         key = query if key is None else key -> given, key = key, query if key is None else key
         value = key if value is None else value -> value = given if value is None else value
-        The value falls back on the key. What is the key at that moment, if none is given?
-    all_blind_opened: the mask left out where it blocks everything
+        The value defaults to the key. What is the key at that moment, if none is given?
+    all_blind_opened: the mask ignored where everything is masked
         attention(Q, K, V, mask) -> attention(Q, K, V, mask if mask is not None and mask.any() else None)
-        A sentence may be nothing but padding. What should its queries get?
+        A sentence may consist of padding only. Its queries should get zeros.
     key_ignored: the query used as key and value, whatever is given
         key = query if key is None else key -> key = query
         value = key if value is None else value -> value = query
-        forward has a key and a value of its own, so that one sentence can look at another.
+        forward takes key and value separately, so that one sentence can attend to another.
     value_alone_ignored: a value that comes without a key is not used
         key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)
-        Each of the two has a default of its own. What happens in yours to a value that is given alone?
+        Key and value have separate defaults. What does your code do with a value that is given alone?
     key_or_query: an error as soon as a key is given
         key = query if key is None else key -> key = key or query
-        What does the error say? A tensor of many numbers is neither true nor false: do you ask key, or whether there is one?
+        A tensor with many entries is neither true nor false. Test whether key is None.
     both_by_or: an error as soon as a key or a value is given
         key = query if key is None else key -> key = key or query
         value = key if value is None else value -> value = value or key
@@ -487,13 +485,13 @@ MultiHeadAttention = Exercise(
         there are any?
     value_or_key: an error as soon as a value is given
         value = key if value is None else value -> value = value or key
-        What does the error say? A tensor of many numbers is neither true nor false: do you ask value, or whether there is one?
+        A tensor with many entries is neither true nor false. Test whether value is None.
     input_split: right for one head, an error with several
         {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
         split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
         split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
-        Write the shape beside each line, for two heads. A layer reads all D columns: which of yours is handed another
-        number?
+        Write the shape next to each line, for two heads. A layer takes all D channels. Which of yours gets another number
+        of them?
     input_split_small_layers: layers as wide as one head, for a slice of the input
         self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
         -> self.W_q, self.W_k, self.W_v = (nn.Linear(d_model // num_heads, d_model // num_heads) for _ in range(3))
@@ -501,41 +499,41 @@ MultiHeadAttention = Exercise(
         {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
         split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
         split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
-        Each head may read all channels of a word. How many channels come into a layer, and how many come out?
+        Each head reads all channels of a token. How many input and output channels should a layer have?
     output_bias_for_each_head: the bias of W_o is added once for each head
         return self.W_o(merge_heads(heads)), weights
         -> return self.W_o(merge_heads(heads)) + (self.num_heads - 1) * self.W_o.bias, weights
-        The heads' parts are added up, and then the bias. How many times?
+        Sum the parts of the heads first, and then add the bias once.
     value_ignored: the key used as the value, whatever is given
         value = key if value is None else value -> value = key
-        What a word is found by and what it hands over may come from two places.
-    keys_and_values_exchanged: W_k and W_v exchanged
+        Keys and values may come from different inputs.
+    keys_and_values_exchanged: W_k and W_v swapped
         self.W_k(key) -> self.W_v(key)
         self.W_v(value) -> self.W_k(value)
-        Which of the two meets the queries?
+        Which of the two is multiplied with the queries?
     without_biases: linear layers without a bias
         nn.Linear(d_model, d_model) for -> nn.Linear(d_model, d_model, bias=False) for
-        All four layers have a bias here, other than in AttentionHead of lesson 7.
-    values_added: the query added to what comes out
+        All four layers have a bias here, unlike in AttentionHead of lesson 7.
+    values_added: the query added to the output
         return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights
-        That comes in lesson 9, around this module.
-    blind_rows_zero: the bias of W_o missing in rows with nothing to see
+        The residual connection follows in lesson 9, around this module.
+    blind_rows_zero: the bias of W_o missing in fully masked rows
         return self.W_o(merge_heads(heads)), weights
         -> return self.W_o(merge_heads(heads)) * (weights.sum(dim=(1, 3)) > 0)[:, :, None], weights
-        A query that sees nothing brings zeros to W_o. What does a linear layer make of zeros?
-    nan_rows_left: NaN in rows with nothing to see
+        A fully masked query passes zeros to W_o. What does a linear layer make of zeros?
+    nan_rows_left: NaN in fully masked rows
         heads, weights = {RUN}
         -> heads, weights = attention(Q, K, V, mask); heads = heads / (weights.sum(dim=-1, keepdim=True) > 0); weights = weights / (weights.sum(dim=-1, keepdim=True) > 0)
-        Does your attention of lesson 7 mend such rows? Then use it.
-    no_check: no ValueError where the heads do not fit
+        Your attention of lesson 7 handles such rows, so call it here.
+    no_check: no ValueError if num_heads does not divide the width
         if d_model % num_heads: -> if False:
-        10 channels, 4 heads: say so when the module is made, not when it runs.
+        With 10 channels and 4 heads, raise the error in __init__, and not in forward.
     asserted: an assertion instead of a ValueError
         raise ValueError( -> raise AssertionError(
         assert raises AssertionError, and does nothing where Python is started with -O. Raise what the contract names.
-    keys_by_W_v: the keys made with W_v
+    keys_by_W_v: the keys projected with W_v
         self.W_k(key) -> self.W_v(key)
-        Four layers, and one of them has nothing to do.
+        One of the four layers is never used.
 """)
 
 
@@ -557,7 +555,7 @@ def cases_load_from_torch(draw):
         case(6, 2, note="biases of zero, as nn.MultiheadAttention starts", view="what_was_copied"),
         case(12, 3, bias=1.0, part="random biases", view="what_was_copied", note="width 12, 3 heads"),
         case(5, 1, bias=1.0, part="random biases", view="what_was_copied", note="width 5, 1 head"),
-        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied", note="float64 numbers in both"),
+        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied", note="float64 weights in both"),
         case(6, 2, bias=1.0, part=IN_PLACE, view="apart_from_theirs", note="width 6, 2 heads"),
         case(6, 3, bias=1.0, part="theirs is left as it was", view="theirs_is_unchanged", note="width 6, 3 heads"),
     ]
@@ -569,132 +567,68 @@ load_from_torch = Exercise(
 ).with_mistakes(f"""
     nothing_copied: your module as it was before
         zip(layers, weights, biases, strict=True) -> ()
-        In place: the numbers of the layers of `mine` have to change.
-    queries_and_keys_exchanged: queries and keys exchanged
+        The weights of the layers of `mine` have to change in place.
+    queries_and_keys_exchanged: queries and keys swapped
         (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_k, mine.W_q, mine.W_v, mine.W_o)
         In which order are the three stacked in in_proj_weight?
-    keys_and_values_exchanged: keys and values exchanged
+    keys_and_values_exchanged: keys and values swapped
         (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_q, mine.W_v, mine.W_k, mine.W_o)
         In which order are the three stacked in in_proj_weight?
-    queries_and_values_exchanged: queries and values exchanged
+    queries_and_values_exchanged: queries and values swapped
         (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_v, mine.W_k, mine.W_q, mine.W_o)
         In which order are the three stacked in in_proj_weight?
-    first_third_for_all: the queries' numbers for W_k and W_v too
+    first_third_for_all: the queries' weights for W_k and W_v as well
         *{COPIES} -> *[theirs.in_proj_weight.chunk(3)[0]] * 3
         *theirs.in_proj_bias.chunk(3) -> *[theirs.in_proj_bias.chunk(3)[0]] * 3
         Three matrices are stacked in in_proj_weight. Which rows do your keys get?
     transposed_inputs: the three matrices of in_proj_weight transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight if layer is mine.W_o else weight.T)
-        Both sides are nn.Linear's: (out, in). Nothing has to be turned.
+        Both modules store weights as (out, in), so nothing has to be transposed.
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
-        Both sides are nn.Linear's: (out, in). Nothing has to be turned.
+        Both modules store weights as (out, in), so nothing has to be transposed.
     output_bias_forgotten: all but the bias of W_o copied
         layer.bias.copy_(bias) -> layer.bias.copy_(bias) if layer is not mine.W_o else None
-        Their out_proj has a bias too.
+        Their out_proj also has a bias.
     biases_forgotten: the weights without their biases
         layer.bias.copy_(bias) -> pass
-        They start at zero in nn.MultiheadAttention, but they do not stay there.
+        The biases start at zero in nn.MultiheadAttention, but training changes them.
     in_proj_bias_forgotten: only the bias of W_o copied
         layer.bias.copy_(bias) -> layer.bias.copy_(bias) if layer is mine.W_o else None
-        Theirs stacks three more biases on top of each other. Where?
+        `theirs` stacks three more biases on top of each other. In which tensor?
     the_other_way: copied from yours into theirs
         layer.weight.copy_(weight) -> weight.copy_(layer.weight)
         layer.bias.copy_(bias) -> bias.copy_(layer.bias)
-        Whose numbers are to be trusted here, and whose have to change?
+        The weights of `theirs` are the trusted ones, and those of `mine` have to change.
     biases_zeroed: zero biases
         layer.bias.copy_(bias) -> layer.bias.zero_()
-        They start at zero in nn.MultiheadAttention, but they do not stay there.
+        The biases start at zero in nn.MultiheadAttention, but training changes them.
     output_forgotten: everything but the layer behind the heads
         layer.weight.copy_(weight)
         |            layer.bias.copy_(bias) -> if layer is not mine.W_o: layer.weight.copy_(weight), layer.bias.copy_(bias)
-        Theirs has an out_proj. What is it called in yours?
+        `theirs` has an out_proj. What is it called in your module?
     by_heads: the rows of in_proj_weight taken head by head
         *{COPIES} -> *theirs.in_proj_weight.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1, 2)
         *theirs.in_proj_bias.chunk(3)
         -> *theirs.in_proj_bias.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1)
         First all rows of W_q, then all of W_k, then all of W_v.
-    shared_memory: numbers that still belong to the other module
+    shared_memory: weights that share memory with the other module
         layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight)
         layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias)
-        Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
-    copied_in_a_computation: right numbers, but what autograd takes for the result of a computation
+        If you train `mine` one step, `theirs` changes as well. Which method copies values?
+    copied_in_a_computation: the right weights, but as the result of a computation that autograd records
         with torch.no_grad(): -> mine.requires_grad_(False)
         |    with torch.enable_grad():
         Autograd has written the copying down, and passes the gradient on to theirs. Ask mine.W_q.weight.is_leaf, and
         hand your parameters to an optimizer: what does it say?
-    shared_data: numbers that still belong to the other module
+    shared_data: weights that share memory with the other module
         layer.weight.copy_(weight) -> layer.weight.data = weight.data
         layer.bias.copy_(bias) -> layer.bias.data = bias.data
-        Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
-    new_parameters: new parameters in place of the old ones
+        If you train `mine` one step, `theirs` changes as well. Which method copies values?
+    new_parameters: new Parameters instead of the old ones
         layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight.clone())
         layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias.clone())
-        The numbers are right. An optimizer was made before, with the old parameters. Which ones does it move?
-""")
-
-
-def cases_attention_parameters(draw):
-    heads = draw.choice([2, 3, 5, 6, 7])
-    return [
-        Case((512, 8)),
-        Case((64, 4)),
-        Case((heads * draw.integer(2, 9), heads)),
-        Case((16, 1), part=ONE_HEAD),
-        Case((7, 7), part=NARROW),
-        Case((2304, 96), part="a large model"),
-    ]
-
-
-attention_parameters = Exercise("attention_parameters", cases_attention_parameters).with_mistakes("""
-    without_biases: the matrices without their biases
-        d_model * d_model + d_model -> d_model * d_model
-        nn.Linear brings one number more for each output.
-    without_output: three layers instead of four
-        4 * -> 3 *
-        What stands behind the merged heads?
-    times_heads: once for each head
-        4 * -> 4 * num_heads *
-        The heads share out the D columns; each is D/H wide.
-    divided_by_heads: divided by the number of heads
-        4 * (d_model * d_model + d_model) -> 4 * (d_model * d_model + d_model) // num_heads
-        The heads share out all columns. The layers hold them all.
-    one_head_of_three: the width of a single head in W_q, W_k and W_v
-        4 * (d_model * d_model + d_model)
-        -> 3 * (d_model + 1) * (d_model // num_heads) + d_model * d_model + d_model
-        That is what one head owns of them. How many heads are there?
-    three_biases: three biases instead of four
-        4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + 3 * d_model
-        W_o is a layer like the others.
-    one_number_a_bias: a bias of one number for each layer
-        d_model * d_model + d_model -> d_model * d_model + 1
-        nn.Linear brings one number more for each output.
-    one_bias: four matrices, but a single bias
-        4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + d_model
-        Each layer has a bias of its own.
-    a_float: a float instead of a whole number
-        4 * (d_model * d_model + d_model) -> 4.0 * (d_model * d_model + d_model)
-        A count is an int. Which operation made a float of it?
-    without_output_and_biases: three matrices, without biases
-        4 * (d_model * d_model + d_model) -> 3 * d_model * d_model
-        What stands behind the merged heads? And nn.Linear brings one number more for each output.
-    projections_for_each_head: W_q, W_k and W_v of full size for each head
-        4 * (d_model * d_model + d_model) -> (3 * num_heads + 1) * (d_model * d_model + d_model)
-        The heads share out the D columns; each is D/H wide.
-    square_heads: matrices of a head that are d_k by d_k
-        4 * (d_model * d_model + d_model) -> 4 * (d_model * (d_model // num_heads) + d_model)
-        A head writes D/H channels. How many does it read?
-    square_heads_and_W_o: matrices of a head that are d_k by d_k
-        4 * (d_model * d_model + d_model)
-        -> 3 * (d_model * (d_model // num_heads) + d_model) + d_model * d_model + d_model
-        A head writes D/H channels. How many does it read?
-    output_for_each_head: W_o of full size for each head
-        4 * (d_model * d_model + d_model) -> (3 + num_heads) * (d_model * d_model + d_model)
-        W_o stands behind the merged heads. How many merged rows does a token have?
-    full_size_for_each_head: matrices of full size for each head, in front of a W_o that reads them all
-        4 * (d_model * d_model + d_model)
-        -> num_heads * 3 * (d_model**2 + d_model) + num_heads * d_model**2 + d_model
-        How wide is one head, if all of them together are as wide as the model?
+        The weights are right, but an optimizer created earlier still updates the old Parameters.
 """)
 
 
@@ -746,140 +680,140 @@ fixed_heads = Exercise(
     instead="use your own attention.",
     apart=(MASK, NOTHING, LARGE),
 ).with_mistakes("""
-    published: the published version, bug and all
+    published: the original version, with its bug
         merge_heads(heads) -> heads.reshape(x.shape)
-        Split moves the axis of the heads to the front. Who moves it back?
+        The split moves the head axis to the front. Where is it moved back?
     dealt_like_cards: one column of each head in turn
         merge_heads(heads) -> heads.permute(0, 2, 3, 1).reshape(x.shape)
-        The tokens are back in front. Now, whose columns come first in a row?
-    never_moved: the axis of the heads is never moved, so that heads attend to heads
+        The tokens are first again. Which head's channels should come first in a row?
+    never_moved: the head axis is never moved, so that heads attend to heads
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).unflatten(-1, (num_heads, -1))
         merge_heads(heads) -> heads.reshape(x.shape)
-        Attention works on the last two axes. Which two are they in yours?
-    split_alone_spoiled: heads cut without moving an axis
+        Attention works on the last two axes. Which two axes are they in your code?
+    split_alone_spoiled: heads split without moving an axis
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
-        The way in was right in the published version. Compare it with yours.
+        The split is right in the original. Compare it with yours.
     input_split: right for one head, an error with several
         split_heads(x @ W_q.T, num_heads) -> split_heads(x, num_heads) @ W_q.T
         split_heads(x @ W_k.T, num_heads) -> split_heads(x, num_heads) @ W_k.T
         split_heads(x @ W_v.T, num_heads) -> split_heads(x, num_heads) @ W_v.T
-        Write the shape beside each line, for two heads. A matrix takes all D columns: which of yours is handed another
-        number?
+        Write the shape next to each line, for two heads. A matrix takes all D channels. Which of yours gets another number
+        of them?
     weights_not_turned: none of the four matrices transposed
         x @ W_q.T -> x @ W_q
         x @ W_k.T -> x @ W_k
         x @ W_v.T -> x @ W_v
         @ W_o.T -> @ W_o
-        Which way round does a W of this course stand?
+        Weights are (out, in), so transpose them.
     projections_not_turned: W_q, W_k and W_v not transposed
         x @ W_q.T -> x @ W_q
         x @ W_k.T -> x @ W_k
         x @ W_v.T -> x @ W_v
-        Which way round does a W of this course stand? With W_o you did it right.
-    values_for_keys: keys and values exchanged
+        Weights are (out, in), so transpose them, as you did with W_o.
+    values_for_keys: keys and values swapped
         attention(Q, K, V, mask) -> attention(Q, V, K, mask)
-        Which of the two meets the queries?
+        Which of the two is multiplied with the queries?
     merged_last_axes: the wrong two axes swapped before merging
         merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)
-        Heads and tokens change places, as they did when the heads were split.
-    split_spoiled: the way in spoiled too: cut without moving an axis, as it is glued
+        Swap heads and tokens, as in split_heads.
+    split_spoiled: split and merged without moving an axis
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
         merge_heads(heads) -> heads.reshape(x.shape)
-        Merge was wrong, split was right. Now a head sees pieces of several tokens.
+        Only the merge was wrong. Now a head also gets parts of several tokens.
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
-        The last argument: where does it go?
-    blind_rows_even: even weights in rows with nothing to see
+        Where does your code use the last argument?
+    blind_rows_even: equal weights in fully masked rows
         attention(Q, K, V, mask) -> attention(
         |        Q if mask is None else Q * (seen := mask.any(-1, keepdim=True)), K, V, mask if mask is None else mask | ~seen)
-        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
-    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        If all scores are equally low, softmax gives equal weights. A fully masked query should get zeros.
+    not_low_enough: a constant added to masked scores, or replacing them, that isn't low enough for large scores
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |    heads = torch.where(seen, weights, 0.0) @ V
-        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
-    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        What does your constant make of a masked score of 9998, and is that far below visible scores of -9998?
+    minus_20000_added: 20000 subtracted from the masked scores, and their weights set to 0
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
         |    heads = torch.where(seen, weights, 0.0) @ V
-        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
-    blind_in_some_heads: even weights where a query sees nothing in some heads and something in others
+        What does this make of a masked score of 9998, and is that far below visible scores of -9998?
+    blind_in_some_heads: equal weights if a query is fully masked in some heads only
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
         |    seen = seen.expand(*Q.shape[:-1], K.shape[-2])
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
         |    heads = weights * seen.any(-1, keepdim=True).any(1, keepdim=True) @ V
-        A mask may differ from head to head. What does a head with nothing to see give for a query that others serve?
-    blind_by_head_0: head 0 alone is asked whether a query sees anything
+        A mask may differ between heads. A head in which a query is fully masked should give it zeros.
+    blind_by_head_0: the mask of head 0 decides for all heads whether a query is fully masked
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
         |    seen = seen.expand(*Q.shape[:-1], K.shape[-2])
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
         |    heads = weights * seen[:, :1].any(-1, keepdim=True) @ V
-        A mask may differ from head to head. Whom does head 1 ask?
-    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        A mask may differ between heads. Which mask does head 1 use in your code?
+    minus_10000_filled: a fill value of -10000, and masked weights set to 0
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |    heads = torch.where(seen, weights, 0.0) @ V
-        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
-    minus_10000_left: a fill of -10000 and nothing else
+        Visible scores may be -10000 as well. How much weight do the masked keys take from them?
+    minus_10000_left: a fill value of -10000 and nothing else
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |    heads = weights @ V
-        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
+        Consider a fully masked row, and a row whose visible scores are all near -10000. What do they give?
     no_W_o: W_o is never used
         merge_heads(heads) @ W_o.T -> merge_heads(heads)
-        Five tensors came in. Which of them did you not touch?
+        Your function gets five tensors. Which of them is never used?
     W_o_transposed: W_o not transposed
         @ W_o.T -> @ W_o
-        Which way round does a W of this course stand? It holds for this one too.
+        Weights are (out, in), so transpose this one as well.
     scaled_by_model_width: scaled by the width of the model
         attention(Q, K, V, mask) -> attention(Q / num_heads**0.5, K, V, mask)
-        How many products are added up in one score of one head?
+        How many products are summed in one score of one head?
     not_scaled: the scores were not scaled
         attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of a head's scores at 1?
-    divided_by_the_width: the scores divided by the width of a head, not by its root
+        Which divisor keeps the standard deviation of a head's scores at 1 (lesson 4)?
+    divided_by_the_width: the scores divided by the width of a head instead of its square root
         attention(Q, K, V, mask) -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of a head's scores at 1?
-    mask_inverted: the visible tokens blocked and the blocked ones seen
+        Which divisor keeps the standard deviation of a head's scores at 1 (lesson 4)?
+    mask_inverted: the mask inverted, so that visible tokens are masked
         attention(Q, K, V, mask) -> attention(Q, K, V, None if mask is None else ~mask)
-        True means: may attend.
+        True means that the query may attend to the key.
     masked_after_softmax: the mask applied after the softmax
         heads, _ = attention(Q, K, V, mask) -> heads = attention(Q, K, V)[1] * (True if mask is None else mask) @ V
-        Add up a row of your weights. Who got the rest of the 1?
-    filled_with_zero: blocked scores set to 0 before the softmax
+        Sum a row of your weights. The weight of the masked keys is missing.
+    filled_with_zero: masked scores set to 0 before the softmax
         heads, _ = attention(Q, K, V, mask)
         -> heads = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5 * (True if mask is None else mask), dim=-1) @ V
-        A score of 0 is an ordinary score: e to the 0 is 1. Which score gets no weight at all?
-    nan_rows_left: NaN in rows with nothing to see
+        A score of 0 still gets weight, because e to the 0 is 1. Which score gets no weight at all?
+    nan_rows_left: NaN in fully masked rows
         heads, _ = attention(Q, K, V, mask)
         -> heads, weights = attention(Q, K, V, mask); heads = heads / (weights.sum(dim=-1, keepdim=True) > 0)
-        Does your attention of lesson 7 mend such rows? Then use it.
+        Your attention of lesson 7 handles such rows, so call it here.
     weights_returned_too: the weights returned as well
         heads, _ = -> heads, weights =
         return merge_heads(heads) @ W_o.T -> return merge_heads(heads) @ W_o.T, weights
-        Here one tensor is asked for.
-    queries_and_keys_exchanged: queries and keys exchanged
+        Return one tensor, the output.
+    queries_and_keys_exchanged: queries and keys swapped
         attention(Q, K, V, mask) -> attention(K, Q, V, mask)
-        Rows are queries, columns are keys. Whose row is row 0 in yours?
-    one_head_for_all: one head of the whole width, never split
+        Rows are queries and columns are keys. To which query does your row 0 belong?
+    one_head_for_all: one head of the full width, never split
         attention(Q, K, V, mask) -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)
         num_heads has to change something. Where do you use it?
 """)
@@ -940,117 +874,117 @@ grouped_query_attention = Exercise(
     instead="use your own attention.",
     apart=(MASK, NOTHING, LARGE),
 ).with_mistakes("""
-    groups_in_turn: the groups dealt out in turn: head h uses group h % G
+    groups_in_turn: the groups assigned in turn, so that head h uses group h % G
         K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
-        Neighbors share: with 6 heads and 3 groups, heads 0 and 1 use group 0.
+        Neighboring heads use the same group. With 6 heads and 3 groups, heads 0 and 1 use group 0.
     groups_of_G: head h uses group h // G
         K = K.repeat_interleave(group, dim=1) -> own = torch.arange(Q.shape[1]) // K.shape[1]; K = K[:, own]
         V = V.repeat_interleave(group, dim=1) -> V = V[:, own]
-        How many heads share one group? With 8 heads and 2 groups, which group does head 7 ask for in yours?
+        How many heads use one group? With 8 heads and 2 groups, which group does head 7 use in your code?
     values_in_turn: keys of one group, values of another
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
-        A head finds and gets from the same group.
+        The keys and values of a head must come from the same group.
     keys_in_turn: values of one group, keys of another
         K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
-        A head finds and gets from the same group.
-    tokens_repeated: the keys of a group repeated token by token, and heads cut from what comes out
+        The keys and values of a head must come from the same group.
+    tokens_repeated: the keys repeated token by token, and then split into heads
         K = K.repeat_interleave(group, dim=1)
         -> shape = *Q.shape[:2], *K.shape[2:]; K = K.repeat_interleave(group, dim=2).reshape(shape)
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat_interleave(group, dim=2).reshape(shape)
         Keys and values are (B, G, T_k, d_k). Which of the four axes should become longer?
-    outputs_in_turn: the right heads, put back in another order
+    outputs_in_turn: the right heads in the wrong order
         attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)[0].unflatten(1, (-1, group)).transpose(1, 2).flatten(1, 2)
-        Query head h stays at place h of the output. At which place does your head 1 come out?
-    queries_added: the queries of a group added up
+        Query head h belongs at index h of the output. At which index is your head 1?
+    queries_added: the queries of a group summed
         attention(Q, K, V, mask)[0]
         -> attention(Q.unflatten(1, (-1, group)).sum(dim=2).repeat_interleave(group, dim=1), K, V, mask)[0]
-        Each of the H heads keeps a query of its own, and an output of its own.
+        Each of the H heads keeps its own query and its own output.
     softmax_over_queries: the softmax taken over the queries
         return attention(Q, K, V, mask)[0]
         -> weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5, dim=-2)
         |    return weights @ V if mask is None else torch.where(mask, weights, 0.0) @ V
-        Each query shares out a weight of 1 among the keys. Along which axis do the keys lie?
-    divided_by_the_width: the scores divided by the width of a head, not by its root
+        The weights of each query sum to 1 over the keys. Along which axis are the keys?
+    divided_by_the_width: the scores divided by the width of a head instead of its square root
         attention(Q, K, V, mask) -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     first_group_only: the first group for every head
         K = K.repeat_interleave(group, dim=1) -> K = K[:, :1]
         V = V.repeat_interleave(group, dim=1) -> V = V[:, :1]
-        There are G groups. What are the others for?
+        There are G groups, but you use only one.
     groups_averaged: the average of the groups for every head
         K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)
         V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)
-        A head uses one group, not a blend of all.
-    queries_in_turn: the queries dealt out to the groups in turn, and their outputs left in that order
+        Each head uses one group, and not an average of all.
+    queries_in_turn: the queries assigned to the groups in turn, and their outputs left in that order
         attention(Q, K, V, mask)[0]
         -> attention(Q.unflatten(1, (group, -1)).transpose(1, 2).flatten(1, 2), K, V, mask)[0]
-        Query head h stays at place h of the output. Which query meets which group in yours?
+        Query head h belongs at index h of the output. Which group does each query use in your code?
     output_averaged: one output for each group instead of one for each head
         attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)[0].unflatten(1, (-1, group)).mean(dim=2)
-        H heads ask. How many answers are asked for?
+        There are H query heads, so the output has H heads as well.
     queries_averaged: the queries of a group averaged
         attention(Q, K, V, mask)[0]
         -> attention(Q.unflatten(1, (-1, group)).mean(dim=2).repeat_interleave(group, dim=1), K, V, mask)[0]
-        Each of the H heads keeps a query of its own, and an output of its own.
+        Each of the H heads keeps its own query and its own output.
     not_scaled: the scores were not scaled
         attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
-        Lesson 4: which number keeps the spread of the scores at 1?
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     scaled_by_model_width: scaled by the width of the model
         attention(Q, K, V, mask) -> attention(Q / Q.shape[1] ** 0.5, K, V, mask)
-        How many products are added up in one score of one head?
-    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        How many products are summed in one score of one head?
+    not_low_enough: a constant added to masked scores, or replacing them, that isn't low enough for large scores
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |    return torch.where(seen, weights, 0.0) @ V
-        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
-    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        What does your constant make of a masked score of 9998, and is that far below visible scores of -9998?
+    minus_20000_added: 20000 subtracted from the masked scores, and their weights set to 0
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
         |    return torch.where(seen, weights, 0.0) @ V
-        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
-    blind_rows_even: even weights in rows with nothing to see
+        What does this make of a masked score of 9998, and is that far below visible scores of -9998?
+    blind_rows_even: equal weights in fully masked rows
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
         |    return weights @ V
-        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
-    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        If all scores are equally low, softmax gives equal weights. A fully masked query should get zeros.
+    minus_10000_filled: a fill value of -10000, and masked weights set to 0
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |    return torch.where(seen, weights, 0.0) @ V
-        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
-    minus_10000_left: a fill of -10000 and nothing else
+        Visible scores may be -10000 as well. How much weight do the masked keys take from them?
+    minus_10000_left: a fill value of -10000 and nothing else
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
         |    return weights @ V
-        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
+        Consider a fully masked row, and a row whose visible scores are all near -10000. What do they give?
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
-        The fourth argument: where does it go?
-    mask_inverted: the visible tokens blocked and the blocked ones seen
+        Where does your code use the fourth argument?
+    mask_inverted: the mask inverted, so that visible tokens are masked
         attention(Q, K, V, mask) -> attention(Q, K, V, None if mask is None else ~mask)
-        True means: may attend.
+        True means that the query may attend to the key.
     masked_after_softmax: the mask applied after the softmax
         attention(Q, K, V, mask)[0] -> attention(Q, K, V)[1] * (True if mask is None else mask) @ V
-        Add up a row of your weights. Who got the rest of the 1?
-    nan_rows_left: NaN in rows with nothing to see
+        Sum a row of your weights. The weight of the masked keys is missing.
+    nan_rows_left: NaN in fully masked rows
         return attention(Q, K, V, mask)[0]
         -> heads, weights = attention(Q, K, V, mask)
         |    return heads / (weights.sum(dim=-1, keepdim=True) > 0)
-        Does your attention of lesson 7 mend such rows? Then use it.
+        Your attention of lesson 7 handles such rows, so call it here.
     weights_returned_too: the weights returned as well
         attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)
-        One tensor is asked for here.
+        Return one tensor, the output.
 """)
 
 
@@ -1077,48 +1011,48 @@ head_importance = Exercise(
 ).with_mistakes("""
     rows_zeroed: rows of W_o zeroed instead of columns
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0
-        W_o is (out, in). A head comes in.
-    output_slice_zeroed: the head's slice of the output zeroed, behind W_o
+        W_o is (out, in), and a head is part of its input.
+    output_slice_zeroed: the head's slice zeroed after W_o
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0; without.W_o.bias[own] = 0
-        Behind W_o a head is spread over all columns. Where does it still have columns of its own?
-    left_alone: how far the output moves without all the other heads
+        After W_o a head is spread over all channels. Where does it still have its own channels?
+    left_alone: the change without all the other heads
         without.W_o.weight[:, own] = 0
         -> kept = without.W_o.weight[:, own].clone(); without.W_o.weight.zero_(); without.W_o.weight[:, own] = kept
-        Zero one head and leave the others, not the other way round.
-    norm_without_head: the norm of what is left, not of the change
+        Set one head to zero and keep the others.
+    norm_without_head: the norm of the output without the head instead of the change
         (out - without(x)[0]).norm() -> without(x)[0].norm()
-        Compare with the whole output.
+        Compare it with the full output.
     difference_of_norms: the difference of two norms
         (out - without(x)[0]).norm() -> (out.norm() - without(x)[0].norm()).abs()
-        Subtract first, then measure.
+        Subtract the outputs first, and then take the norm.
     bias_removed_too: the bias of W_o counted with the head
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, own] = 0; without.W_o.bias.zero_()
         b_O belongs to no head: it is no part of what a head changes.
     weights_alone: the size of the head's columns of W_o
         (out - without(x)[0]).norm() -> mha.W_o.weight[:, own].norm()
-        Large columns do nothing for a head that brings small numbers. Where does x come in?
+        The size of the weights isn't enough, because the head's output depends on x.
     value_bias_left: the head's values zero, but not their bias
         without.W_o.weight[:, own] = 0 -> without.W_v.weight[own] = 0
-        W_v has a bias as well, and it still speaks for the head.
-    every_Hth_column: every H-th column taken for a head
+        W_v has a bias as well, and it still contributes to the head's output.
+    every_Hth_column: every H-th channel used as a head
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, h :: mha.num_heads] = 0
-        Head 0 owns the first D/H columns, all next to each other.
+        Head 0 has the first D/H channels, which are consecutive.
     squared: the square of the norm
         (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).sum()
         The Frobenius norm ends with a square root.
     mean_over_batch: a norm for each sentence, averaged
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=(1, 2)).mean()
-        One norm over all B · T · D numbers.
-    summed_over_tokens: a norm for each token, added up
+        Take one norm over all B · T · D entries.
+    summed_over_tokens: a norm for each token, summed
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).sum()
-        One norm over all B · T · D numbers: the root comes last.
+        Take one norm over all B · T · D entries. The square root comes last.
     mean_over_tokens: a norm for each token, averaged
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).mean()
-        One norm over all B · T · D numbers.
+        Take one norm over all B · T · D entries.
     before_W_o: the size of the head before W_o
         (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
-        A head counts by what W_o makes of it.
-    weight_replaced: a parameter of mha was replaced by a new one
+        Measure the head's contribution after W_o.
+    weight_replaced: a Parameter of mha replaced by a new one
         without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight
         without.W_o.weight[:, own] = 0 -> without.W_o.weight = torch.nn.Parameter(kept.clone()); without.W_o.weight[:, own] = 0
         changes.append((out - without(x)[0]).norm())
@@ -1129,32 +1063,32 @@ head_importance = Exercise(
     heads_pile_up: heads that stay zero while the next ones are tried
         changes = [] -> changes, without = [], copy.deepcopy(mha)
         without = copy.deepcopy(mha) -> pass
-        When head 2 is tried, what has become of heads 0 and 1 in yours?
-    heads_stay_dead: heads that stay zero, never put back, or put back from what is zero as well
+        When you measure head 2, heads 0 and 1 are still zero in your code. Restore them first.
+    heads_stay_dead: heads that stay zero, because they are never restored, or restored from zeros
         without = copy.deepcopy(mha) -> without = mha
         Put back what you took, or take it from a copy. Has yours numbers of its own? A slice, .data and copy.copy share
         them with mha.
     mean_of_sizes: the mean of the absolute changes
         (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().mean()
-        The Frobenius norm neither averages nor takes absolute values. What does it do to each number first?
-    root_mean_square: a mean of the squares where their sum belongs
+        The Frobenius norm doesn't average or take absolute values. What does it do to each entry first?
+    root_mean_square: the mean of the squares instead of their sum
         (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).mean().sqrt()
         Over a longer sentence a norm grows. Does yours?
     mean_square: the mean of the squares
         (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).mean()
-        The Frobenius norm adds squares up, and something comes last. What?
+        The Frobenius norm sums the squares. What comes last?
     sum_of_sizes: the sum of the absolute changes
         (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().sum()
-        That is a norm too, but not the Frobenius norm. What does that one do to each number first?
+        This is another norm. What does the Frobenius norm do to each entry first?
     largest_change: the largest of all changes
         (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().max()
-        All B · T · D numbers count, not only the largest.
-    queries_zeroed: the head's queries or keys zeroed, and not what the head brings
+        All B · T · D entries count, and not only the largest.
+    queries_zeroed: the head's queries or keys zeroed instead of its output
         without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0; without.W_q.bias[own] = 0
-        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
-    queries_zeroed_but_for_the_bias: the head's queries or keys zeroed, and not what the head brings
+        A head with zero queries still averages the values. Set its output to zero instead.
+    queries_zeroed_but_for_the_bias: the head's queries or keys zeroed instead of its output
         without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0
-        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
+        A head with zero queries still averages the values. Set its output to zero instead.
 """)
 
 exercises = [
@@ -1162,7 +1096,6 @@ exercises = [
     merge_heads,
     MultiHeadAttention,
     load_from_torch,
-    attention_parameters,
     fixed_heads,
     grouped_query_attention,
     head_importance,
@@ -1170,17 +1103,14 @@ exercises = [
 
 quizzes = listed_quizzes("""
     quiz_1: c
-        a: The projections W_q, W_k, W_v and W_o are D × D whatever H is: the heads share out their columns.
-        b: Eight heads of width 64 cost as many products as one head of width 512: 8 · 64 = 512.
-        c: Each head keeps a table of T × T weights. Projections and products cost the same, the tables do not.
+        a: Without a mask heads don't see the order. If you shuffle the words, every head's output is shuffled in the
+           same way.
+        b: W_o works on each token separately. It can't know in which row a token is.
+        c: Nothing in this encoder depends on positions. A head can attend to the previous word if position vectors or
+           RoPE tell it where that is. (A causal mask also contains some information, but an encoder has none.)
     quiz_2: b
-        a: Without a mask heads do not see order: shuffle the words, and every head's output is shuffled in the same way.
-        b: Nothing in this encoder knows a place. A head can look one word back if place vectors, or a rotation of
-           queries and keys, tell it where that is. (A causal mask tells something as well, but an encoder has none.)
-        c: W_o works on each token for itself. It cannot know in which row a token stands.
-    quiz_3: a
-        a: Each head then writes its own D/H columns of the output and no others. W_o lets every head write
-           everywhere, and heads add to or cancel each other.
-        b: The heads attend as before: W_o comes after the weights are made.
-        c: The merged heads have width D already. W_o keeps it, it does not make it.
+        a: The heads attend as before, because W_o comes after the weights are computed.
+        b: Without W_o each head writes only into its own D/H channels. W_o lets every head write into all channels, so
+           that heads can add to or cancel each other.
+        c: The merged heads have width D already, and W_o doesn't change that.
 """)

@@ -309,31 +309,6 @@ def load_in_a_loop(mine, theirs):
     mine.W_o.load_state_dict(theirs.out_proj.state_dict())
 
 
-# attention_parameters
-
-
-def count_by_layers(d_model, num_heads):
-    return sum(p.numel() for _ in range(4) for p in nn.Linear(d_model, d_model, device="meta").parameters())
-
-
-def count_factored(d_model, num_heads):
-    return 4 * d_model * (d_model + 1)
-
-
-def count_by_heads(d_model, num_heads):
-    d_head = d_model // num_heads
-    one_head = 3 * (d_model * d_head + d_head) + d_head * d_model
-    return num_heads * one_head + d_model
-
-
-def count_of_torchs(d_model, num_heads):
-    return 3 * d_model**2 + 3 * d_model + d_model**2 + d_model
-
-
-def count_of_a_module(d_model, num_heads):
-    return sum(parameter.numel() for parameter in nn.MultiheadAttention(d_model, num_heads).parameters())
-
-
 # fixed_heads
 
 
@@ -506,7 +481,6 @@ VARIANTS = {
         ScaledQueries,
     ),
     "load_from_torch": (load_by_state_dict, load_by_data, load_by_slices, load_in_a_loop),
-    "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs, count_of_a_module),
     "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum, fixed_in_log_space),
     "grouped_query_attention": (
         grouped_by_unflatten,

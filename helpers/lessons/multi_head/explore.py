@@ -1,4 +1,4 @@
-"""Explorers of lesson 8: what heads cost, and what the translator's heads see."""
+"""Explorers of lesson 8: what heads cost, and what the translator's heads attend to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def budget():
 
 
 def heads():
-    """Sliders for sentence, block and head of the translator's encoder, and a switch for the place vectors."""
-    # The rows show the words; a whole sentence beside its slider would run into the next one.
+    """Sliders for sentence, block and head of the translator's encoder, and a switch for the position vectors."""
+    # The rows show the words; a full sentence next to its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
     panel(
         Heads(),
         sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
-        block=widgets.IntSlider(value=2, min=1, max=2, description="block"),
-        head=widgets.IntSlider(value=1, min=1, max=4, description="head"),
-        positions=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),
+        block=widgets.IntSlider(value=1, min=0, max=1, description="block"),
+        head=widgets.IntSlider(value=0, min=0, max=3, description="head"),
+        positions=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="positions"),
     )

@@ -1,4 +1,5 @@
-"""Figures of lesson 8: heads cut, joined and measured, most of them on the course's translator."""
+"""Figures of lesson 8: heads split, merged and measured, most of them on the course's translator. Blocks and heads
+count from 0."""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ DISTANCES = range(-3, 4)
 
 
 def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
-    """What the first encoder block gets (1, T, 64): word vectors, with their place vectors or without."""
+    """What the first encoder block gets (1, T, 64): word vectors, with position vectors or without."""
     ids, state = translator.source_batch([sentence]), translator.state()
     x = state["encoder.tokens.weight"][ids]  # (1, T, 64)
     return x + state["encoder.positions.weight"][: ids.shape[1]] if positions else x
 
 
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
-    """What all heads of the encoder see: (blocks, heads, T, T)."""
+    """Attention weights of all heads of the encoder: (blocks, heads, T, T)."""
     return torch.cat(evaluation.look(_network(positions), translator.source_batch([sentence])).encoder)
 
 
@@ -65,7 +66,7 @@ def _nats(network) -> float:
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
 def damage() -> tuple[float, list[list[float]]]:
-    """Nats a word of the whole translator, and with each head of the encoder cut out: one row for each block."""
+    """Nats per word of the full translator, and with each head of the encoder ablated: one row per block."""
     network = translator.machine()
     whole, rows = _nats(network), []
     for name in ATTENTIONS:
@@ -82,7 +83,7 @@ def damage() -> tuple[float, list[list[float]]]:
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
 def damage_of_identity() -> tuple[float, float, float]:
-    """Nats a word: whole; the last W_o replaced by the identity; the same attention switched off."""
+    """Nats per word: as trained; the last W_o replaced by the identity; the same attention ablated."""
     network = translator.machine()
     whole = _nats(network)
     W_o = network.get_submodule(LAST_CROSS).W_o.weight
@@ -108,21 +109,21 @@ def weight_by_distance(positions: bool) -> torch.Tensor:
 # ---------------------------------------------------------------- figures
 
 
-def two_questions(shares: dict[str, float]) -> Picture:
-    """How much each trained layer misses of what changed."""
+def two_questions(fractions: dict[str, float]) -> Picture:
+    """The fraction of variance of what changed that each trained layer leaves unexplained."""
     figure, ax = new_figure(6.4, 2.6)
-    names = [name.replace("W_O", "$W_O$") for name in shares]
-    bars = ax.barh(names, list(shares.values()), color=[ORANGE, ORANGE, BLUE], height=0.6)
-    ax.bar_label(bars, [f"{share:.2f}" for share in shares.values()], padding=4)
+    names = [name.replace("W_O", "$W_O$") for name in fractions]
+    bars = ax.barh(names, list(fractions.values()), color=[ORANGE, ORANGE, BLUE], height=0.6)
+    ax.bar_label(bars, [f"{value:.2f}" for value in fractions.values()], padding=4)
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1), xlabel="share of the variance that is missed after training")
-    said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+    ax.set(xlim=(0, 1), xlabel="fraction of variance unexplained after training")
+    said = ", ".join(f"{name} {value:.2f}" for name, value in fractions.items())
     return Picture(
         figure,
-        f"Three bars, the share of the variance missed after training: {said}. A dashed line marks one half.",
-        "Figure 8.1. The difference of two tokens: one head misses half, two heads that are joined nothing.",
+        f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half.",
+        "Figure 8.1. For a difference of two tokens one head leaves half of the variance unexplained.",
     )
 
 
@@ -137,15 +138,15 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
     _squares(axes[0], [x], token_of, width)
     _squares(axes[1], list(right), token_of, width)
     _squares(axes[2], list(wrong), token_of, width)
-    for ax, title in zip(axes, ("x: two tokens", "cut, then moved: right", "view alone: wrong"), strict=True):
+    for ax, title in zip(axes, ("x: two tokens", "view, then transpose: right", "view alone: wrong"), strict=True):
         ax.set_title(title)
     rows = "; ".join(f"head {h} rows {head.int().tolist()}" for h, head in enumerate(wrong))
     return Picture(
         figure,
-        f"Two tokens of six numbers, colored by token. Cut and moved, each head holds a row of each token: "
+        f"Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each token: "
         f"{'; '.join(f'head {h} rows {head.int().tolist()}' for h, head in enumerate(right))}. "
-        f"Viewed alone, each head holds one token only: {rows}.",
-        f"Figure 8.2. Splitting has two steps. Without the second, each head here would hold pieces of one token only "
+        f"With view alone, each head holds one token only: {rows}.",
+        f"Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token only "
         f"({num_heads} heads, {T} tokens).",
     )
 
@@ -172,7 +173,7 @@ def _squares(ax, tables, token_of, width) -> None:
 
 
 def shapes(B: int, T: int, D: int, H: int) -> Picture:
-    """The way of a batch through all heads, as boxes with shapes."""
+    """A batch on its way through all heads, as boxes with shapes."""
     d = D // H
     figure, ax = new_figure(8.6, 3.3)
     columns = [0.0, 1.75, 3.5, 5.25, 7.0]
@@ -220,13 +221,13 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
         f"Boxes from left to right: x ({B}, {T}, {D}); Q, K and V of the same shape; each split into "
         f"({B}, {H}, {T}, {d}); weights ({B}, {H}, {T}, {T}) and heads ({B}, {H}, {T}, {d}); merged ({B}, {T}, {D}); "
         f"and through W_O the output ({B}, {T}, {D}).",
-        "Figure 8.3. Nothing happens between the heads until they are merged and sent through the output matrix.",
+        "Figure 8.3. The heads don't interact until they are merged and multiplied by the output matrix.",
     )
 
 
 @torch.no_grad()
 def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
-    """One token's findings of each head, before W_O in their own columns and after it in all of them."""
+    """One token's output of each head, before W_O in its own channels and after it in all of them."""
     weights = mha(x)[1]  # (1, H, T, T)
     H, D = weights.shape[1], x.shape[-1]
     d = D // H
@@ -237,16 +238,16 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
         before[h, own] = weights[0, h, token] @ values[:, own]
         after[h] = before[h, own] @ mha.W_o.weight[:, own].T
     figure, axes = new_figure(8.6, 4.3, 3, 1, sharex=True, height_ratios=(4, 4, 1))
-    names = [f"head {h + 1}" for h in range(H)]
+    names = [f"head {h}" for h in range(H)]
     total = (after.sum(dim=0) + mha.W_o.bias)[None]
     mask = before != 0
     heatmap(axes[0], before, names, cmap=SIGNED, numbers=False, mask=mask)
     heatmap(axes[1], after, names, cmap=SIGNED, numbers=False)
     heatmap(axes[2], total, ["sum"], cmap=SIGNED, numbers=False)
     titles = (
-        "merged: each head in columns of its own",
-        "each through its part of $W_O$",
-        "added up, with the bias: the output",
+        "merged: each head in channels of its own",
+        "each multiplied by its part of $W_O$",
+        "sum, with the bias: the output",
     )
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize=11)
@@ -255,30 +256,30 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
     return Picture(
         figure,
         f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest is "
-        "hatched. In the middle, after W_O, every head has numbers in all columns. Below, their sum.",
-        "Figure 8.4. After the output matrix every head writes everywhere, and what they write is added up.",
+        "hatched. In the middle, after W_O, every head has values in all columns. Below, their sum.",
+        "Figure 8.4. After the output matrix every head writes into all channels, and the results are summed.",
     )
 
 
 def without_output_matrix() -> Picture:
-    """The loss of the translator with the last W_O whole, replaced by the identity, and zero."""
+    """The loss of the translator with the last W_O as trained, replaced by the identity, and zero."""
     whole, side_by_side, off = damage_of_identity()
     figure, ax = new_figure(6.4, 2.4)
-    names = ["as trained", "attention switched off", "identity for $W_O$"]
+    names = ["as trained", "attention ablated", "identity for $W_O$"]
     bars = ax.barh(names, [whole, off, side_by_side], color=[BLUE, PINK, ORANGE], height=0.6)
     ax.bar_label(bars, [f"{whole:.4f}", f"{off:.1f}", f"{side_by_side:.1f}"], padding=4)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 2), xlabel="nats a word on 200 unseen sentences")
+    ax.set(xlim=(0, 2), xlabel="nats per word on 200 unseen sentences")
     return Picture(
         figure,
-        f"Three bars of the translator's loss in nats a word: as trained {whole:.4f}, the last attention to the "
-        f"English words switched off {off:.1f}, the identity in place of its W_O {side_by_side:.1f}.",
-        "Figure 8.5. Findings in the wrong channels do more harm than no findings.",
+        f"Three bars of the translator's loss in nats per word: as trained {whole:.4f}, the last attention to the "
+        f"English words ablated {off:.1f}, the identity instead of its W_O {side_by_side:.1f}.",
+        "Figure 8.11. Head outputs in the wrong channels hurt more than none.",
     )
 
 
 def transplant(load, mine, theirs) -> str:
-    """Load torch's numbers into a module, and say how far the two are apart."""
+    """Load torch's weights into a module, and say how much the outputs of the two differ."""
     try:
         load(mine, theirs)
     except NotImplementedError:
@@ -299,18 +300,18 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
     return {
         "parameters": 4 * (D * D + D),
         "products for scores": T * T * D,
-        "weights to keep": H * T * T,
+        "attention weights": H * T * T,
         "width of a head": D // H,
     }
 
 
 class Budget:
-    """What a layer costs, as so many times the cost with one head; beside it the numbers, for heads and tokens."""
+    """What a layer costs relative to one head, and the numbers themselves, by heads and tokens."""
 
     HEADS = [2**i for i in range(10)]
-    LINES = (  # cost against heads as a power, color, name and its place
+    LINES = (  # cost against heads as a power, color, name and its position
         (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
-        (1, ORANGE, "weights to keep", (2, 100)),
+        (1, ORANGE, "attention weights", (2, 100)),
         (-1, PINK, "width of a head", (2, 0.012)),
     )
 
@@ -318,11 +319,11 @@ class Budget:
         self.D = D
         self.figure, (self.ax, side) = new_figure(8.6, 3.0, 1, 2, width_ratios=(3, 2))
         self.dots = []
-        for power, color, name, place in self.LINES:
+        for power, color, name, position in self.LINES:
             self.ax.plot(self.HEADS, [float(heads) ** power for heads in self.HEADS], color=color, lw=2)
             self.dots += self.ax.plot([1], [1], "o", ms=8, color=color)
-            self.ax.text(*place, name, color=color)
-        self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="times as with one head")
+            self.ax.text(*position, name, color=color)
+        self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="relative to one head")
         self.ax.set_xticks(self.HEADS[::3], self.HEADS[::3])
         self.ax.set_yticks([0.01, 1, 100], ["0.01", "1", "100"])
         self.ax.minorticks_off()
@@ -344,15 +345,15 @@ class Budget:
         said = ", ".join(f"{name} {number:,}" for name, number in numbers.items())
         return Picture(
             self.figure,
-            f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay, the weights grow "
-            "as the heads do, and a head gets narrower.",
-            "Figure 8.6. More heads: the same parameters and products, more tables, narrower heads.",
+            f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
+            "attention weights grow with the heads, and a head gets narrower.",
+            "Figure 8.5. More heads need the same parameters and products, more attention weights, and are narrower.",
         )
 
 
 @torch.no_grad()
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
-    """How far output i moves when token j is drawn anew: (T, T) for x (T, D)."""
+    """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
     T = len(x)
     other = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
     before = layer(x[None])[0]
@@ -365,7 +366,7 @@ def influence(layer, x: torch.Tensor) -> torch.Tensor:
 
 
 def leak(layer, x: torch.Tensor) -> Picture:
-    """The influence of each token on each output of a causal layer; what must not be is framed."""
+    """The influence of each token on each output of a causal layer; leaks are framed."""
     moved = influence(layer, x)
     T = len(x)
     figure, ax = new_figure(5.2, 4.2)
@@ -373,14 +374,14 @@ def leak(layer, x: torch.Tensor) -> Picture:
     leaks = [(i, j) for i in range(T) for j in range(i + 1, T) if moved[i, j] > 1e-6]
     for i, j in leaks:
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor="none", edgecolor=RED, lw=2))
-    ax.set(xlabel="token that is changed", ylabel="output that moves", title="framed: from the future")
-    figure.colorbar(picture, ax=ax, shrink=0.8, label="how far it moves")
+    ax.set(xlabel="token that is replaced", ylabel="output", title="framed: leaks from the future")
+    figure.colorbar(picture, ax=ax, shrink=0.8, label="change of the output")
     said = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
     return Picture(
         figure,
         f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, where "
         f"the future leaks: {said}.",
-        "Figure 8.7. Which token moves which output, with a causal mask, in the published version.",
+        "Figure 8.6. Which token changes which output of the original function, with a causal mask.",
     )
 
 
@@ -393,37 +394,37 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     scores = (apply_rope(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
-        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h + 1}")
+        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
     ax.axvline(0, color=GRAY_INK, lw=1)
-    ax.set(xlabel=f"place of {asked} minus place of {asking}", ylabel="scaled score")
+    ax.set(xlabel=f"position of {asked} minus position of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    best = ", ".join(f"head {h + 1} at {int(distances[scores[h].argmax()])}" for h in range(H))
+    best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
     deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores.detach())
     return Picture(
         figure,
-        f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "
-        f"from -12 to 12. They are waves and not symmetric; the highest points are {best}. From top to bottom they "
+        f"Four curves, one per head: the score of query {asking} and key {asked} over the distance between the two, "
+        f"from -12 to 12. They are oscillating and not symmetric; the maxima are {best}. From top to bottom they "
         f"measure {deep}.",
-        "Figure 8.8. Rotated queries and keys: in each head the score is a wave over the signed distance.",
+        "Figure 8.9. With RoPE, the score in each head depends on the signed distance.",
     )
 
 
-def looks_by_distance() -> Picture:
-    """How much the heads of the second encoder block look how far ahead or back, with place vectors and without."""
+def weights_by_distance() -> Picture:
+    """How much weight the heads of block 1 give to each distance, with position vectors and without."""
     figure, axes = new_figure(8.6, 3.0, 1, 2, sharey=True)
     said = []
-    for ax, positions, title in zip(axes, (True, False), ("with places", "places set to zero"), strict=True):
+    for ax, positions, title in zip(axes, (True, False), ("with positions", "positions set to zero"), strict=True):
         found = weight_by_distance(positions)
         for h in range(4):
-            ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h + 1}")
+            ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h}")
         ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
-        said.append(f"{title}: " + "; ".join(f"head {h + 1} {_percent(found[h])}" for h in range(4)))
+        said.append(f"{title}: " + "; ".join(f"head {h} {_percent(found[h])}" for h in range(4)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
     return Picture(
         figure,
-        "Mean weight in percent at distances -3 to 3 for the four heads of block 2. " + ". ".join(said) + ".",
-        "Figure 8.9. With the places, heads look ahead or back. Without them the curves fall together.",
+        "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + ".",
+        "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide.",
     )
 
 
@@ -439,18 +440,18 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
         for h in range(H):
             ax = axes[block][h]
             heatmap(ax, seen[block, h], words, words, vmin=0, vmax=1, numbers=False)
-            ax.set_title(f"block {block + 1}, head {h + 1}", fontsize=10)
+            ax.set_title(f"block {block}, head {h}", fontsize=10)
             ax.tick_params(labelsize=9)
             tilt(ax)
     best = [
-        f"block {b + 1} head {h + 1} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
+        f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
         for b in range(L)
         for h in range(H)
     ]
     return Picture(
         figure,
         f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + ".",
-        "Figure 8.10. Eight heads of the encoder read one sentence. Rows ask, columns are looked at.",
+        "Figure 8.7. Eight heads of the encoder on one sentence, with queries in rows and keys in columns.",
     )
 
 
@@ -458,18 +459,18 @@ def without_each_head() -> Picture:
     """The loss of the translator without each head of the encoder."""
     whole, rows = damage()
     figure, ax = new_figure(7.4, 3.0)
-    names = [f"block {b + 1}\nhead {h + 1}" for b in range(2) for h in range(4)]
+    names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
     losses = [loss for row in rows for loss in row]
     worst = max(range(8), key=losses.__getitem__)
     bars = ax.bar(names, losses, color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
     ax.bar_label(bars, [f"{loss:.4f}" for loss in losses], padding=2, fontsize=9)
-    ax.set(ylabel="nats a word", ylim=(0, 1.15 * max(losses)), title=f"one head cut out; with all of them {whole:.4f}")
+    ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {whole:.4f}")
     ax.tick_params(axis="x", labelsize=9)
     said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
     return Picture(
         figure,
-        f"Loss of the translator in nats a word with one head of the encoder cut out; whole, {whole:.4f}. {said}.",
-        "Figure 8.11. One head is missed; the others can be spared one at a time.",
+        f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}.",
+        "Figure 8.8. The model needs one head. Each of the others can be ablated alone.",
     )
 
 
@@ -491,18 +492,18 @@ def importance_against_damage(head_importance) -> Picture:
     for block, name in enumerate(ATTENTIONS):
         sizes = head_importance(network.get_submodule(name), inputs[block]).tolist()
         marker, color = ("o", "s")[block], (BLUE, ORANGE)[block]
-        ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block + 1}")
+        ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
-            ax.annotate(f"{h + 1}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
-            figure_points.append(f"block {block + 1} head {h + 1} importance {size:.1f}, loss {loss:.4f}")
+            ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
+            figure_points.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
     ax.set_yscale("log")
-    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats a word without it", ylim=(1e-4, 0.3))
+    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     return Picture(
         figure,
         "Eight dots, importance against the loss without the head: " + "; ".join(figure_points) + ".",
-        "Figure 8.13. How loud a head is does not say how much it is needed.",
+        "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head.",
     )
 
 
@@ -529,12 +530,12 @@ def shared_keys(attend) -> Picture:
     bars = ax.barh(names, losses, color=[BLUE, ORANGE, ORANGE], height=0.6)
     ax.bar_label(bars, [f"{losses[0]:.4f}", *(f"{loss:.1f}" for loss in losses[1:])], padding=4)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 6.5), xlabel="nats a word on 200 unseen sentences")
+    ax.set(xlim=(0, 6.5), xlabel="nats per word on 200 unseen sentences")
     said = ", ".join(f"{name} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
     return Picture(
         figure,
-        f"Three bars of the translator's loss in nats a word, by heads of keys and values: {said}.",
-        "Figure 8.14. Heads that learned keys of their own cannot share them without more training.",
+        f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}.",
+        "Figure 8.13. Heads that learned keys of their own can't share them without more training.",
     )
 
 
@@ -559,15 +560,15 @@ class Heads:
 
     def __call__(self, sentence: str, block: int, head: int, positions: bool) -> Picture:
         words = sentence.split()
-        seen = encoder_weights(sentence, positions)[block - 1, head - 1]  # (T, T)
+        seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
         self.ax.clear()
         heatmap(self.ax, seen, words, words, vmin=0, vmax=1)
         tilt(self.ax)
-        told = "with places" if positions else "places set to zero"
+        told = "with positions" if positions else "positions set to zero"
         self.ax.set_title(f"block {block}, head {head}, {told}")
         top = "; ".join(
-            f"{word} looks most at {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
+            f"{word} attends most to {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
         )
         return Picture(
-            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.12. One head at a time."
+            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Attention weights of one head."
         )

@@ -193,7 +193,7 @@ def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Ten
 
 
 def random_heads(head_class, count: int) -> dict:
-    """{"random 1": head_class(64, 16) with its own initialization, ...}, without touching the caller's random generator."""
+    """{"random 1": head_class(64, 16) with its own initialization, ...}; the global generator is left as it was."""
     heads = {}
     with torch.random.fork_rng(devices=[]):
         for seed in range(count):
