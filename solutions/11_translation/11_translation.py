@@ -71,17 +71,16 @@ transformer_map("11_translation")
 # ## A language with known alignments
 #
 # The sentences come from a small grammar with 165 English and 194 French words (`<pad>`, `<bos>` and `<eos>`
-# included). In French, articles and adjectives agree with their noun, most adjectives come after it, and *africa* is
-# *l' afrique*. Because the grammar generates both sides, it also knows from which English word each French word
-# comes, which real corpora rarely tell you.
+# included). In French, articles and adjectives agree with their noun, and most adjectives come after it. Because the
+# grammar generates both sides, it also knows from which English word each French word comes.
 
 # %%
 figures.word_by_word()
 
 # %% [markdown]
 # We have 20,000 pairs for training and 500 unseen ones for testing. Each of the unseen sentences contains an
-# adjective and a noun that never occur together in the training data, so *a white dog* tests whether the model knows
-# what *white* means in general. In a third of them words change their order two or three times over.
+# adjective and a noun that never occur together in the training data. In a third of them words change their order two
+# or three times over.
 
 # %%
 pairs = training_pairs()
@@ -108,7 +107,6 @@ figures.batch_of_three()
 # - **Returns:** a dict of three LongTensors: `"src" (B, T_s)` with the sources, `"tgt_in" (B, T_t)` with `<bos>` and
 #   then the target, and `"tgt_out" (B, T_t)` with the target and then `<eos>`. Row b belongs to pair b, each tensor
 #   is as wide as its longest row, and shorter rows are padded on the right.
-# - **Not judged:** the values of `tgt_in` at positions where `tgt_out` is padding.
 
 
 # %% nbgrader={"solution": "make_batch"}
@@ -138,15 +136,13 @@ check(make_batch)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Padding is the same task three times, so write a small function that takes a list of rows and returns a padded
-# tensor.
+# Write a small function that takes a list of rows and returns a padded tensor, and use it three times.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Multiplying a list repeats it, so `[7] * 3` is `[7, 7, 7]` and `[7] * 0` is empty. In `tgt_out`, eos belongs to the
-# sentence and comes before the padding.
+# Multiplying a list repeats it, so `[7] * 3` is `[7, 7, 7]`. In `tgt_out`, eos comes before the padding.
 #
 # </details>
 
@@ -202,9 +198,8 @@ def published_accuracy(logits, targets, pad_id):
 #
 # <details><summary>Answer</summary>
 #
-# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor. If
-# the loss includes padding, on the other hand, a model that has only learned to predict *pad* gets a third of the
-# positions right, although it knows no French.
+# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor. A
+# model that has only learned to predict *pad*, on the other hand, gets a third of the positions right.
 #
 # </details>
 #
@@ -235,15 +230,13 @@ check(token_accuracy)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute two boolean tensors with the shape of `targets`. One says where the target is not padding, the other where
-# the prediction is correct.
+# Compute two boolean tensors, one for targets that are not padding and one for correct predictions.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Indexing with a boolean tensor selects entries. Convert the booleans to floats before you take their mean, and call
-# `.item()` to get a Python number.
+# Indexing with a boolean tensor selects entries. Convert booleans to floats before you take their mean.
 #
 # </details>
 
@@ -257,8 +250,8 @@ print(f"yours: {or_given(token_accuracy)(logits, targets, PAD):.2f}")
 # ## Your own Transformer
 #
 # From here on you can train the `Transformer` that **you** wrote in lesson 10, if you paste its cell into the next
-# one, which imports all components that it calls. The cell after it tests whether yours passes lesson 10's check, and
-# says whether we train yours or the course's.
+# one. The cell after it tests whether yours passes lesson 10's check, and says whether we train yours or the
+# course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -276,14 +269,12 @@ Transformer = own.transformer(globals())
 # %% [markdown]
 # ## A toy task first: reversing words
 #
-# Before you train something large, train something small whose correct output you know. Our toy task is to reverse
-# words letter by letter, such as *machine* → *enihcam*. If this fails, the bug is in the code, and you know it after
-# half a minute.
+# Before you train something large, train something small whose correct output you know. If it fails, the bug is in
+# the code, and you know it after half a minute. Our toy task is to reverse words, such as *encoder* → *redocne*.
 #
 # The model is a Transformer of width 32 with one block on each side. We also have to care about initialization,
-# because `nn.Embedding` draws vectors with entries of about 1. Adam moves every weight by about the learning rate per
-# step, so such large vectors need hundreds of steps to change direction. Therefore we start with vectors of a
-# fiftieth of this size.
+# because Adam moves every weight by about the learning rate per step, so the large vectors of `nn.Embedding` need
+# hundreds of steps to change direction. Therefore we start with a fiftieth of their size.
 
 
 # %%
@@ -328,8 +319,8 @@ right = sum(row[1 : len(word) + 2] == [*word[::-1], EOS] for row, (word, _) in z
 print(f"{right} of 1000 new words are reversed correctly")
 
 # %% [markdown]
-# Nearly all words are reversed correctly, although there are more than 200 billion words of eight letters and the
-# model has seen only 19,200. So it can't have memorized them. But has it learned to *reverse* in general?
+# Nearly all words are reversed correctly, and since they are new, the model can't have memorized them. But has it
+# learned to *reverse* in general?
 #
 # **Predict before you run:** the model has seen words of three to eight letters. What does it do with shorter and
 # longer words?
@@ -348,23 +339,22 @@ for length in (2, 3, 8, 9, 12):
 # result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse words *of
 # the lengths that it has seen*, which is less than it looked like.
 #
-# What do you expect its cross-attention to look like for *machine*?
+# Let's look at its cross-attention for *encoder*.
 
 # %%
 figures.reversed_word(turner)
 
 # %% [markdown]
 # As we can see, the largest weights lie on a line from the upper right to the lower left, because the first letter of
-# the output is the last one of the input. Although the loss never mentions attention, the model has learned this by
-# itself. Attending to the right letter was simply a good way to predict it.
+# the output is the last one of the input. The loss never mentions attention, but attending to the right letter was
+# simply a good way to predict it.
 
 # %% [markdown]
 # ## The learning rate
 #
-# At the start the weights are random, and the first gradients say little about the final direction, so large steps
-# can do harm. Later, large steps save us time, and at the end we need small ones to settle. The schedule of the paper
-# (Vaswani et al., 2017, section 5.3; often called *Noam* after one of its authors) rises linearly during the
-# **warm-up** and then falls with the inverse square root of the step:
+# At the start the weights are random and the first gradients say little about the final direction, so large steps can
+# do harm. The schedule of the paper (Vaswani et al., 2017, section 5.3; often called *Noam* after one of its authors)
+# rises linearly during the **warm-up** and then falls with the inverse square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -410,39 +400,36 @@ check(noam_lr)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# At step = warmup both arguments of the minimum must be equal, so you can check your exponents there.
+# At step = warmup both arguments of the minimum must be equal.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. If you write the exponents as decimal
-# numbers, this can't happen.
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. Write exponents as decimal numbers.
 #
 # </details>
 #
 # Does the warm-up matter? We trained the translator for 150 steps with and without it, at two peak learning rates and
-# from two seeds each. (The runs behind figures 11.6, 11.8 and 11.11 take some minutes, so their results are stored.)
+# from two seeds each. (The results are stored.)
 
 # %%
 figures.warm_ups()
 
 # %% [markdown]
-# At the smaller peak the warm-up makes almost no difference. At the larger one it decides everything, because without
-# it the loss stays at 4.5 and shows no sign of recovering. So a warm-up allows us to use a large learning rate, but
-# this doesn't make the large rate the better one, since 0.005 wins here.
+# At the smaller peak the warm-up makes almost no difference, but at the larger one it decides everything, because
+# without it the loss stays at 4.5. So a warm-up allows us to use a large learning rate, although the smaller one wins
+# here.
 
 # %% [markdown]
 # ## Label smoothing
 #
-# Even a word with probability 0.999 still costs a thousandth of a nat, so cross-entropy pushes its logit up and up.
-# **Label smoothing** (Szegedy et al., 2016) prevents this by giving the correct word slightly less than probability
-# 1. With smoothing $\varepsilon$ and $V$ words, the target distribution and the loss are
+# Even a very likely word still costs a little, so cross-entropy pushes its logit up and up. **Label smoothing**
+# (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in the target. With
+# smoothing $\varepsilon$ and $V$ words, target and loss are
 #
 # $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
 # \text{loss} = -\sum_v q_v \log p_v .$$
-#
-# Note that $\varepsilon$ is divided among all $V$ words, including the correct one.
 #
 # **On paper:** suppose $\varepsilon = 0.1$ and $V = 5$. Which values does $q$ have, and can this loss reach 0?
 #
@@ -496,15 +483,15 @@ check(label_smoothed_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Instead of computing the tensor $q$, split the sum into a term with $1 - \varepsilon$, which needs one
-# log-probability per position, and a term with $\varepsilon / V$, which is a mean over all words.
+# Split the sum into a term with $1 - \varepsilon$, which needs one log-probability per position, and a term with
+# $\varepsilon / V$, which is a mean over all words.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `gather` selects one entry of the last dimension; its index needs as many dimensions as the tensor. Compute a loss
-# for every position first, and select the positions other than padding at the end.
+# `gather` selects one entry of the last dimension; its index needs as many dimensions as the tensor. Remove the
+# padding at the end.
 #
 # </details>
 
@@ -512,11 +499,9 @@ check(label_smoothed_loss)
 figures.with_and_without_smoothing()
 
 # %% [markdown]
-# In this language smoothing brings no clear gain, because almost all sentences are exact either way. It does make the
-# model less certain, however. The average probability of its first choice falls by a tenth, and the plain loss on
-# unseen sentences is at least ten times as high, although the choices are just as good. Vaswani et al. observed both
-# effects, a worse perplexity and a better translation score. We use smoothing so that you get to know a loss that
-# doesn't go to 0.
+# In this language smoothing brings no clear gain, because almost all sentences are exact either way. But it makes the
+# model less certain, so the plain loss on unseen sentences is at least ten times as high. (Vaswani et al. observed a
+# worse perplexity and a better translation score.)
 
 # %% [markdown]
 # ## Training the translator
@@ -564,29 +549,15 @@ model = checkpoint(
 model = model.eval()
 
 # %% [markdown]
-# In our run it first predicts eos everywhere, because that is the most frequent token. Then it writes fluent French
-# about something else, such as *un cheval regarde un professeur en décembre*, so it has become a language model that
-# ignores the English. Next the correct words appear, as cross-attention learns where to attend. The endings come
-# last, with *un maison blanche* before *une maison blanche*. (The sentences depend on the seed and a little on the
-# computer.)
+# In our run it first predicts only eos, because that is the most frequent token. Then it writes fluent French about
+# something else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct
+# words appear, as cross-attention learns where to attend. The endings come last, with *un maison blanche* before *une
+# maison blanche*.
 #
 # The loss levels off slightly above 0.8475, as expected, because this is the entropy of the smoothed targets. So here
-# the accuracy tells us more than the loss.
+# the accuracy tells us more.
 #
-# <details><summary>If your run looks different</summary>
-#
-# - If you stopped it, nothing was saved, so run the cell again.
-# - If the loss is NaN or stays above 4, the learning rate is too large. The values of `rate(1)`, `rate(60)` and
-#   `rate(700)` should be about `0.00008`, `0.005` and `0.000007`. Delete `translator.safetensors` before you train
-#   again.
-# - If the loss falls below 0.8475, it is not smoothed, or it is divided by too many positions.
-# - If the accuracy is perfect long before step 100 but the translations are wrong, the model sees its targets. In
-#   this case check the mask, and compare `tgt_in` with `tgt_out`.
-# - If the cell ends at once and the model is bad, it has loaded the weights of an earlier run, so delete
-#   `translator.safetensors`.
-# - If it makes only ten steps, quick mode is on, so start Jupyter without `COURSE_QUICK`.
-#
-# </details>
+# If your run looks different, see *Troubleshooting* under *Going further*.
 
 # %% [markdown]
 # ### Exercise 11.5 `translate`
@@ -635,15 +606,15 @@ check(translate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For one sentence you know everything from lesson 10. Call `model.encode` once, then `greedy_decode` with a `step`
-# that returns the logits of the last position from `model.decode`.
+# For one sentence, call `model.encode` once, then `greedy_decode` with a `step` that returns the logits of the last
+# position from `model.decode`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# For a batch, keep one tensor of ids `(B, t)` that grows by a column per step. Let rows continue after their eos, and
-# cut each row at its first eos at the end. With `torch.no_grad()` this takes half of the time.
+# For a batch, keep one tensor of ids `(B, t)` that grows by a column per step, and cut each row at its first eos at
+# the end. `torch.no_grad()` saves time.
 #
 # </details>
 
@@ -660,8 +631,8 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # ## What cross-attention has learned
 #
 # The cross-attention of the last block has a row for each French word and a column for each English one. Does it
-# point at the word from which the grammar derived the French word, although the loss never mentions this? Since
-# `tgt_in` is shifted, the row that *predicts* word t is row t.
+# point at the word from which the French word comes, although the loss never mentions this? Since `tgt_in` is
+# shifted, the row that *predicts* word t is row t.
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`
@@ -693,8 +664,7 @@ check(alignment)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# One dimension disappears by averaging and another one by choosing the maximum, so decide first which of the three
-# you average over.
+# One dimension disappears by averaging and another one by choosing the maximum. Which comes first?
 #
 # </details>
 #
@@ -725,12 +695,9 @@ print(f"{hits} of {total} French words are aligned with the word that they come 
 explore.looks(model)
 
 # %% [markdown]
-# The model has found the dictionary and the word order by itself, but we have to be careful with the conclusion. To
-# choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the thick
-# line leads to *my*, not to *cup*. In the course's translator we tested where this information comes from. If the
-# position of the article can't attend to the noun in any block, the gender stays right in about 95% of the cases. If
-# the encoder has to do without its attention, it's about 73%, where a coin gives 50%. So most of the information
-# about the noun came through the encoder, and the figure shows only one of several paths.
+# The model has found the dictionary and the word order by itself, but we have to be careful with the conclusion. The
+# figure shows only one of several paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the
+# thick line leads to *my* (see *Going further*).
 
 # %% [markdown]
 # ## What goes wrong
@@ -754,8 +721,8 @@ figures.broken_trainings()
 # mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of the correct run's loss and
 # nearly all words right, but not a single sentence that it writes is correct, because during generation the word that
 # it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good French about something else. It
-# hasn't stopped using the English, because with another sentence's English its loss on unseen sentences rises from
-# 1.96 to 3.35. It has learned what such data teach, since more than a third of the rows are still paired correctly.
+# still uses the English, because with another sentence's English its loss on unseen sentences rises from 1.96 to
+# 3.35.
 #
 # **A loss that is measured with teacher forcing doesn't reveal a leak,** unless you know how low an honest loss can
 # be, as we will in lesson 12. So let the model write, or change a later target word and test whether an earlier logit
@@ -765,15 +732,14 @@ figures.broken_trainings()
 # ## At work
 #
 # Now we compare your weights with those of the course's translator, which was trained with another recipe and from
-# another initialization. Both write the same French, but do they also have similar weights?
+# another initialization. Do they also have similar weights?
 
 # %%
 figures.beside(model)
 
 # %% [markdown]
-# Weight by weight they have nothing in common, since the correlation of the two matrices is about 0. What they have
-# in common are relations, because the two models partly agree on which English words have similar vectors (a
-# correlation of about 0.4).
+# Weight by weight they have nothing in common (the correlation is about 0). But the two models partly agree on which
+# English words have similar vectors (about 0.4).
 
 # %% [markdown]
 # ### Quiz 11.1
@@ -797,13 +763,13 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 11.2
 #
-# Every sentence that a system writes has eight words, one of which is wrong, and BLEU (see *Going further*) is the
-# geometric mean of the fractions of correct n-grams for n = 1 to 4. What is its BLEU?
+# On unseen sentences, with teacher forcing, a model has a loss of 0.01 nats per word. When it writes on its own, no
+# sentence is right. What is the most likely reason?
 #
-# - **a** 0, because no sentence is exact
-# - **b** somewhere between 50 and 85
-# - **c** 87.5, the fraction of correct words
-# - **d** 12.5, the fraction of wrong words
+# - **a** it has memorized the training sentences
+# - **b** each position sees the word that it has to predict
+# - **c** sources and targets do not belong together
+# - **d** the beam is too narrow
 
 # %% nbgrader={"solution": "quiz_2"}
 quiz_2 = None  # "a", "b", "c" or "d"
@@ -827,12 +793,10 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # **Model answer.** The loss measures how probable the target words are, each given the true words before it. Exact match
 # measures whether the most likely words, each given the model's own earlier words, form the correct sentence. Smoothing
-# teaches B to keep a tenth of the probability for other words, so its plain loss cannot fall much below 0.1 nats, even
-# if its first choice is always correct. So A may have the better probabilities and B the better choices. I would report
-# exact match (or BLEU, where many translations are good), because a translator is there to write, and compare losses
-# only among models with the same smoothing. Before that I would change a later target word and check that no earlier
-# logit changes, and search for the test sentences in the training data. I would also train each model from three seeds,
-# because a difference smaller than that between two seeds means nothing.
+# teaches B to keep a tenth of the probability for other words, so its plain loss stays high even if its first choice is
+# always correct. So A may have the better probabilities and B the better choices. I would report
+# exact match, because a translator is there to write. Before that I would change a later target word and check that no
+# earlier logit changes, and search for the test sentences in the training data.
 #
 # **Marking scheme, 15 points.** What the loss measures, teacher forcing included (3). What exact match measures, the
 # model's own words included (3). Why smoothing changes one and not the other (4). A number to report, with a reason
@@ -845,9 +809,8 @@ check(quiz_2=quiz_2)
 #   right.
 # - Loss and accuracy must ignore padding, and a smoothed loss has a minimum above 0.
 # - Initialization, warm-up, peak learning rate and cooldown belong to the recipe.
-# - Train a toy task first, because you know its correct output.
 # - A teacher-forced loss does not reveal a leak, so let the model write before you believe it.
-# - A model that is right for all lengths it has seen may fail on longer inputs.
+# - Train a toy task first. A model that is right for all lengths it has seen may fail on longer inputs.
 # - Cross-attention learned to point at the right word without being asked to, but it is only one path of several.
 #
 # **Next:** [lesson 12](../12_language_model/12_language_model.ipynb) trains a GPT and compares it with the lowest
@@ -858,6 +821,27 @@ progress()
 
 # %% [markdown]
 # ## Going further
+#
+# ### Troubleshooting
+#
+# - If you stopped it, nothing was saved, so run the cell again.
+# - If the loss is NaN or stays above 4, the learning rate is too large. The values of `rate(1)`, `rate(60)` and
+#   `rate(700)` should be about `0.00008`, `0.005` and `0.000007`. Delete `translator.safetensors` before you train
+#   again.
+# - If the loss falls below 0.8475, it is not smoothed, or it is divided by too many positions.
+# - If the accuracy is perfect long before step 100 but the translations are wrong, the model sees its targets. In
+#   this case check the mask, and compare `tgt_in` with `tgt_out`.
+# - If the cell ends at once and the model is bad, it has loaded the weights of an earlier run, so delete
+#   `translator.safetensors`.
+# - If it makes only ten steps, quick mode is on, so start Jupyter without `COURSE_QUICK`.
+#
+# ### Where does the gender come from?
+#
+# To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
+# thick line leads from *ma* to *my*, not to *cup*. In the course's translator we tested where this information comes
+# from. If the position of the article can't attend to the noun in any block, the gender stays right in about 95% of
+# the cases. If the encoder has to do without its attention, it's about 73%, where a coin gives 50%. So most of the
+# information about the noun came through the encoder.
 #
 # ### Same function, other weights
 #
@@ -870,7 +854,7 @@ progress()
 figures.same_machine()
 
 # %% [markdown]
-# The first two change nothing except rounding. So a huge number of different weight settings compute exactly the same
+# The first two change nothing but rounding. So a huge number of different weight settings compute exactly the same
 # function, and two training runs will almost never end at the same one. The rotation destroys the translation, with a
 # loss of 3.3 nats per word instead of 0.0002. The weight matrices are unaffected, because each rotation is undone by
 # the next matrix. But layer norm subtracts the mean over the *channels* and has a scale for each of them, so with

@@ -41,7 +41,9 @@ def cases_make_batch(draw):
     ]
 
 
-make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "position"), weights={LENGTHS: 3}).with_mistakes("""
+make_batch = Exercise(
+    "make_batch", cases_make_batch, axes=("sentence", "position"), weights={LENGTHS: 3}
+).with_mistakes("""
     not_shifted: the decoder reads the words that it has to predict
         [bos_id, *tgt] for -> [*tgt, eos_id] for
         Compare tgt_in and tgt_out position by position. At which position should the first word be predicted?
@@ -268,7 +270,7 @@ def cases_noam_lr(draw):
         return Case((step, d_model, warmup), tolerance=small(step, d_model, warmup), **options)
 
     def small(step, d_model, warmup):
-    """A millionth of the learning rate: rates are small, so they are compared by their ratio alone."""
+        """A millionth of the learning rate: rates are small, so they are compared by their ratio alone."""
         return 1e-6 * min(step**-0.5, step * warmup**-1.5) / d_model**0.5
 
     warmup = draw.integer(300, 500)
@@ -513,7 +515,7 @@ label_smoothed_loss = Exercise(
 
 def cases_alignment(draw):
     def weights(H, T_t, T_s, dtype=torch.float32):
-    """Rows that sum to 1, whose mean over the heads has one clear maximum."""
+        """Rows that sum to 1, whose mean over the heads has one clear maximum."""
         while True:
             rows = torch.softmax(draw.normal(H, T_t, T_s, dtype=torch.float64, scale=1.5), dim=-1)
             best = rows.mean(dim=0).sort(dim=-1, descending=True).values
@@ -950,9 +952,10 @@ quizzes = listed_quizzes("""
         c: Right. The loss is only a hundredth above its minimum of 0.8475, and the accuracy shows that the training
            worked.
     quiz_2: b
-        a: BLEU is 0 only if no four words in a row are right anywhere. Each of these sentences has such n-grams.
-        b: Right. Seven of eight words are right, but the wrong one spoils up to two 2-grams, three 3-grams and four
-           4-grams.
-        c: That is the precision of single words. Longer n-grams have a lower one, and BLEU is the geometric mean.
-        d: BLEU measures what is right, and most n-grams are.
+        a: A model that has memorized the training sentences would have a high loss on unseen ones.
+        b: Right. With teacher forcing the answer is in the input, for new sentences too. When the model writes, it is
+           not there.
+        c: Then the source would say nothing about the target, and the loss could not become so low.
+        d: With a loss of 0.01 nats per word there is a clear first choice almost everywhere, so greedy decoding would
+           work.
 """)

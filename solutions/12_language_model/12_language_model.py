@@ -27,9 +27,9 @@ from helpers.widgets.progress_bar import bar
 transformer_map("12_language_model")
 
 # %% [markdown]
-# A GPT is the lower row alone, because it has no source sentence and no cross-attention. It reads a text and predicts
-# the next token. If you append that token and ask again, it writes. A model that generates text one token at a time,
-# each conditioned on all previous ones, is called **autoregressive**.
+# A GPT is the lower row alone, because it has no source sentence and no cross-attention. It predicts the next token
+# of a text, and if we append this token and repeat, it writes. A model that generates one token at a time, each
+# conditioned on all previous ones, is called **autoregressive**.
 
 # %% [markdown]
 # ## You need
@@ -54,7 +54,7 @@ transformer_map("12_language_model")
 # loss of a model that is sure of a six?</summary>
 #
 # The lowest is log 6 = 1.79 nats, the entropy of the die. The model that is sure of a six has an infinite loss as
-# soon as another number comes up. In the long run, no model beats the entropy, but it is easy to do much worse.
+# soon as another number comes up.
 #
 # </details>
 #
@@ -91,7 +91,7 @@ print("".join(symbols[i] for i in text[:240].tolist()))
 # <details><summary>Answer</summary>
 #
 # The bar has probability 1/4 and costs log 4 = 1.39 nats. The other four have probability 1 and cost nothing, because
-# you remember the segment. A model that sees only the previous token has to guess each of these letters.
+# you remember the segment.
 #
 # </details>
 #
@@ -200,11 +200,10 @@ check(ngram_loss)
 figures.ngram_losses()
 
 # %% [markdown]
-# No. One token of context helps a lot, a second one a little, but from order 4 on the loss rises. The best n-gram
-# stays 0.86 nats above the entropy line. The reason is that longer contexts are rarer. Half of the four-token
-# contexts in the test text were counted at most 11 times, and half of the five-token contexts at most once. You can't
-# estimate 31 probabilities from a single count, and a segment of eight random letters has almost surely never
-# occurred before.
+# One token of context helps a lot, a second one a little, but from order 4 on the loss rises. The best n-gram stays
+# 0.86 nats above the entropy line. The reason is that longer contexts are rarer. Half of the four-token contexts in
+# the test text were counted at most 11 times, and half of the five-token contexts at most once. You can't estimate 31
+# probabilities from a single count, and a segment of eight random letters has almost surely never occurred before.
 #
 # So instead of a longer table we need a model that can **find the relevant position**, wherever it is, and use what
 # it finds there, and this is what attention does.
@@ -350,8 +349,7 @@ figures.ladder()
 # A single head without positions lowers the loss by **0.11** nats, because it can find out which kind of sentence
 # this is. RoPE brings another **0.14**, so more than half of what the first head contributes depends on positions.
 # Four heads bring **0.13** and the feed-forward network **0.12**. Residual and norm, which pass the token itself
-# along with what attention has found, bring **0.11**. So every component contributes, and no single one makes the
-# difference.
+# along with what attention has found, bring **0.11**. So every component contributes.
 #
 # The dots show the single runs. Among the last two rungs, runs of the same model differ by up to 0.14 nats, and the
 # best run without a residual is better than the worst run with one. So from one run each you could have drawn the
@@ -499,11 +497,11 @@ model = model.to(device).eval()
 figures.training(watch)
 
 # %% [markdown]
-# At the first step the model writes random characters. After forty steps it knows which characters are frequent and
-# which follow each other. Then short brackets close, because neighbors are enough for that. Verbs begin to agree a
-# few hundred steps later, since that takes one attention layer. Repeated segments come last, because they take two
-# layers in sequence. In the end, however, repeated letters are predicted best of all, while verbs and closing
-# brackets stay about a tenth of a nat above the line.
+# At first the model writes random characters. After forty steps it knows which characters follow each other. Then
+# short brackets close, because neighbors are enough for that. Verbs begin to agree a few hundred steps later, since
+# that takes one attention layer. Repeated segments come last, because they take two layers in sequence. In the end,
+# however, repeated letters are predicted best of all, while verbs and closing brackets stay about a tenth of a nat
+# above the line.
 #
 # Notice that the loss does not fall evenly. For some hundred steps the model learns almost nothing about repeated
 # letters. Then it discovers how to copy, so the red curve drops within a small fraction of the training, and the
@@ -521,8 +519,8 @@ figures.training(watch)
 # - **Returns:** logits `(B, 64, V)`, floating point, on the CPU, without gradient.
 # - **Judged:** by the loss. You get full points within 0.10 nats of the entropy line of these passages, and partial
 #   points down to the best n-gram.
-# - **Forbidden:** seeing the answers. A loss more than 20 nats below the line in total, or logits that change when
-#   *later* ids change, earns nothing, and the check says why.
+# - **Forbidden:** seeing the answers. If the loss is more than 20 nats below the line in total, or logits change when
+#   *later* ids change, you get no points.
 
 
 # %% nbgrader={"solution": "language_model_logits"}
@@ -541,8 +539,7 @@ check(language_model_logits)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# One call of the model is nearly the full answer. Ask yourself on which device its weights are, and whether you need
-# gradients.
+# One call of the model is nearly the full answer. On which device are its weights, and do you need gradients?
 #
 # </details>
 #
@@ -637,15 +634,8 @@ explore.writing(model, symbols)
 # - in the first, a head attends to **the previous token** and writes it into the residual stream of each position;
 # - in the second, a head searches for the position *whose previous token is my token*, and reads the token there.
 #
-# **On paper:** the text is `|qtw|q`. Which position does the second head find for the last `q`, and what does it
-# read?
-#
-# <details><summary>Answer</summary>
-#
-# It finds the position whose previous token is `q`. That is position 2, which holds `t`, so the head predicts `t`.
-# The rule works for any tokens, even for a segment that has never been written before.
-#
-# </details>
+# For example, at the last `q` of `|qtw|q` the second head finds position 2, whose previous token is `q`, and reads
+# `t`. The rule works even for a segment that has never been written before.
 
 # %%
 figures.induction_by_hand()
@@ -671,9 +661,9 @@ figures.ablated_heads(model, watch)
 
 # %% [markdown]
 # The head is needed, because without it the copying is gone. The other head of its layer is the control, and in most
-# of our runs copying survives without it. So far this fits the explanation above, but the first layer fits less well.
-# There, *both* heads are needed, and neither is a clean previous-token head, since at most a third of the attention
-# weight goes to the previous token. The model has found its own way to tell the second layer what came before.
+# of our runs copying survives without it. The first layer fits our explanation less well. There, *both* heads are
+# needed, and neither is a clean previous-token head, since at most a third of the attention weight goes to the
+# previous token.
 
 # %% [markdown]
 # ## At work
@@ -713,8 +703,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 12.2
 #
-# An induction head continues a repeated random segment of eight letters. Why can no n-gram model that was counted in
-# our text do this as well, whatever its order?
+# An induction head continues a repeated random segment of eight letters. Why can't an n-gram model that was counted
+# in our text do this, whatever its order?
 #
 # - **a** its table has a row for each context, and this context has never occurred before
 # - **b** it cannot look further back than two tokens

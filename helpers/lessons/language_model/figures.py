@@ -117,9 +117,9 @@ def ngram_losses() -> Picture:
     said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
     return Picture(
         figure,
-        f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} above "
-        f"the entropy line of {line:.2f}.",
-        "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, a longer context increases the loss.",
+        f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} "
+        f"above the entropy line of {line:.2f}.",
+        "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, the loss rises.",
     )
 
 
@@ -151,7 +151,7 @@ def ladder() -> Picture:
     return Picture(
         figure,
         f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
-        "Figure 12.3. From a bigram table to a full block. Dots: single runs. Gray: the mean change from the rung above.",
+        "Figure 12.3. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above.",
     )
 
 
@@ -193,11 +193,11 @@ def training(watch) -> Picture:
     fall = _fall(watch.steps, watch.losses["a repeated letter"])
     return Picture(
         figure,
-        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the line "
-        f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
-        f"{fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the token "
+        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
+        f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between "
+        f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the token "
         "after the previous occurrence.",
-        "Figure 12.4. A training run, total loss and by kind of token. Dotted: the attention weight on the token to repeat.",
+        "Figure 12.4. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
     )
 
 
@@ -370,7 +370,7 @@ def _frame(x, y):
 
 
 def dropout() -> Picture:
-    """Losses on the training text and on unseen text by dropout rate, as `python -m bench.dropout` has measured them."""
+    """Losses on the training text and on unseen text by dropout rate, as `python -m bench.dropout` measured them."""
     figure, axes = new_figure(8.2, 3.4, columns=2, sharey=True)
     said = []
     lengths = [name for name in DROPOUT if name != "line"]

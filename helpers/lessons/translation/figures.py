@@ -157,7 +157,7 @@ def cross_weights(model, src, tgt_in):
     return found[-1]
 
 
-def reversed_word(model, word: str = "machine") -> Picture:
+def reversed_word(model, word: str = "encoder") -> Picture:
     """The cross-attention of a model that reverses words: letters are ids from 3 on."""
     ids = torch.tensor([[ord(letter) - 94 for letter in word]])  # (1, T)
     back = ids.flip(1)  # (1, T)
@@ -232,7 +232,7 @@ class Looks:
         return self._picture(f"Your translator turns “{english}” into “{french}”: {verdict}. {looks}.")
 
     def _draw(self, english: str, french: str, alignment) -> tuple[int, str]:
-        """Draw both sentences and the weights between them; how many words are aligned correctly, and with which one each."""
+        """Draw both sentences and the weights between them; how many are aligned correctly, and with which each."""
         source, target = english.split(), french.split()
         src = translator.source_batch([english])
         tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
@@ -384,11 +384,7 @@ class Smoothed:
             f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
             f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         )
-        return Picture(
-            self.figure,
-            alt,
-            "Figure 11.7. The smoothed target of one position over 194 words, and the smallest possible loss.",
-        )
+        return Picture(self.figure, alt, "Figure 11.7. The smoothed target of one position, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:
