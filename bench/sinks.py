@@ -3,8 +3,8 @@ a minute.
 
 The model that bench/small_writer.py trained reads the last tenth of its text, which it has not seen, in passages of 96
 tokens, through windows of 16 tokens with 0, 1 and 4 sinks. Measured in nats per token from position 16 on, the first
-that a window changes. The control is a window as wide as window and sinks together: it sees as many tokens, and not the first
-ones. --write puts the losses into helpers/lessons/today/sinks.json.
+that a window changes. The control is a window as wide as window and sinks together: it sees as many tokens, but not
+the first ones. --write puts the losses into helpers/lessons/today/sinks.json.
 """
 
 from __future__ import annotations

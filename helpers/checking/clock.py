@@ -95,7 +95,7 @@ class _Clock:
 
 
 _running: list[_Clock] = []
-_find_and_load = bootstrap._find_and_load
+_find_and_load = bootstrap._find_and_load  # type: ignore[attr-defined]
 
 
 def _found_and_loaded(name, import_):
@@ -117,6 +117,8 @@ def _is_library(name: str) -> bool:
     with contextlib.suppress(Exception):
         module = sys.modules.get(top)
         spec = module.__spec__ if module else importlib.util.find_spec(top)
+        if spec is None:
+            return False
         places = [spec.origin or "", *(spec.submodule_search_locations or ())]
         return any(place.startswith((*LIBRARIES, COURSE)) for place in places)
     return False
@@ -126,13 +128,13 @@ def _is_library(name: str) -> bool:
 def imports_unclocked(clock) -> Iterator[None]:
     """While active, `clock.standing_still()` surrounds each import of a library by the main thread."""
     _running.append(clock)
-    bootstrap._find_and_load = _found_and_loaded
+    bootstrap._find_and_load = _found_and_loaded  # type: ignore[attr-defined]
     try:
         yield
     finally:
         _running.remove(clock)
         if not _running:
-            bootstrap._find_and_load = _find_and_load
+            bootstrap._find_and_load = _find_and_load  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

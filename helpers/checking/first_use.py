@@ -19,7 +19,14 @@ from helpers.checking.vocabulary import Case
 
 COMPILER = "torch._dynamo"
 # Where functions and classes come from that import it.
-ASKING = ("torch.func", "torch._functorch", "functorch", "torch.autograd.functional", "torch.optim", "torch._compile")
+ASKING: tuple[str, ...] = (
+    "torch.func",
+    "torch._functorch",
+    "functorch",
+    "torch.autograd.functional",
+    "torch.optim",
+    "torch._compile",
+)
 ASKING += ("torch.utils.flop_counter", "torch.utils.checkpoint", "torch.utils._python_dispatch", "torch.compiler")
 
 
@@ -49,5 +56,6 @@ def _asks(answer: Callable) -> bool:
 
 def _source_asks(scenario: str) -> bool:
     with contextlib.suppress(Exception):
-        return any(word in inspect.getsource(inspect.getmodule(SCENARIOS[scenario])) for word in ASKING)
+        module = inspect.getmodule(SCENARIOS[scenario])
+        return module is not None and any(word in inspect.getsource(module) for word in ASKING)
     return False
