@@ -86,9 +86,8 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     return Picture(
         figure,
         f"Heat map of {length} positions by {d_model} columns, values from -1 to 1. The columns on the left change "
-        "sign "
-        f"every three positions; toward the right they change ever more slowly, and the last pair stays near 0 and 1: "
-        f"its angle at position {length - 1} is only {(length - 1) * slowest:.4f}.",
+        f"sign every three positions; toward the right they change ever more slowly, and the last pair stays near "
+        f"0 and 1: its angle at position {length - 1} is only {(length - 1) * slowest:.4f}.",
         f"Figure 2.3. The sinusoids of {length} positions, width {d_model}: fast pairs on the left, slow ones on the "
         "right.",
     )
@@ -112,9 +111,8 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
         f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} on "
         "it, "
         "with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
-        "top "
-        f"at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, {dots[5, 15]:.2f} "
-        "ten "
+        f"top at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, "
+        f"{dots[5, 15]:.2f} ten "
         "positions away.",
         "Figure 2.7. The dot product of two position vectors depends only on their distance.",
     )
@@ -156,8 +154,7 @@ def whose_position() -> Picture:
     return Picture(
         figure,
         "Two tables of two sentences with three tokens each. The published layer adds position 0 to all three tokens "
-        "of "
-        "sentence 0 and position 1 to all three tokens of sentence 1. Wanted are the positions 0, 1, 2 in both "
+        "of sentence 0 and position 1 to all three tokens of sentence 1. Wanted are the positions 0, 1, 2 in both "
         "sentences.",
         "Figure 2.5. The published layer numbers the sentences of a batch, not the words of a sentence.",
     )

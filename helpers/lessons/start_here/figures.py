@@ -43,9 +43,8 @@ def why_attention() -> Picture:
     seeds = len(next(iter(WHY_ATTENTION["accuracy"].values())))
     return Picture(
         figure,
-        f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, mean "
-        "of "
-        f"{seeds} training runs: {'; '.join(told)}.",
+        f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
+        f"mean of {seeds} training runs: {'; '.join(told)}.",
         "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it does not.",
     )
 

@@ -214,8 +214,7 @@ def surprise() -> Picture:
     return Picture(
         figure,
         "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over 0.69 "
-        "at "
-        "0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: the pull "
+        "at 0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: the pull "
         "falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
         "Figure 1.6. The pull is 1 minus the probability of a positive pair, the push that of a negative sample.",
     )
@@ -285,8 +284,7 @@ def negative_sampling_gradients() -> Picture:
     return Picture(
         figure,
         "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
-        "of "
-        f"only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
+        f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
         f"recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
         f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
         f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
