@@ -195,8 +195,8 @@ def training(watch) -> Picture:
         figure,
         f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
         f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between "
-        f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the token "
-        "after the previous occurrence.",
+        f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the "
+        "token after the previous occurrence.",
         "Figure 12.4. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
     )
 
