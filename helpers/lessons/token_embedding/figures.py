@@ -305,7 +305,7 @@ def company(centers, words) -> tuple[float, float]:
 
 
 def _flat(history):
-    """(S, V, 2): the words' directions, projected on the plane in which the last snapshot's directions vary most."""
+    """(S, V, 2): the words' directions projected on the plane in which those of the last snapshot vary most."""
     unit = history.centers / history.centers.norm(dim=-1, keepdim=True)  # (S, V, D)
     _, _, axes = torch.linalg.svd(unit[-1] - unit[-1].mean(0), full_matrices=False)
     axes = axes[:2]
