@@ -23,14 +23,6 @@ def project(x, W):
     return x @ W.T  # (..., d_out)
 
 
-def scores_for_one(q, K):
-    """The dot product of one query with every key.
-
-    q (d_k,), K (T, d_k), float32 or float64 -> (T,), same dtype.
-    """
-    return K @ q  # (T,)
-
-
 def attention_scores(Q, K):
     """Every query against every key, QKᵀ: eq. 1 of Vaswani et al. (2017) before scale and softmax.
 
@@ -40,7 +32,7 @@ def attention_scores(Q, K):
 
 
 def previous_token_weights(max_len):
-    """Weights of a head that looks one token back when x = torch.eye(max_len).
+    """Weights of a head that attends to the previous token when x = torch.eye(max_len).
 
     max_len: int >= 2 -> (W_q, W_k), float32, each (d, max_len) for any d. Query 0 is free.
     """
@@ -49,17 +41,6 @@ def previous_token_weights(max_len):
     steps = torch.arange(1, max_len)
     W_q[steps - 1, steps] = 1.0  # column t, the query of token t, is the one-hot vector of t - 1
     return W_q, W_k
-
-
-def two_channel_graph(looks_at):
-    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token
-    looks_at[t].
-
-    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
-    """
-    angle = 2 * torch.pi * torch.arange(len(looks_at), device=looks_at.device) / len(looks_at)  # (T,)
-    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
-    return W_k[:, looks_at], W_k
 
 
 def bigram_probabilities(ids, vocab_size):
@@ -72,6 +53,17 @@ def bigram_probabilities(ids, vocab_size):
     counts = torch.bincount(pairs, minlength=vocab_size**2).view(vocab_size, vocab_size)
     followed = counts.sum(dim=1, keepdim=True)  # (V, 1)
     return torch.where(followed > 0, counts / followed, 1 / vocab_size)
+
+
+def two_channel_graph(looks_at):
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t attends most to
+    token looks_at[t].
+
+    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
+    """
+    angle = 2 * torch.pi * torch.arange(len(looks_at), device=looks_at.device) / len(looks_at)  # (T,)
+    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
+    return W_k[:, looks_at], W_k
 
 
 def attention_edges(weights, tokens, threshold):

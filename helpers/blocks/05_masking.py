@@ -7,7 +7,7 @@ import torch
 
 
 def causal_mask(T_q, T_k=None):
-    """Which keys each query may see when nobody sees the future; True = may attend.
+    """Which keys each query may see when no query sees the future; True = may attend.
 
     T_q: int, T_k: int >= T_q or None (then T_q) -> bool (T_q, T_k). The last query sees every key.
     """
@@ -46,17 +46,19 @@ def masked_softmax(scores, mask):
     scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores,
     without NaN in values or gradients.
     """
-    weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
+    weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN in fully masked rows
     return torch.where(mask, weights, 0.0)
 
 
 def leaks_future(f, x):
-    """Whether some output of f at a place t changes by more than 1e-6 when inputs after t change.
+    """Whether some output of f at a position t changes by more than 1e-6 when inputs after t change.
 
     f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns
     a Python bool.
     """
     before, other = f(x), torch.randn_like(x)  # (B, T, any width), (B, T, D)
+    while (other == x).all(dim=-1).any():  # the generator may be in the state from which x was drawn
+        other = torch.randn_like(x)
     for start in range(1, x.shape[1]):  # the future begins here
         after = f(torch.cat([x[:, :start], other[:, start:]], dim=1))  # (B, T, any width)
         if not torch.allclose(after[:, :start], before[:, :start], rtol=0, atol=1e-6):

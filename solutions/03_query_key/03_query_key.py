@@ -33,8 +33,8 @@ transformer_map("03_query_key")
 #
 # Here are two questions to warm up; answer each one before you unfold it.
 #
-# <details><summary>Lesson 1: two vectors have the same direction, but one is twice as long. What do their cosine and their
-# dot product have to do with their lengths?</summary>
+# <details><summary>Lesson 1: two vectors have the same direction, but one is twice as long. What are their cosine and
+# their dot product?</summary>
 #
 # The cosine is one, because it depends only on directions, whereas the dot product is the product of the two lengths.
 #
@@ -323,8 +323,8 @@ scores.shape
 # In each sentence, eight queries and eight keys give $8 \times 8$ scores, however wide the tokens are. If the sentences
 # were twice as long, there would be four times as many, which is the quadratic cost of attention.
 #
-# In other people's code you'll often find **einsum** instead of the matrix product. You name the axes of all inputs and of
-# the output, and every axis that the output doesn't have is summed over:
+# In other people's code you'll often find **einsum** instead of the matrix product. You name the axes of inputs and output,
+# and every axis that the output lacks is summed over:
 
 # %%
 by_einsum = torch.einsum("bqd,bkd->bqk", Wq(batch), Wk(batch))  # (B, T_q, T_k): the sum runs over d
@@ -346,14 +346,13 @@ head_scores = or_given(attention_scores)(Q, K).detach()  # (5, 5)
 explore.arcs(head_scores, tokens)
 
 # %% [markdown]
-# Move the slider along the words. *visits* attends mostly to *jane*, *africa* to *visits*, and *in* to *africa*, so this
+# As you move the slider along the words, you see that *visits* attends mostly to *jane*, *africa* to *visits*, and *in* to *africa*, so this
 # head attends mostly to the **previous token**, although we didn't program it. (Over 300 unseen sentences, the previous
 # token has the largest score for 58% of the words.) Also note that the table isn't symmetric. The score of *visits* with
-# *jane* is larger than that of *jane* with *visits*, since $q_i \cdot k_j$ and $q_j \cdot k_i$ come from different
-# vectors.
+# *jane* is larger than that of *jane* with *visits*, since the two come from different vectors.
 #
-# The arrow from *visits* to *jane* invites an explanation. French verbs have endings, which depend on the subject, so the
-# verb has to find its subject. To test such a story we **ablate** the head, that is, we set its output to zero, and
+# The arrow from *visits* to *jane* invites an explanation, namely that French verbs have endings, which depend on the
+# subject. To test such a story we **ablate** the head, that is, we set its output to zero, and
 # translate 300 sentences that the translator wasn't trained on.
 #
 # **Before you run the cell, make a guess:** how many translations will be wrong without this head?
@@ -544,8 +543,8 @@ experiments.chain_of_the_course(bigram_probabilities)
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# Suppose that you're the boss of a colleague at work, but at the judo club in the evening, your colleague is the master.
-# The same two people are then related in two different ways. A Markov chain can't express that, because it has only **one**
+# Suppose that you're the boss of a colleague at work, but at the judo club in the evening, your colleague is the master,
+# so that the same two people are related in two different ways. A Markov chain can't express that, because it has only **one**
 # edge from *jane* to *visits*, with probability $\frac12$ wherever the two occur.
 #
 # To see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In
@@ -570,9 +569,9 @@ figures.two_sentences(W_q, W_k, 0.5)
 # %% [markdown]
 # ## Where do the two matrices come from?
 #
-# We get them by gradient descent. We start with random $W_Q$ and $W_K$, measure by a loss how far the scores
-# are from what we want, change the weights a little in the direction that lowers the loss, and repeat. In the explorer,
-# the squares mark the edges that we want.
+# We get them by gradient descent. We start with random $W_Q$ and $W_K$, measure by a loss how far the scores are from what
+# we want, change the weights a little so that the loss falls, and repeat. In the explorer, squares mark the edges that we
+# want.
 
 # %%
 explore.training()

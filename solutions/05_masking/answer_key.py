@@ -775,6 +775,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         If all rows of x are equal, nothing changes. Use random rows.
     seed_set: a seed is set before the new rows are drawn, so each call draws the same ones
         before, other = f(x), -> before = f(x); torch.default_generator.manual_seed(0); other =
+        while (other == x).all(dim=-1).any(): -> while False:
         If x was drawn after the same seed, the new rows equal the old ones. Don't set a seed.
     future_of_one_sign: the future replaced by positive numbers only
         {FUTURE} -> x[:, :start], torch.rand_like(x[:, start:])
@@ -819,7 +820,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         atol=1e-6 -> atol=1e-8
         Only changes of more than 1e-6 count.
     rows_too_large: new rows that are far larger than those of x
-        torch.randn_like(x) -> 1000 * torch.randn_like(x)
+        before, other = f(x), torch.randn_like(x) -> before, other = f(x), 1000 * torch.randn_like(x)
         Inputs that are a thousand times larger have larger effects. Draw rows about as large as those of x.
     relative_too: the changes measured relative to the outputs
         rtol=0, atol=1e-6 -> atol=1e-6

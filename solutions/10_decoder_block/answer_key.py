@@ -790,6 +790,7 @@ def cases_Transformer(draw):
         one_by_one(),
         case(3, 5, 4, right, part=PADDING, note="sentences of 5, 3 and 2 words, padded with 0"),
         case(4, 6, 3, ((0, 1), (2, 4), (), range(6)), part=PADDING, note="padding on the left, inside, nowhere, all"),
+        case(2, 6, 3, ((0, 1), (2, 4)), part=PADDING, note="padding on the left and inside, none at the end"),
         case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="padded with 3, where 0 is a word"),
         case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="padded with 10, where 0 is a word"),
         case(3, 5, 4, right, pad_id=3, dtype=float64, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),

@@ -3,8 +3,7 @@
 #
 # **In this lesson** you'll train the translator that has worked in every lesson, from random weights, with your own
 # batches, loss and learning rate. You'll measure it, look inside it, and learn to tell a good training run from one
-# that only looks good. **Core:** about 85 minutes. (You can take a break while the translator trains, after exercise
-# 11.4.)
+# that only looks good. **Core:** about 85 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -50,7 +49,7 @@ transformer_map("11_translation")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up. Try to answer them before you open the solutions.
+# Here are two questions to warm up.
 #
 # <details><summary>Lesson 10: what does the decoder read at position 0, and what does it predict at its last
 # position?</summary>
@@ -175,15 +174,14 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` is a progress bar with live plots. Here we let it plot the loss and the token accuracy, which you will write
-# next.
+# `live` is a progress bar with live plots of the loss and the token accuracy, which you will write next.
 
 # %% [markdown]
 # ### Exercise 11.2 `token_accuracy`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 7 minutes · 10 points
 #
-# Some version of the following function appears in many published training loops.
+# We find some version of the following function in many published training loops.
 
 
 # %%
@@ -363,8 +361,8 @@ figures.reversed_word(turner)
 #
 # <details><summary>Answer</summary>
 #
-# The first factor is $1/8$. At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$, at step 100 both arguments of the
-# minimum are $1/10$, so it reaches its maximum $0.0125$, and at step 400 it is $1/8 \cdot 1/20 = 0.00625$.
+# At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$, at step 100 both arguments of the minimum are $1/10$, so it
+# reaches its maximum $0.0125$, and at step 400 it is $1/8 \cdot 1/20 = 0.00625$.
 #
 # </details>
 
@@ -572,8 +570,8 @@ model = model.eval()
 # - **At hand:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
 #   `src`.
 # - **Judged:** on unseen sentences, of which 99.5% must be exactly right. (The grader gives full points from 99%, and
-#   partial points from 50%.) The check also replaces your `model` by others that write other words, to see that your
-#   loop returns what the model predicts.
+#   partial points from 50%.) The check also replaces your `model` by others, to see that your loop returns what the
+#   model predicts.
 # - **Forbidden:** `translator.greedy`, `translator.source_batch`.
 
 # %%
@@ -702,8 +700,7 @@ explore.looks(model)
 # %% [markdown]
 # ## What goes wrong
 #
-# Let's compare four training runs of 200 steps with the same initialization and the same batches, of which three
-# contain a common bug:
+# Let's compare four training runs with the same initialization and batches. Three contain a common bug:
 #
 # - **targets not shifted:** the decoder reads the word that it has to predict (exercise 10.2);
 # - **a leaking mask:** `tril(1)` instead of `tril()`, so that each position sees its target;

@@ -348,6 +348,17 @@ def test_a_part_of_another_name_is_said_in_one_sentence(part):
     assert f"your module has no part called {part}; its parts are: " in said and "layers" in said
 
 
+def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
+    from helpers.authoring.release import student_notebook
+    from helpers.authoring.text import read_lesson
+    from helpers.course import course
+
+    lesson = course().lesson("09_encoder_block")
+    released = student_notebook(read_lesson(course(), lesson).notebook, lesson.name)
+    assert "num_layers, max_len):" in released and "**options" not in released
+    assert blocks.Encoder(9, 8, 2, 12, 1, 6, norm_first=True).blocks[0].norm_first
+
+
 def test_parts_beside_those_of_the_skeleton_are_no_fault():
     class WithMore(blocks.Encoder):
         def __init__(self, *sizes):

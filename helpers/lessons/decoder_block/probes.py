@@ -13,7 +13,7 @@ from helpers.checking.views import view
 from helpers.checking.vocabulary import Call
 
 CALLS = 5  # of greedy_decode, on the same logits
-MOST_STEPS, MOST_WORDS = 4000, 200  # of one search and of one prefix: far more than any right answer needs
+MOST_STEPS, MOST_WORDS = 500, 200  # of one search and of one prefix: far more than any right answer needs
 
 # ---------------------------------------------------------------- beside learner code
 
