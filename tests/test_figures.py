@@ -27,7 +27,7 @@ from helpers.course import course
 from helpers.drawing import style
 from helpers.drawing.transformer_map import transformer_map
 from helpers.widgets.panel import Shown, panel
-from tests.conftest import ROOT, lesson_names, one_of
+from tests.conftest import ONE, ROOT, lesson_names, one_of
 
 OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters
 
@@ -135,7 +135,9 @@ def test_no_letters_stand_on_letters(pictures):
     assert not [clash for picture in pictures for clash in clashes(picture)]
 
 
-@pytest.mark.parametrize("topic", redraw_time.topics())
+@pytest.mark.parametrize(
+    "topic", [name if name == ONE[3:] else pytest.param(name, marks=pytest.mark.full) for name in redraw_time.topics()]
+)
 def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
     found, last = set(), []
     for _, name, draw, controls in redraw_time.explorers([topic]):

@@ -29,7 +29,7 @@ from helpers.grading.skippable_cells import judge_input
 from helpers.grading.top_level import TopLevel
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
-from tests.sample_class import _unmarked, grade_id, text
+from tests.sample_class import _in_own_words, grade_id, text
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
 DRAWN = {"03_query_key": 9, "04_scaling": 8, "07_value_weighting": 7}  # in CI: how many submissions of which lesson
@@ -491,7 +491,7 @@ class Bench:
         self.exercises = [key.name for key in keys if key.kind == "exercise" and not key.metric]
         released = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
         solved = json.loads((ROOT / "solutions" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
-        solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
+        solutions = {grade_id(cell): _in_own_words(text(cell)) for cell in solved["cells"] if grade_id(cell)}
         cells, first, needed = [], True, self.needed([text(cell) for cell in released["cells"]], solutions)
         for cell in released["cells"]:
             name, cell["source"] = grade_id(cell), text(cell)

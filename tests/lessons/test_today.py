@@ -799,7 +799,7 @@ def in_french(pair):
     return pair._replace(french=dialect.in_dialect(pair).french)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_lessons_training_learns_and_forgets():
     names = lesson_cells("def adjectives_first(pair):", "torch.manual_seed(0)", "optimizer, generator")
     network = names["network"]

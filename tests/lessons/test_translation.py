@@ -551,7 +551,7 @@ def test_or_given_in_an_answer_hands_on_the_learners_own():
     assert judge("alignment", alignment).mistake == "raises"  # it calls itself, and gets no finished part
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_judges_sentences_hold_what_training_never_says():
     case = exercise("translate").cases(make_draw(5))[0]
     described = {pair for p in corpus.training_pairs() for pair in p.described}
@@ -619,7 +619,7 @@ def test_the_notebook_says_what_it_promises(trained):
     assert abs(numbers) < 0.1 and 0.25 < words < 0.6
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_training_fits_into_a_minute():
     """Processor time of 60 steps of the lesson's size, scaled to all of them."""
     torch.manual_seed(0)
@@ -741,7 +741,7 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
     assert widths == {"1": 0.625, "2": 0.65, "4": 0.65, "8": 0.65} and "one more exact sentence of 40" in text
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_what_is_said_of_the_language():
     assert len(corpus.english_words()) == 165 and len(corpus.french_words()) == 191 and "165 English and 194" in said()
     assert len(corpus.training_pairs()) == 20_000 and len(corpus.unseen_pairs()) == 500
@@ -750,7 +750,7 @@ def test_what_is_said_of_the_language():
     assert sum(p.numel() for p in Transformer(*translator.SIZES).parameters()) == 206_146
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_pictures_say_their_numbers():
     assert "l' from africa" in figures.word_by_word().alt and "blanche from white" in figures.word_by_word().alt
     assert "tgt_out: jane dort <eos> <pad>" in figures.batch_of_three().alt
