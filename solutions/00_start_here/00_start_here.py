@@ -20,7 +20,7 @@ from helpers.lessons.start_here import explore, figures
 # %% [markdown]
 # ## Why attention?
 #
-# Suppose you want to translate *jane visits africa in september* into French. Before 2014 or so, the natural tool was a **recurrent network**: it reads one word at a time and keeps a **hidden state**, a vector that it updates with each word. After the last word, that one vector has to represent the whole sentence. A second recurrent network, the decoder, then writes the French from it, word by word (Cho et al., 2014; Sutskever et al., 2014).
+# Suppose you want to translate *jane visits africa in september* into French. In 2014, the neural network of choice for this was a **recurrent network**, which reads one word at a time and keeps a **hidden state**, a vector that it updates with each word. After the last word, that one vector has to represent the whole sentence. A second recurrent network, the decoder, then writes the French from it, word by word (Cho et al., 2014; Sutskever et al., 2014).
 #
 # The weak point is that this vector has the same width for three words and for thirty, so every additional word has to be squeezed into the same space. We call this the **bottleneck** of the encoder-decoder network.
 #
@@ -59,12 +59,12 @@ transformer_map("00_start_here")
 #
 # Here are two questions to warm up, which you should answer before you open them.
 #
-# <details><summary>If you multiply a matrix of shape `(2, 3)` by one of shape `(3, 4)`, which shape does the product have, and how many multiplications does each entry take?</summary>
+# <details><summary>If you multiply a matrix of shape (2, 3) by one of shape (3, 4), which shape does the product have, and how many multiplications does each entry take?</summary>
 #
 # The product has shape `(2, 4)`. Each entry is a row of three numbers times a column of three numbers, so it takes three multiplications and then a sum.
 # </details>
 #
-# <details><summary>What is the derivative of $x^2 + 5x$ at $x = 2$, and what does it tell you about $x = 2.01$?</summary>
+# <details><summary>What is the derivative of x² + 5x at x = 2, and what does it tell you about x = 2.01?</summary>
 #
 # It is $2x + 5 = 9$, so if x grows by $0.01$, the value grows by about $9 \cdot 0.01 = 0.09$. (The exact value is $0.0901$.)
 # </details>
@@ -457,7 +457,7 @@ print("predicted", J @ step)  # @ is the matrix product: here the matrix J times
 print("actual   ", f(point + step) - f(point))
 
 # %% [markdown]
-# The actual change is $(0.3, 0.41)$, and the extra $0.01$ is $0.1^2$, and it comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
+# The actual change is $(0.3, 0.41)$. The extra $0.01$ is $0.1^2$, which comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
 
 # %%
 figures.jacobian_picture()

@@ -434,7 +434,7 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 #
 # **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training increases the dot product of a positive pair, and decreases that of a word and a negative sample. The loss and its gradient are under *Going further*; here we only look at the result.
 #
-# Our training text has three hundred sentences from a small grammar. Each is about one country, one food or one animal, so *cat* and *dog* never appear in the same sentence, and no sentence says that they belong together.
+# Our training text has three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never appear in the same sentence, and no sentence says that they belong together.
 
 # %%
 sentences = corpus.company_sentences(300, random.Random(1))
@@ -448,7 +448,7 @@ trained = history.centers[-1]  # (V, D) = (42, 16)
 figures.before_and_after(history, words)
 
 # %% [markdown]
-# We draw the direction of each word vector as a dot, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards the countries, foods and animals form three clusters. (The gray dots are all other words, for example verbs.) The plot shows only two of the sixteen dimensions, but the mean cosine within a group also rises, from about 0 to 0.98.
+# We draw the direction of each word vector as a dot, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards places, foods and animals form three clusters. (The gray dots are all other words, for example verbs.) The plot shows only two of the sixteen dimensions, but the mean cosine within a group also rises, from about 0 to 0.98.
 
 # %% [markdown]
 # ### Exercise 1.7 `fixed_neighbors`
