@@ -4,7 +4,7 @@
 # **In this lesson** you'll run several heads in parallel and combine their outputs, load PyTorch's own weights into
 # your module, and find out which heads a trained network needs.
 #
-# **Core:** about 87 minutes, with a good moment for a break after Exercise 8.3.
+# **Core:** about 86 minutes, with a good moment for a break after Exercise 8.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -30,7 +30,7 @@ transformer_map("08_multi_head")
 # %% [markdown]
 # ## You need
 #
-# - one head, and your function `attention` ([lesson 7](../07_value_weighting/07_value_weighting.ipynb)), which is
+# - one head, with the function `attention` ([lesson 7](../07_value_weighting/07_value_weighting.ipynb)), which is
 #   imported above and returns `(out (..., T_q, d_v), weights (..., T_q, T_k))`;
 # - masks, and a test for leaks ([lesson 5](../05_masking/05_masking.ipynb)).
 #
