@@ -4,7 +4,7 @@
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
 # any size. Then you'll build the loss on which language models are trained, and the gradients of both.
 #
-# **Core:** about 85 minutes. You can take a break after Exercise 6.4.
+# **Core:** about 87 minutes. You can take a break after Exercise 6.4.
 #
 # Lessons 4 and 5 used `torch.softmax` as a ready-made tool that we now open. It is two lines of code, and even so there
 # are well-known programs that got the second line wrong.

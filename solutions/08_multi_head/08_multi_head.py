@@ -4,7 +4,7 @@
 # **In this lesson** you'll run several heads in parallel and combine their outputs, load PyTorch's own weights into
 # your module, and find out which heads a trained network needs.
 #
-# **Core:** about 86 minutes, with a good moment for a break after Exercise 8.3.
+# **Core:** about 88 minutes, with a good moment for a break after Exercise 8.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
