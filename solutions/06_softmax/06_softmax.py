@@ -4,7 +4,7 @@
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
 # any size. Then you'll build the loss on which language models are trained, and the gradients of both.
 #
-# **Core:** about 88 minutes. You can take a break after Exercise 6.4.
+# **Core:** about 87 minutes. You can take a break after Exercise 6.4.
 #
 # Lessons 4 and 5 used `torch.softmax` as a ready-made tool that we now open. It is two lines of code, and even so there
 # are well-known programs that got the second line wrong.
@@ -27,8 +27,8 @@ from helpers.lessons.softmax import explore, figures
 transformer_map("06_softmax")
 
 # %% [markdown]
-# Softmax appears twice in a Transformer. Inside attention it turns scores into weights, and at the very end it turns
-# the scores of all words in the vocabulary into the probabilities of the next word.
+# Softmax appears twice in a Transformer. Inside attention we use it to turn scores into weights, and at the very end we
+# use it to turn the scores of all words in the vocabulary into the probabilities of the next word.
 
 # %% [markdown]
 # ## You need
@@ -106,8 +106,8 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 figures.where_exp_works()
 
 # %% [markdown]
-# Such scores do occur. In float16, a short format in which large models are run, a score of 12 is enough, and unscaled
-# scores at width 1024 had a standard deviation of 32 in lesson 4.
+# Such scores do occur. In float16, a short format in which large models are run, a score of 12 is enough, and the
+# unscaled scores of lesson 4 often exceeded it.
 #
 # Since only differences matter, we can subtract the largest score first, and the result stays the same:
 #
@@ -175,7 +175,7 @@ figures.three_axes(scores, jane)
 
 # %% [markdown]
 # It's the left one. With softmax over keys each *row* sums to 1, which means that each query distributes one unit of
-# attention. With softmax over queries each *column* does, so *jane*'s weights sum to 1.08 and *africa*'s to 0.64.
+# attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$.
 # Nothing raises an error, so you have to check this sum yourself.
 #
 # With a mask the mistake becomes worse. Here are the masked scores of lesson 5 again, from a lecture by Andrej
@@ -396,8 +396,8 @@ figures.temperatures(or_given(softmax_with_temperature), or_given(entropy), scor
 #
 # If a model gave the correct word the probability $p$, its loss is the surprise $-\ln p$. Why don't we simply compute
 # `log(softmax(x))`? If a score is 150 points below the maximum, its probability $e^{-150}$ is too small for float32 and
-# becomes 0, and the logarithm of 0 is $-\infty$. The true value of −150 is a harmless number, which we lost because we
-# took the exponential first and the logarithm afterwards. On paper they cancel:
+# becomes 0, and the logarithm of 0 is $-\infty$. The true value of $-150$ is a harmless number, which we lost because
+# we took the exponential first and the logarithm afterwards. On paper they cancel:
 #
 # $$\ln\text{softmax}(x)_i=\ln\frac{e^{x_i-m}}{\sum_j e^{x_j-m}}=(x_i-m)-\ln\sum_j e^{x_j-m}$$
 #
@@ -924,7 +924,8 @@ figures.before_and_after(table, tokens)
 #
 # A wrong temperature is hard to notice. In this translator, half or twice the temperature multiplies the loss, yet
 # every sentence is still translated exactly, so only the loss tells us. The table shows three training runs with
-# different seeds, of which the course uses the first.
+# different seeds, of which the course uses the first. (A computer that rounds differently trains other networks from
+# the same seeds. On a second one, seed 1 gave 2.5 times, 11 times and 7 sentences.)
 #
 # | training run | loss at half the temperature | at twice | wrong sentences of 100 at four times |
 # |---|---|---|---|

@@ -4,7 +4,7 @@
 # **In this lesson** you'll run several heads in parallel and combine their outputs, load PyTorch's own weights into
 # your module, and find out which heads a trained network needs.
 #
-# **Core:** about 87 minutes, with a good moment for a break after Exercise 8.3.
+# **Core:** about 88 minutes, with a good moment for a break after Exercise 8.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -30,7 +30,7 @@ transformer_map("08_multi_head")
 # %% [markdown]
 # ## You need
 #
-# - one head, and your function `attention` ([lesson 7](../07_value_weighting/07_value_weighting.ipynb)), which is
+# - one head, with the function `attention` ([lesson 7](../07_value_weighting/07_value_weighting.ipynb)), which is
 #   imported above and returns `(out (..., T_q, d_v), weights (..., T_q, T_k))`;
 # - masks, and a test for leaks ([lesson 5](../05_masking/05_masking.ipynb)).
 #
@@ -68,8 +68,8 @@ transformer_map("08_multi_head")
 # only a single head. Let's test whether this is true.
 #
 # Our task has eight tokens, each with four random channels. Token $t$ has to find out **what changed**, that is, the
-# channels of token $t-1$ *minus* those of token $t-2$. We train PyTorch's ready-made attention for 300 steps and measure
-# the fraction of variance that it leaves unexplained, where 0 is perfect and 1 means that it explains nothing.
+# channels of token $t-1$ *minus* those of token $t-2$. We train PyTorch's ready-made attention for 300 steps and
+# measure the fraction of variance that it leaves unexplained, where 0 is perfect and 1 means that it explains nothing.
 
 
 # %%
@@ -121,11 +121,11 @@ cases = {"1 head, W_O": (1, True), "2 heads, no W_O": (2, False), "2 heads, W_O"
 figures.two_questions({name: after_training(*case) for name, case in cases.items()})
 
 # %% [markdown]
-# You get ½, ½ and 0. Why exactly one half? Let $a$ be the channels of token $t-1$ and $b$ those of token $t-2$. One head
-# gives them the weights $w$ and $1-w$, and its values are the *same* linear map for both tokens, so its output depends
-# only on $wa+(1-w)b$. As long as $w$ doesn't depend on the content, the best guess of $a-b$ from this leaves at least ½
-# unexplained, for example if $w=1$ and the head knows nothing about $b$. (In principle $w$ could depend on the content,
-# but 300 training steps don't find such a solution.)
+# You get ½, ½ and 0. Why exactly one half? Let $a$ be the channels of token $t-1$ and $b$ those of token $t-2$. One
+# head gives them the weights $w$ and $1-w$, and its values are the *same* linear map for both tokens, so its output
+# depends only on $wa+(1-w)b$. As long as $w$ doesn't depend on the content, the best guess of $a-b$ from this leaves at
+# least ½ unexplained, for example if $w=1$ and the head knows nothing about $b$. (In principle $w$ could depend on the
+# content, but 300 training steps don't find such a solution.)
 #
 # Two heads without $W_O$ know both $a$ and $b$, but each output channel belongs to one head alone, so half of the
 # variance is missing again. With $W_O$ a channel can combine both heads with opposite signs. In other words, **several
@@ -134,8 +134,8 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 # %% [markdown]
 # ## Split the channels into heads
 #
-# Each head could have matrices of its own, but a single product can compute all heads at once. We stack the matrices
-# of two heads of width 3 into one `nn.Linear(6, 6)`, whose outputs belong half to head 0 and half to head 1. All that
+# Each head could have matrices of its own, but a single product can compute all heads at once. We stack the matrices of
+# two heads of width 3 into one `nn.Linear(6, 6)`, whose outputs belong half to head 0 and half to head 1. All that
 # remains is to split the result into heads, for example with two tokens:
 #
 # | | channels |
@@ -223,7 +223,8 @@ check(merge_heads)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Undo the two steps of `split_heads` in reverse order, because reshaping alone never moves an entry in memory.
+# You have to undo the two steps of `split_heads` in reverse order, because reshaping alone never moves an entry in
+# memory.
 #
 # </details>
 #
@@ -319,8 +320,8 @@ check(MultiHeadAttention)
 #
 # $$\text{merge}(\text{head}_0,\dots,\text{head}_{H-1})\,W_O^\top=\sum_h\text{head}_h\,(W_O^h)^\top$$
 #
-# **The output is the sum of the head outputs, each multiplied by its own matrix.** Without $W_O$ a head could write
-# only into its own $D/H$ channels. You can see both in block 0 of the translator's encoder. (We count blocks and heads
+# **The output is the sum of the head outputs, each multiplied by its own matrix.** Without $W_O$ we would restrict each
+# head to its own $D/H$ channels. You can see both in block 0 of the translator's encoder. (We count blocks and heads
 # from 0.)
 
 # %%
@@ -339,7 +340,7 @@ figures.what_heads_write(mha, x_jane, token=1)
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 14 points
 #
-# A strong test of a module is to load the weights of a trusted implementation and to compare the outputs.
+# If you want to test a module, load the weights of a trusted implementation and compare the outputs.
 # `nn.MultiheadAttention` keeps its three projections stacked on top of each other:
 #
 # | theirs | shape | contains |
@@ -400,7 +401,7 @@ print(figures.transplant(load_from_torch, mine, theirs))
 # %% [markdown]
 # ## What do heads cost?
 #
-# The base model of the paper has width 512 and eight heads. How would the costs change with one head?
+# The base model of the paper has width 512 and eight heads. How would the costs change if we used a single head?
 #
 # | | 1 head of 512 | 8 heads of 64 |
 # |---|---|---|
@@ -409,9 +410,9 @@ print(figures.transplant(load_from_torch, mine, theirs))
 # | divisor of the scores | √512 = 22.6 | √64 = 8 |
 # | attention weights | T² | **8 T²** |
 #
-# Extra heads cost neither parameters nor multiplications. However, they cost memory for the weights, unless the
-# implementation doesn't store any (lesson 7), and each head is narrower, so that its queries can differ in fewer
-# independent directions (lesson 3).
+# We pay for extra heads neither with parameters nor with multiplications. However, we pay with memory for the weights,
+# unless the implementation doesn't store any (lesson 7), and each head is narrower, so that its queries can differ in
+# fewer independent directions (lesson 3).
 
 # %%
 explore.budget()
@@ -546,8 +547,8 @@ figures.eight_heads(figures.encoder_weights(house), house.split())  # (blocks=2,
 figures.without_each_head()
 
 # %% [markdown]
-# One head in eight, the one that attends to the noun, costs 0.058 nats per word, more than three hundred times the loss
-# of the complete translator. The others cost very little, one at a time, which is common in large networks as well
+# One head in eight, the one that attends to the noun, costs $0.058$ nats per word, more than three hundred times the
+# loss of the complete translator. The others cost very little, one at a time, which is common in large networks as well
 # (Michel et al., 2019). Note that head 3, whose pattern is just as clear, can be ablated at almost no cost. **An
 # attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
 
@@ -569,9 +570,9 @@ def published_merge(x):
 at_work(merge_heads=published_merge)
 
 # %% [markdown]
-# The loss rises to 6.7 nats per word, although a uniform guess over the French vocabulary would cost only $\ln194=5.3$,
-# and not one sentence is translated correctly. A network *trained* with the bug can learn to live with it, as you saw
-# in Exercise 8.5, but one that was trained without it can't.
+# The loss rises to $6.7$ nats per word, although a uniform guess over the French vocabulary would cost only
+# $\ln194=5.3$, and not one sentence is translated correctly. A network *trained* with the bug can learn to live with
+# it, as you saw in Exercise 8.5, but one that was trained without it can't.
 
 # %% [markdown]
 # ### Quiz 8.1
@@ -865,7 +866,7 @@ check(grouped_query_attention)
 figures.shared_keys(or_given(grouped_query_attention))
 
 # %% [markdown]
-# The loss rises to 1.8 nats per word with two groups and to 5.4 with one, slightly worse than a uniform guess. The
+# The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. The
 # saving isn't free, and you can't have it after training: Ainslie et al. also average the heads of a trained model, but
 # they continue training afterwards.
 

@@ -139,9 +139,7 @@ def test_the_fixed_heads_in_both_experiments():
 
 
 def test_keys_that_were_learned_apart_cannot_be_shared_afterwards():
-    says(
-        "The loss rises to 1.8 nats per word with two groups and to 5.4 with one, slightly worse than a uniform guess."
-    )
+    says("The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform")
     alt = figures.shared_keys(blocks.grouped_query_attention).alt
     losses = [float(number) for number in re.findall(r"(\d+\.\d{4})", alt)]
     assert losses[0] < 0.0003 and losses[1:] == pytest.approx([1.8, 5.4], abs=0.05)

@@ -236,3 +236,10 @@ def test_the_is_the_most_ambiguous_word_and_its_noun_does_not_tell_all():
     assert max(bits, key=bits.get) == "the" and set(said["the"]) == {"le", "la", "l'"}
     phrases = [translate(f"jane sees {phrase}").french for phrase in ("the man", "the old man", "the woman")]
     assert phrases == ["jane voit l' homme", "jane voit le vieil homme", "jane voit la femme"]
+
+
+def test_the_library_call_is_equal():
+    lesson_says("The outputs are equal up to rounding.", "a table of $8\\cdot2048^2$ weights, which takes 134 MB")
+    Q, K, V = torch.randn(3, 1, 8, 64, 16, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(Q, K, V), blocks.attention(Q, K, V)[0])
+    assert round(8 * 2048**2 * 4 / 1e6) == 134
