@@ -150,8 +150,8 @@ check(make_batch)
 #
 # Almost every network is trained with the same steps. The **forward** pass computes logits and loss, the **backward**
 # pass computes the gradients, and the optimizer's **step** changes the weights a little, and before the next step we
-# set the gradients to zero. Our optimizer is Adam (Kingma and Ba, 2015), which divides each gradient by its typical
-# size, so that all weights move at about the same speed, the learning rate.
+# set the gradients to zero. Our optimizer is [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by
+# its typical size, so that all weights move at about the same speed, the learning rate.
 
 
 # %%
@@ -351,8 +351,8 @@ figures.reversed_word(turner)
 # ## The learning rate
 #
 # At the start the weights are random and the first gradients say little about the final direction, so large steps can
-# do harm. The schedule of the paper (Vaswani et al., 2017, section 5.3; often called *Noam* after one of its authors)
-# rises linearly during the **warm-up** and then falls with the inverse square root of the step:
+# do harm. The schedule of the paper (section 5.3, often called *Noam* after one of its authors) rises linearly during
+# the **warm-up** and then falls with the inverse square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -408,8 +408,8 @@ check(noam_lr)
 #
 # </details>
 #
-# Does the warm-up matter? We trained the translator for 150 steps with and without it, at two peak learning rates and
-# from two seeds each. (The results are stored.)
+# Does the warm-up matter? We trained the translator with and without it, at two peak learning rates and from two
+# seeds each. (The results are stored.)
 
 # %%
 figures.warm_ups()
@@ -498,8 +498,7 @@ figures.with_and_without_smoothing()
 
 # %% [markdown]
 # In this language smoothing brings no clear gain, because almost all sentences are exact either way. But it makes the
-# model less certain, so the plain loss on unseen sentences is at least ten times as high. (Vaswani et al. observed a
-# worse perplexity and a better translation score.)
+# model less certain, so the plain loss on unseen sentences is at least ten times as high.
 
 # %% [markdown]
 # ## Training the translator
@@ -741,8 +740,8 @@ figures.beside(model)
 # %% [markdown]
 # ### Quiz 11.1
 #
-# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. Which of the following
-# should you do next?
+# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. What should you do
+# next?
 #
 # - **a** train longer, because the loss should go to 0
 # - **b** reduce the learning rate, because the loss is stuck
@@ -956,8 +955,8 @@ with torch.no_grad():
 
 # %% [markdown]
 # Usually it doesn't. For ten unseen sentences, the course's translator writes the same with a beam of 4. A translator
-# trained for only 150 steps, which is less certain, gained one more exact sentence of 40 with wider beams. Wider
-# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider beams. Wider isn't
+# always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -976,7 +975,6 @@ with torch.no_grad():
 # ## Further reading
 #
 # - Vaswani et al. (2017), [Attention is all you need](https://arxiv.org/abs/1706.03762), sections 5 and 6.
-# - Kingma and Ba (2015), [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
 # - Szegedy et al. (2016), [Rethinking the Inception architecture for computer
 #   vision](https://arxiv.org/abs/1512.00567), section 7: label smoothing; Müller, Kornblith and Hinton (2019), [When
 #   does label smoothing help?](https://arxiv.org/abs/1906.02629)

@@ -425,20 +425,13 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     assert min(without) < max(within)  # "the best run without a residual is better than ..."
 
 
-def test_dropout_helps_where_the_model_memorizes_and_only_there():
-    short, long = (DROPOUT[name] for name in ("20000", "300000"))
-    means = {
-        name: {p: np.mean(runs["unseen"]) for p, runs in table.items()}
-        for name, table in DROPOUT.items()
-        if name != "line"
-    }
-    assert list(short) == list(long) == [str(p) for p in bench_dropout.RATES]
-    assert max(short["0.0"]["seen"]) < DROPOUT["line"] - 0.1  # below the line: memorized
-    assert (
-        min(means["20000"], key=means["20000"].get) == "0.1" and min(means["300000"], key=means["300000"].get) == "0.0"
-    )
-    assert max(short["0.1"]["unseen"]) < min(short["0.0"]["unseen"]) - 0.1
-    for value in (means["20000"]["0.0"], means["20000"]["0.1"], np.mean(short["0.0"]["seen"])):
+def test_dropout_helps_where_the_model_memorizes():
+    rates = DROPOUT["rates"]
+    unseen = {p: np.mean(runs["unseen"]) for p, runs in rates.items()}
+    assert list(rates) == [str(p) for p in bench_dropout.RATES] and min(unseen, key=unseen.get) == "0.1"
+    assert max(rates["0.0"]["seen"]) < DROPOUT["line"] - 0.1  # below the line: memorized
+    assert max(rates["0.1"]["unseen"]) < min(rates["0.0"]["unseen"]) - 0.2
+    for value in (unseen["0.0"], unseen["0.1"], np.mean(rates["0.0"]["seen"])):
         assert f"{value:.2f}" in lesson_text()
 
 
