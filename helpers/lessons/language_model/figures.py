@@ -384,8 +384,8 @@ def dropout() -> Picture:
         said.append(f"{label}: {rates}")
     _entropy_line(ax, DROPOUT["line"])
     ax.set_xticks(range(len(DROPOUT["rates"])), list(DROPOUT["rates"]))
-    ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(1.1, 2.1), xlim=(-0.5, 2.9))
-    ax.legend(frameon=False, fontsize=10, loc="upper left")
+    ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(0, 2.2), xlim=(-0.5, 3.0))
+    figure.legend(frameon=False, fontsize=10, loc="outside upper left", ncols=2)
     return Picture(
         figure,
         f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}.",
