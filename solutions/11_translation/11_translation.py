@@ -49,7 +49,7 @@ transformer_map("11_translation")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up.
+# Here are two questions that we start with as a warm-up.
 #
 # <details><summary>Lesson 10: what does the decoder read at position 0, and what does it predict at its last
 # position?</summary>
@@ -261,9 +261,6 @@ from torch.nn import functional as F  # noqa: E402, F401
 # %%
 Transformer = own.transformer(globals())
 
-# %%
-Transformer = own.transformer(globals())
-
 # %% [markdown]
 # ## A toy task first: reversing words
 #
@@ -337,7 +334,7 @@ for length in (2, 3, 8, 9, 12):
 # result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse words *of
 # the lengths that it has seen*, which is less than it looked like.
 #
-# Let's look at its cross-attention for *encoder*.
+# Let's plot the cross-attention of this model for the word *encoder*.
 
 # %%
 figures.reversed_word(turner)
@@ -374,7 +371,7 @@ explore.rates()
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 10 points
 #
-# Implement the learning rate schedule above.
+# Implement the learning rate schedule that is given by the formula above.
 #
 # - **Arguments:** `step`, counted from 1, `d_model` and `warmup`, ints of at least 1.
 # - **Returns:** a float.
@@ -404,12 +401,13 @@ check(noam_lr)
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. Write exponents as decimal numbers.
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. So it's better to write exponents as
+# decimal numbers.
 #
 # </details>
 #
-# Does the warm-up matter? We trained the translator with and without it, at two peak learning rates and from two
-# seeds each. (The results are stored.)
+# To see whether the warm-up matters, we trained the translator with and without it, at two peak learning rates and
+# from two seeds each. (The results are stored.)
 
 # %%
 figures.warm_ups()
@@ -728,7 +726,7 @@ figures.broken_trainings()
 # ## At work
 #
 # Now we compare your weights with those of the course's translator, which was trained with another recipe and from
-# another initialization. Do they also have similar weights?
+# another initialization. Do they also have similar weights, or at least similar word vectors?
 
 # %%
 figures.beside(model)
@@ -740,8 +738,8 @@ figures.beside(model)
 # %% [markdown]
 # ### Quiz 11.1
 #
-# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. What should you do
-# next?
+# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. Which of these would
+# you do next?
 #
 # - **a** train longer, because the loss should go to 0
 # - **b** reduce the learning rate, because the loss is stuck

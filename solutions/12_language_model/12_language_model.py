@@ -48,7 +48,7 @@ transformer_map("12_language_model")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up. Try to answer them before you open the solutions.
+# Here are two questions to warm up, which you should answer before you open the solutions.
 #
 # <details><summary>Lesson 6: what is the lowest expected loss, in nats, for predicting a fair die? And what is the
 # loss of a model that is sure of a six?</summary>
@@ -125,10 +125,10 @@ figures.one_text()
 # %% [markdown]
 # ## n-gram models
 #
-# How far do we get without attention? In lesson 3 we counted bigrams, that is, P(next | current). An **n-gram** model
-# of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with books in 1948.) A
-# context that was never seen has no counts, so we add a small constant $\alpha$ to every count, which is called
-# additive smoothing:
+# To see how far we get without attention, remember that in lesson 3 we counted bigrams, that is, P(next | current).
+# An **n-gram** model of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with
+# books in 1948.) A context that was never seen has no counts, so we add a small constant $\alpha$ to every count,
+# which is called additive smoothing:
 #
 # $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
 #
@@ -226,7 +226,7 @@ figures.ngram_losses()
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
-# Draw random windows from a text, together with their targets.
+# Draw random windows from a text, together with the targets that belong to them.
 #
 # - **Arguments:** `data`, a LongTensor of at least `block_size + 1` ids; `block_size` and `batch_size`, ints;
 #   `generator`, a `torch.Generator`.
@@ -480,7 +480,7 @@ def initialize(model):
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
 # `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
-# `language_model.safetensors`. On a laptop this takes one to three minutes.
+# `language_model.safetensors`. On a laptop this takes about one to three minutes.
 #
 # **Predict before you run:** which kind of sentence (agreement, brackets, repetition) will the model learn first, and
 # which last?
@@ -641,9 +641,9 @@ explore.writing(model, symbols)
 figures.induction_by_hand()
 
 # %% [markdown]
-# These weights were set by hand, as in the extra exercise 12.7. But what did your model learn by itself? The next
-# figure shows its strongest induction head, and another head of the same layer. The frames mark the cells that the
-# hand-made head would fill.
+# These weights were set by hand, as in the extra exercise 12.7. To see what your model has learned by itself, the
+# next figure shows its strongest induction head, and another head of the same layer. The frames mark the cells that
+# the hand-made head would fill.
 
 # %%
 figures.grown_induction_head(model, watch)
