@@ -29,8 +29,8 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# You have built every box of this map, but the arrow back from the loss is still missing. It turns random weights
-# into a translator.
+# You have built every box of this map, but the arrow back from the loss, which turns random weights into a
+# translator, is still missing.
 
 # %% [markdown]
 # ## You need
@@ -49,7 +49,7 @@ transformer_map("11_translation")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions that we start with as a warm-up.
+# Here are two questions to warm up.
 #
 # <details><summary>Lesson 10: what does the decoder read at position 0, and what does it predict at its last
 # position?</summary>
@@ -148,10 +148,10 @@ check(make_batch)
 # %% [markdown]
 # ## One training step
 #
-# Almost every network is trained with the same steps. The **forward** pass computes logits and loss, the **backward**
-# pass computes the gradients, and the optimizer's **step** changes the weights a little, and before the next step we
-# set the gradients to zero. Our optimizer is [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by
-# its typical size, so that all weights move at about the same speed, the learning rate.
+# The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
+# **step** changes the weights a little, and before the next step we set the gradients to zero. Our optimizer is
+# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that all weights move
+# at about the same speed, the learning rate.
 
 
 # %%
@@ -348,8 +348,8 @@ figures.reversed_word(turner)
 # ## The learning rate
 #
 # At the start the weights are random and the first gradients say little about the final direction, so large steps can
-# do harm. The schedule of the paper (section 5.3, often called *Noam* after one of its authors) rises linearly during
-# the **warm-up** and then falls with the inverse square root of the step:
+# do harm. The schedule of the paper (often called *Noam* after one of its authors) rises linearly during the
+# **warm-up** and then falls with the inverse square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -407,7 +407,7 @@ check(noam_lr)
 # </details>
 #
 # To see whether the warm-up matters, we trained the translator with and without it, at two peak learning rates and
-# from two seeds each. (The results are stored.)
+# from two seeds each.
 
 # %%
 figures.warm_ups()
@@ -503,7 +503,7 @@ figures.with_and_without_smoothing()
 #
 # Now you have all parts of the training. We found two settings of the recipe by trial and error. The factor 0.3 makes
 # the peak learning rate 0.005, and over the last 200 steps the learning rate decays to 0, so that the weights can
-# settle. Most training recipes of today end with such a *cooldown*.
+# settle (a *cooldown*).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` beside this notebook and loads them the next
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
