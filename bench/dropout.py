@@ -1,7 +1,7 @@
-"""Dropout for lesson 12: `python -m bench.dropout [--write]`, about ten minutes of one core.
+"""Dropout for lesson 12: `python -m bench.dropout [--write]`, about five minutes of one core.
 
-The lesson's GPT, trained by the lesson's recipe on a short text, of which each token is seen about sixty times, and on
-the whole one. Dropout acts on attention weights, on what both sublayers add, and on token vectors, as in GPT-2. Three
+The lesson's GPT, trained by the lesson's recipe on a short text, of which each token is seen about sixty times. Dropout
+acts on attention weights, on what both sublayers add, and on token vectors, as in GPT-2. Three
 seeds each. The losses are measured in evaluation mode, on passages of the training text and on unseen ones. --write
 puts them into helpers/lessons/language_model/dropout.json, from where the lesson's figure and its tests have them.
 """
@@ -20,7 +20,7 @@ from bench.written import write
 from helpers import corpus
 from helpers.blocks import GPT, get_batch, merge_heads, split_heads
 
-RATES, TEXTS, STEPS, RATE = (0.0, 0.1, 0.2), (20_000, 300_000), 1200, 4e-3
+RATES, LENGTH, STEPS, RATE = (0.0, 0.1, 0.2), 20_000, 1200, 4e-3
 
 
 class DroppedAttention(FusedAttention):
@@ -52,16 +52,16 @@ def with_dropout(model: GPT, p: float) -> GPT:
     return model
 
 
-def losses(p: float, length: int, seed: int, steps: int = STEPS) -> tuple[float, float]:
-    """Nats per token after training on the first `length` tokens: on passages of these, and on unseen ones."""
-    text = corpus.language_text()[:length]
+def losses(p: float, seed: int) -> tuple[float, float]:
+    """Nats per token after training on the first LENGTH tokens: on passages of these, and on unseen ones."""
+    text = corpus.language_text()[:LENGTH]
     torch.manual_seed(seed)
     model = with_dropout(GPT(len(corpus.language_symbols()), CONTEXT, 64, 2, 2), p)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     generator = torch.Generator().manual_seed(seed)
-    for step in range(steps):
+    for step in range(STEPS):
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min((step + 1) / 50, 1) * (1 - step / steps)
+            group["lr"] = RATE * min((step + 1) / 50, 1) * (1 - step / STEPS)
         x, y = get_batch(text, CONTEXT, BATCH, generator)
         loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
         optimizer.zero_grad()
@@ -78,15 +78,15 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the losses for the lesson's figure")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    measured = {"line": round(unseen()[1], 4)}
-    for length in TEXTS:
-        for p in RATES:
-            pairs = [losses(p, length, seed) for seed in SEEDS]
-            seen, new = ([round(loss, 4) for loss in column] for column in zip(*pairs, strict=True))
-            print(f"{length:7} tokens, dropout {p}: training text {seen}, unseen {new}", flush=True)
-            measured.setdefault(str(length), {})[str(p)] = {"seen": seen, "unseen": new}
+    rates = {}
+    for p in RATES:
+        seen, new = (
+            [round(loss, 4) for loss in column] for column in zip(*(losses(p, seed) for seed in SEEDS), strict=True)
+        )
+        print(f"dropout {p}: training text {seen}, unseen {new}", flush=True)
+        rates[str(p)] = {"seen": seen, "unseen": new}
     if options.write:
-        write("language_model", "dropout", measured)
+        write("language_model", "dropout", {"line": round(unseen()[1], 4), "rates": rates})
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@ def make_batch(pairs, pad_id, bos_id, eos_id):
 
 
 def token_accuracy(logits, targets, pad_id):
-    """The fraction of the targets that are the most likely token; targets that are pad_id don't
-    count.
+    """The fraction of targets other than pad_id where the most likely word is the target.
 
     logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id ->
     float, 0 to 1.
@@ -38,8 +37,8 @@ def token_accuracy(logits, targets, pad_id):
 
 
 def noam_lr(step, d_model, warmup):
-    """The learning rate of Vaswani et al. (2017), section 5.3: up linearly, then down with the
-    square root of the step.
+    """The learning rate of Vaswani et al. (2017), section 5.3: linear warm-up, then decay
+    with the inverse square root of the step.
 
     step (from 1), d_model, warmup: int -> float.
     """
@@ -47,21 +46,22 @@ def noam_lr(step, d_model, warmup):
 
 
 def label_smoothed_loss(logits, targets, smoothing, pad_id):
-    """Cross-entropy against targets that spread `smoothing` evenly over all V words, mean over the
-    targets that aren't pad_id.
+    """Cross-entropy against targets that divide `smoothing` among all V words, mean over the targets
+    that are not padding.
 
     logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id;
     smoothing: 0 to 1 -> scalar, same dtype.
     """
     log_p = torch.log_softmax(logits, dim=-1)  # (..., V)
-    true = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (...), of the right word
-    even = log_p.mean(dim=-1)  # (...), over all words
+    true = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (...), of the target word
+    even = log_p.mean(dim=-1)  # (...), mean over all words
     losses = -(1 - smoothing) * true - smoothing * even  # (...)
     return losses[targets != pad_id].mean()
 
 
 def alignment(cross_weights):
-    """For each target position the source position with the largest mean weight over the heads.
+    """For each target position the source position with the largest attention weight, averaged over
+    the heads.
 
     cross_weights (H, T_t, T_s), float32 or float64 -> LongTensor (T_t,).
     """

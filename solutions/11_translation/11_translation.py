@@ -29,8 +29,8 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# You have built every box of this map, but the arrow back from the loss is still missing. It turns random weights
-# into a translator.
+# You have built every box of this map, but the arrow back from the loss, which turns random weights into a
+# translator, is still missing.
 
 # %% [markdown]
 # ## You need
@@ -148,10 +148,10 @@ check(make_batch)
 # %% [markdown]
 # ## One training step
 #
-# Almost every network is trained with the same steps. The **forward** pass computes logits and loss, the **backward**
-# pass computes the gradients, and the optimizer's **step** changes the weights a little, and before the next step we
-# set the gradients to zero. Our optimizer is Adam (Kingma and Ba, 2015), which divides each gradient by its typical
-# size, so that all weights move at about the same speed, the learning rate.
+# The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
+# **step** changes the weights a little, and before the next step we set the gradients to zero. Our optimizer is
+# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that all weights move
+# at about the same speed, the learning rate.
 
 
 # %%
@@ -261,9 +261,6 @@ from torch.nn import functional as F  # noqa: E402, F401
 # %%
 Transformer = own.transformer(globals())
 
-# %%
-Transformer = own.transformer(globals())
-
 # %% [markdown]
 # ## A toy task first: reversing words
 #
@@ -337,7 +334,7 @@ for length in (2, 3, 8, 9, 12):
 # result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse words *of
 # the lengths that it has seen*, which is less than it looked like.
 #
-# Let's look at its cross-attention for *encoder*.
+# Let's plot the cross-attention of this model for the word *encoder*.
 
 # %%
 figures.reversed_word(turner)
@@ -351,8 +348,8 @@ figures.reversed_word(turner)
 # ## The learning rate
 #
 # At the start the weights are random and the first gradients say little about the final direction, so large steps can
-# do harm. The schedule of the paper (Vaswani et al., 2017, section 5.3; often called *Noam* after one of its authors)
-# rises linearly during the **warm-up** and then falls with the inverse square root of the step:
+# do harm. The schedule of the paper (often called *Noam* after one of its authors) rises linearly during the
+# **warm-up** and then falls with the inverse square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -374,7 +371,7 @@ explore.rates()
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 10 points
 #
-# Implement the learning rate schedule above.
+# Implement the learning rate schedule that is given by the formula above.
 #
 # - **Arguments:** `step`, counted from 1, `d_model` and `warmup`, ints of at least 1.
 # - **Returns:** a float.
@@ -404,12 +401,13 @@ check(noam_lr)
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. Write exponents as decimal numbers.
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. So it's better to write exponents as
+# decimal numbers.
 #
 # </details>
 #
-# Does the warm-up matter? We trained the translator for 150 steps with and without it, at two peak learning rates and
-# from two seeds each. (The results are stored.)
+# To see whether the warm-up matters, we trained the translator with and without it, at two peak learning rates and
+# from two seeds each.
 
 # %%
 figures.warm_ups()
@@ -498,15 +496,14 @@ figures.with_and_without_smoothing()
 
 # %% [markdown]
 # In this language smoothing brings no clear gain, because almost all sentences are exact either way. But it makes the
-# model less certain, so the plain loss on unseen sentences is at least ten times as high. (Vaswani et al. observed a
-# worse perplexity and a better translation score.)
+# model less certain, so the plain loss on unseen sentences is at least ten times as high.
 
 # %% [markdown]
 # ## Training the translator
 #
 # Now you have all parts of the training. We found two settings of the recipe by trial and error. The factor 0.3 makes
 # the peak learning rate 0.005, and over the last 200 steps the learning rate decays to 0, so that the weights can
-# settle. Most training recipes of today end with such a *cooldown*.
+# settle (a *cooldown*).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` beside this notebook and loads them the next
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
@@ -729,7 +726,7 @@ figures.broken_trainings()
 # ## At work
 #
 # Now we compare your weights with those of the course's translator, which was trained with another recipe and from
-# another initialization. Do they also have similar weights?
+# another initialization. Do they also have similar weights, or at least similar word vectors?
 
 # %%
 figures.beside(model)
@@ -741,8 +738,8 @@ figures.beside(model)
 # %% [markdown]
 # ### Quiz 11.1
 #
-# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. Which of the following
-# should you do next?
+# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. Which of these would
+# you do next?
 #
 # - **a** train longer, because the loss should go to 0
 # - **b** reduce the learning rate, because the loss is stuck
@@ -956,8 +953,8 @@ with torch.no_grad():
 
 # %% [markdown]
 # Usually it doesn't. For ten unseen sentences, the course's translator writes the same with a beam of 4. A translator
-# trained for only 150 steps, which is less certain, gained one more exact sentence of 40 with wider beams. Wider
-# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider beams. Wider isn't
+# always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -976,7 +973,6 @@ with torch.no_grad():
 # ## Further reading
 #
 # - Vaswani et al. (2017), [Attention is all you need](https://arxiv.org/abs/1706.03762), sections 5 and 6.
-# - Kingma and Ba (2015), [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
 # - Szegedy et al. (2016), [Rethinking the Inception architecture for computer
 #   vision](https://arxiv.org/abs/1512.00567), section 7: label smoothing; Müller, Kornblith and Hinton (2019), [When
 #   does label smoothing help?](https://arxiv.org/abs/1906.02629)

@@ -48,12 +48,12 @@ transformer_map("12_language_model")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up. Try to answer them before you open the solutions.
+# Here are two questions to warm up, which you should answer before you open the solutions.
 #
 # <details><summary>Lesson 6: what is the lowest expected loss, in nats, for predicting a fair die? And what is the
 # loss of a model that is sure of a six?</summary>
 #
-# The lowest is log 6 = 1.79 nats, the entropy of the die. The model that is sure of a six has an infinite loss as
+# The lowest is $\log 6 = 1.79$ nats, the entropy of the die. The model that is sure of a six has an infinite loss as
 # soon as another number comes up.
 #
 # </details>
@@ -72,8 +72,8 @@ transformer_map("12_language_model")
 # much of the text is unpredictable. That's why this lesson uses an artificial language instead. Its tokens are single
 # characters, and its sentences come in three kinds, each ending with a period:
 #
-# - **agreement**, `Bqrzqb.`: the verb, a small letter from `a` to `f`, agrees with the capital at the start, 2 to 30
-#   tokens earlier;
+# - **agreement**, `Bqrzqb.`: the verb, a small letter from `a` to `f`, agrees with the capital at the start, up to
+#   thirty tokens earlier;
 # - **brackets**, `([]{()}).`: each bracket is closed by its own kind, nested up to four deep;
 # - **repetition**, `|rwty|rwty.`: a segment of three to eight different letters appears twice.
 
@@ -84,13 +84,13 @@ print(len(symbols), "tokens:", symbols)
 print("".join(symbols[i] for i in text[:240].tolist()))
 
 # %% [markdown]
-# **On paper:** after `|rwt` the segment continues with probability 3/4, and the second bar comes with probability
-# 1/4. Suppose it comes, and the sentence ends `|rwt.` If you know the rules, which probabilities do you give these
+# **On paper:** after `|rwt` the segment continues with probability $3/4$, and the second bar comes with probability
+# $1/4$. Suppose it comes, and the sentence ends `|rwt.` If you know the rules, which probabilities do you give these
 # five tokens, `|`, `r`, `w`, `t` and `.`, and what do they cost in nats?
 #
 # <details><summary>Answer</summary>
 #
-# The bar has probability 1/4 and costs log 4 = 1.39 nats. The other four have probability 1 and cost nothing, because
+# The bar has probability $1/4$ and costs $\log 4 = 1.39$ nats. The other four are certain and cost nothing, because
 # you remember the segment.
 #
 # </details>
@@ -118,24 +118,24 @@ figures.one_text()
 #
 # *Which* verb appears is certain, but *when* it appears is not, because another letter could have come first. A model
 # that forgets the capital pays more, because it has to divide this probability among six verbs, which costs another
-# log 6 = 1.79 nats.
+# $\log 6$ nats.
 #
 # </details>
 
 # %% [markdown]
 # ## n-gram models
 #
-# How far do we get without attention? In lesson 3 we counted bigrams, that is, P(next | current). An **n-gram** model
-# of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with books in 1948.) A
-# context that was never seen has no counts, so we add a small constant $\alpha$ to every count, which is called
-# additive smoothing:
+# To see how far we get without attention, remember that in lesson 3 we counted bigrams, that is, P(next | current).
+# An **n-gram** model of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with
+# books in 1948.) A context that was never seen has no counts, so we add a small constant $\alpha$ to every count,
+# which is called additive smoothing:
 #
 # $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
 #
 # Here count(c) is the number of times that the context c was followed by any token.
 #
 # For example, let V = 2 and $\alpha = 1$. If the context `ab` was followed by `a` three times and by `b` never, the
-# probabilities are 4/5 and 1/5. After an unknown context both are 1/2.
+# probabilities are $4/5$ and $1/5$. After an unknown context both are equal.
 
 # %% [markdown]
 # ### Exercise 12.1 `ngram_loss`
@@ -145,7 +145,7 @@ figures.one_text()
 # Count n-grams in one text and measure the loss on another.
 #
 # - **Arguments:** `train` and `test`, 1-D LongTensors or lists of ids, longer than `order`; `order`, an int that
-#   counts the predicted token (1: unigram, no context; 2: bigram); `vocab_size`, an int; `alpha` > 0.
+#   counts the predicted token too (so that order 1 is a unigram); `vocab_size`, an int; `alpha` > 0.
 # - **Returns:** a float, the mean of $-\log p$ in nats over positions `order − 1` to the end of `test`. (A mean over
 #   all positions, with shorter contexts at the start, is accepted too.)
 
@@ -193,8 +193,8 @@ check(ngram_loss)
 # </details>
 
 # %% [markdown]
-# **Predict before you run:** we count orders 1 to 6 in 280,000 tokens and test on 20,000 others. Does a longer
-# context always give a lower loss?
+# **Predict before you run:** we count n-grams up to order 6 in one part of the text and test on another. Does a
+# longer context always give a lower loss?
 
 # %%
 figures.ngram_losses()
@@ -226,7 +226,7 @@ figures.ngram_losses()
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
-# Draw random windows from a text, together with their targets.
+# Draw random windows from a text, together with the targets that belong to them.
 #
 # - **Arguments:** `data`, a LongTensor of at least `block_size + 1` ids; `block_size` and `batch_size`, ints;
 #   `generator`, a `torch.Generator`.
@@ -261,8 +261,8 @@ check(get_batch)
 #
 # <details><summary>Hint 2</summary>
 #
-# Add a column of starts and a row of 0, 1, 2, ... to get a table of positions, and index `data` with the whole table
-# at once.
+# Add a column of starts and a row that counts from 0 to get a table of positions, and index `data` with the whole
+# table at once.
 #
 # </details>
 
@@ -283,8 +283,8 @@ def published_loss(logits, targets):
 
 
 # %% [markdown]
-# **On paper:** let B = 1, T = 2, V = 3, with logits `[[a b c], [d e f]]`. Which three numbers does this function use
-# as the logits of position 0?
+# **On paper:** let $B = 1$, $T = 2$, $V = 3$, with logits `[[a b c], [d e f]]`. Which three numbers does this
+# function use as the logits of position 0?
 #
 # <details><summary>Answer</summary>
 #
@@ -340,7 +340,7 @@ check(next_token_loss)
 # times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
 # that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
 #
-# **Predict before you run:** which step lowers the loss most?
+# **Predict before you run:** which of these steps lowers the loss most?
 
 # %%
 figures.ladder()
@@ -351,9 +351,9 @@ figures.ladder()
 # Four heads bring **0.13** and the feed-forward network **0.12**. Residual and norm, which pass the token itself
 # along with what attention has found, bring **0.11**. So every component contributes.
 #
-# The dots show the single runs. Among the last two rungs, runs of the same model differ by up to 0.14 nats, and the
-# best run without a residual is better than the worst run with one. So from one run each you could have drawn the
-# opposite conclusion.
+# The dots in the figure show the single runs. Among the last two rungs, runs of the same model differ by up to 0.14
+# nats, and the best run without a residual is better than the worst run with one. So from one run each you could have
+# drawn the opposite conclusion.
 #
 # All of these models stay far above the line, because they lack a second layer. To repeat a segment, the model has to
 # find out *which letter followed this one the first time?* We'll see that this takes two attention layers in
@@ -364,7 +364,7 @@ figures.ladder()
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 20 points
 #
-# Build a decoder-only Transformer from finished blocks.
+# Build a decoder-only Transformer from the finished blocks of earlier lessons.
 #
 # - **Arguments:** `vocab_size`, `block_size`, `d_model`, `num_heads`, `num_layers`, all ints. `block_size`, the
 #   largest number of tokens that the model reads, is kept as an attribute.
@@ -438,8 +438,8 @@ check(GPT)
 #
 # - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights which the loss doesn't need
 #   stay small.
-# - **Gradient clipping:** a gradient longer than 1 is scaled down to length 1, so that a single unusual batch can't
-#   throw the model far off.
+# - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
+#   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1. Adam moves every weight by
 #   about the learning rate per step, so large token vectors need hundreds of steps to change direction. GPT-2 starts
 #   with a standard deviation of 0.02, and so do we. In most of our runs this gave a lower final loss (table at the
@@ -480,7 +480,7 @@ def initialize(model):
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
 # `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
-# `language_model.safetensors`. On a laptop this takes one to three minutes.
+# `language_model.safetensors`. On a laptop this takes about one to three minutes.
 #
 # **Predict before you run:** which kind of sentence (agreement, brackets, repetition) will the model learn first, and
 # which last?
@@ -614,7 +614,7 @@ written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
-# Does the text follow the rules? Now change the temperature; the explorer counts the sentences that do.
+# Now change the temperature. The explorer counts the sentences that follow the rules of the language.
 
 # %%
 explore.writing(model, symbols)
@@ -641,9 +641,9 @@ explore.writing(model, symbols)
 figures.induction_by_hand()
 
 # %% [markdown]
-# These weights were set by hand, as in the extra exercise 12.7. But what did your model learn? The next figure shows
-# its strongest induction head, and another head of the same layer. The frames mark the cells that the hand-made head
-# would fill.
+# These weights were set by hand, as in the extra exercise 12.7. To see what your model has learned by itself, the
+# next figure shows its strongest induction head, and another head of the same layer. The frames mark the cells that
+# the hand-made head would fill.
 
 # %%
 figures.grown_induction_head(model, watch)
@@ -669,7 +669,7 @@ figures.ablated_heads(model, watch)
 # ## At work
 #
 # In this lesson the model at work is your own. To see what the bug of exercise 12.3 costs, we train two small GPTs
-# for 120 steps, one with your loss and one with the buggy one, and measure both with the correct loss.
+# for a short time, one with your loss and one with the buggy one, and measure both with the correct loss.
 
 # %%
 figures.two_losses(or_given(next_token_loss), published_loss)
@@ -730,8 +730,7 @@ check(quiz_2=quiz_2)
 # does not have.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** Formally the friend is right. With a context of 64 tokens, the states of the chain are windows of 64
-# tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts
+# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts
 # for each of them never sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram
 # worse, and the best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters
 # comes within a tenth of a nat. What is new is not the function but how it is represented and learned. Attention
@@ -767,38 +766,38 @@ progress()
 # ### A loss below the line is a leak, not luck
 #
 # Suppose a model $q$ gives the text a probability $e^{20}$ times as large as the source $p$ does. The mean of $q/p$
-# over all texts of the source is at most 1, so for an honest model this happens with at most one text in $e^{20}$, or
-# one in 485 million.
+# over all texts of the source is at most 1, so for an honest model this happens with at most one text in $e^{20}$,
+# which is one in 485 million.
 #
 # ### One pair, two meanings
 #
 # In lesson 3 you saw the difference between a fixed P(next | current) and queries and keys, and here we can quantify
 # it. The same pair `r`, `z` appears in `Bqrz`, where a verb may follow, and in `|qrz`, where a bar may follow. A
-# bigram table has one row for both and a loss of 2.31 nats, where the entropy line is 1.41. An attention head can
-# attend to the capital or to the bar at the start of the sentence, so it can tell the two apart. In principle,
-# however, any model with a finite context is a Markov chain on windows of that length.
+# bigram table has one row for both, and it stays 0.9 nats above the entropy line. An attention head can attend to the
+# capital or to the bar at the start of the sentence, so it can tell the two apart. In principle, however, any model
+# with a finite context is a Markov chain on windows of that length.
 
 # %% [markdown]
 # ### Dropout
 #
 # We have trained on 300,000 tokens, of which each was seen about four times. With less text a model begins to
 # memorize, that is, to overfit. A common remedy is **dropout** (Srivastava et al., 2014). In training mode, a random
-# fraction p of the values is set to zero and the rest is scaled by 1/(1 − p), so that the model can't rely on any
-# single value. GPT-2 applies it to the attention weights, to the output of both sublayers and to the token vectors,
-# with p = 0.1. In evaluation mode nothing is dropped, so the outputs are deterministic. We trained our GPT in the
-# same way with several values of p, on the full text and on its first 20,000 tokens (program: `bench/dropout.py`).
+# fraction p of the values is set to zero and the rest is scaled up, so that the model can't rely on any single value.
+# GPT-2 applies it to the attention weights, to the output of both sublayers and to the token vectors, with p = 0.1.
+# In evaluation mode nothing is dropped, so the outputs are deterministic. We trained our GPT in the same way with
+# several values of p on the first 20,000 tokens of the text, three runs each (program: `bench/dropout.py`).
 
 # %%
 figures.dropout()
 
 # %% [markdown]
-# On the short text, the model without dropout memorizes. Its loss on the training text is 1.28, well below the
-# entropy line, but its loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a
-# nat. A larger p slows the training down too much for our 1,200 steps. On the full text there is almost nothing to
-# gain, because the model can barely memorize it, and training without dropout is best.
+# Without dropout the model memorizes. Its loss on the training text is 1.28, well below the entropy line, but its
+# loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a nat. A larger p slows
+# the training down too much for our 1,200 steps. On the full text our GPT comes within a few hundredths of the line
+# without dropout, so there is little to gain, and we left it out.
 #
-# Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves V · D
-# parameters, which is a lot for a vocabulary of 50,000 tokens and little for our 31.
+# Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves a
+# matrix, which is a lot for a vocabulary of 50,000 tokens and little for ours.
 
 # %% [markdown]
 # ### Exercise 12.7 `induction_head`
@@ -932,9 +931,9 @@ sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=rand
 print(library.decode(sample[0].tolist()))
 
 # %% [markdown]
-# Here the table of order 3 wins, because a table learns from every count at once and 200 steps are too few for the
-# GPT. With more training the GPT overtakes it. For example, a run with four layers of width 128 and 1,000 steps on a
-# million characters reached 1.50 nats. How far this is from the entropy is unknown; Shannon (1951)
+# Here the table of order 3 wins, because a table learns from every count at once and our training is too short for
+# the GPT. With more training the GPT overtakes it. For example, a larger run (four layers, a million characters)
+# reached 1.50 nats. How far this is from the entropy is unknown; Shannon (1951)
 # [estimated](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) about one bit per character for English.
 
 # %% [markdown]
