@@ -306,7 +306,7 @@ def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what
     mine = Decoder(blocks.LlamaBlock, **found.sizes).eval()
     mine.load_state_dict(blocks.rename_llama(found.state))
     assert sum(item.numel() for name, item in mine.named_parameters() if name != "unembed.weight") == 824_448
-    says(LESSON, "four blocks of width 128, 768 tokens and 824,448 numbers")
+    says(LESSON, "four blocks and 824,448 parameters")
     line, strange = "I pray you, sir, tell me what is the matter.\n", "0x7f [kernel] panic: {not} syncing; @@ -1,3 +1,9"
     assert small_writer.nats_a_byte(mine, line * 9, found.merges) < 1.5
     assert small_writer.nats_a_byte(mine, strange * 9, found.merges) > 3
