@@ -304,7 +304,7 @@ def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what
     mine = Decoder(blocks.LlamaBlock, **found.sizes).eval()
     mine.load_state_dict(blocks.rename_llama(found.state))
     assert sum(item.numel() for name, item in mine.named_parameters() if name != "unembed.weight") == 824_448
-    says(LESSON, "four blocks of width 128, 768 tokens and 824,448 numbers")
+    says(LESSON, "four blocks and 824,448 parameters")
     line, strange = "I pray you, sir, tell me what is the matter.\n", "0x7f [kernel] panic: {not} syncing; @@ -1,3 +1,9"
     assert small_writer.nats_a_byte(mine, line * 9, found.merges) < 1.5
     assert small_writer.nats_a_byte(mine, strange * 9, found.merges) > 3
@@ -448,7 +448,7 @@ def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
     says(LESSON, "only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together", "for 400 steps")
     says(LESSON, "end a little higher on average, by about a third of what RoPE gains")
     assert six_changes.STEPS == 400
-    assert "rotations 0.520, from 0.504 to 0.542" in figures.six_changes().alt
+    assert "RoPE 0.520, from 0.504 to 0.542" in figures.six_changes().alt
 
 
 @pytest.mark.slow
@@ -710,17 +710,17 @@ def test_what_learns_nothing_in_lora_is_told_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "part"),
+    ("name", "answer", "parts"),
     [
-        ("LlamaBlock", WithEpsOfItsOwn, "base and eps"),
-        ("LlamaBlock", MaskKept, "called twice, in training mode"),
-        ("LoRA", Detached, "gradient flows"),
-        ("LoRA", MergedTwice, "merged"),
+        ("LlamaBlock", WithEpsOfItsOwn, ["base and eps"]),
+        ("LlamaBlock", MaskKept, ["called twice, in training mode"]),
+        ("LoRA", Detached, ["gradient flows", "learning"]),
+        ("LoRA", MergedTwice, ["merged"]),
     ],
 )
-def test_what_shows_in_one_part_only_is_seen(name, answer, part):
+def test_what_shows_in_few_parts_only_is_seen(name, answer, parts):
     verdict = verdict_on(name, answer)
-    assert [item.name for item in verdict.parts if not item.passed] == [part], as_text(verdict)
+    assert [item.name for item in verdict.parts if not item.passed] == parts, as_text(verdict)
 
 
 # ---------------------------------------------------------------- answers that were taken for right once

@@ -181,11 +181,19 @@ def cache_bytes() -> Picture:
 # ---------------------------------------------------------------- six changes
 
 
+LABELS = {
+    "RMS norm": "RMSNorm",
+    "a gate": "SwiGLU",
+    "rotations": "RoPE",
+    "one head of keys and values": "one key-value head",
+}
+
+
 def six_changes() -> Picture:
     """Each change alone, and all six together, as `python -m bench.six_changes` has measured them."""
     found = measured("today", "changes")
     line = found["line"]
-    losses = {name: [loss - line for loss in three] for name, three in found["losses"].items()}
+    losses = {LABELS.get(name, name): [loss - line for loss in three] for name, three in found["losses"].items()}
     figure, ax = new_figure(8.2, 3.6)
     ax.axvspan(min(losses["2017"]), max(losses["2017"]), color="#DDDDDD", zorder=0)
     said = []

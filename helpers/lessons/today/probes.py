@@ -128,10 +128,11 @@ def lora_after_a_step(answer, args, kwargs):
     thin = [item for name, item in built.named_parameters() if name in ("A", "B") and item.requires_grad]
     with torch.enable_grad():
         before = built(x)
-        gradients = torch.autograd.grad(before.square().sum(), thin, allow_unused=True) if thin else []
+        if thin and before.requires_grad:
+            before.square().sum().backward()
     with torch.no_grad():
-        for parameter, gradient in zip(thin, gradients, strict=True):
-            parameter -= 0.1 * (0 if gradient is None else gradient)
+        for parameter in thin:
+            parameter -= 0.1 * (0 if parameter.grad is None else parameter.grad)
         return {"the first step of training changes the output": not torch.equal(before, built(x))}, []
 
 
