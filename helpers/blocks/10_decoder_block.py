@@ -14,8 +14,7 @@ from helpers.blocks import cross_entropy
 
 
 def shift_right(targets, bos_id):
-    """What the decoder reads while it learns to say `targets`: each row begins with bos and lacks
-    its last id.
+    """The decoder's input for `targets`: each row starts with bos, and its last id is dropped.
 
     targets LongTensor (B, T) with T >= 1; bos_id: int -> LongTensor (B, T).
     """
@@ -64,18 +63,19 @@ class DecoderBlock(nn.Module):
 class Transformer(nn.Module):
     """The encoder-decoder of Vaswani et al. (2017), with learned positions.
 
-    All arguments are int; num_layers blocks on each side.
+    Parts: encoder (Encoder), tokens and positions (nn.Embedding, of the target), blocks
+    (nn.ModuleList of DecoderBlock), unembed (nn.Linear).
     encode(src (B, T_s)) -> memory (B, T_s, D);
     decode(tgt (B, T_t), memory, src) -> logits (B, T_t, tgt_vocab);
-    forward(src, tgt) -> logits. Where src is pad_id, nobody looks.
+    forward(src, tgt) -> logits. Where src is pad_id, there is padding.
     """
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__()
+        # self.encoder, self.tokens, self.positions, self.blocks, self.unembed
         self.pad_id = pad_id
         self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.tokens = nn.Embedding(tgt_vocab, d_model)
-        self.positions = nn.Embedding(max_len, d_model)
+        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
         self.blocks = nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         self.unembed = nn.Linear(d_model, tgt_vocab)
 
@@ -111,32 +111,6 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     return ids
 
 
-def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of
-    the beam.
-
-    step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
-    -> (list of int, float): ids with bos first, and their score,
-    log-probability / (ids after bos)^length_penalty.
-    """
-
-    def score(item):
-        ids, log_p = item
-        return log_p / (len(ids) - 1) ** length_penalty
-
-    beam, finished = [([bos_id], 0.0)], []
-    for _ in range(max_len):
-        grown = []
-        for ids, log_p in beam:
-            steps = torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1).tolist()  # V numbers
-            grown += [([*ids, i], log_p + more) for i, more in enumerate(steps)]
-        best = sorted(grown, key=score, reverse=True)[:beam_size]
-        finished += [item for item in best if item[0][-1] == eos_id]
-        beam = [item for item in best if item[0][-1] != eos_id]
-    winner = max(finished or beam, key=score)
-    return winner[0], score(winner)
-
-
 def filter_logits(logits, top_k=None, top_p=None):
     """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
     top_p.
@@ -168,3 +142,29 @@ def cached_attention(q, k, v, cache):
     mask = causal_mask(q.shape[-2], k.shape[-2]).to(q.device)  # (T_new, T)
     out, _ = attention(q, k, v, mask)  # (B, H, T_new, d)
     return out, (k, v)
+
+
+def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of
+    the beam.
+
+    step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
+    -> (list of int, float): ids with bos first, and their score,
+    log-probability / (ids after bos)^length_penalty.
+    """
+
+    def score(item):
+        ids, log_p = item
+        return log_p / (len(ids) - 1) ** length_penalty
+
+    beam, finished = [([bos_id], 0.0)], []
+    for _ in range(max_len):
+        grown = []
+        for ids, log_p in beam:
+            steps = torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1).tolist()  # V numbers
+            grown += [([*ids, i], log_p + more) for i, more in enumerate(steps)]
+        best = sorted(grown, key=score, reverse=True)[:beam_size]
+        finished += [item for item in best if item[0][-1] == eos_id]
+        beam = [item for item in best if item[0][-1] != eos_id]
+    winner = max(finished or beam, key=score)
+    return winner[0], score(winner)

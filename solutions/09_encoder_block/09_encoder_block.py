@@ -569,7 +569,7 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # Let's put your parts into the translator. Its blocks are post-norm, and with yours it should translate as before:
 
 # %%
-at_work(layer_norm, EncoderBlock, Encoder)
+at_work(layer_norm, EncoderBlock)
 
 # %% [markdown]
 # What about the feed-forward network? **Predict before you run:** what is worse for the translator, an encoder without any

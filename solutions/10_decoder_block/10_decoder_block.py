@@ -646,10 +646,10 @@ figures.cache_saving(or_given(cached_attention))
 # %% [markdown]
 # ## At work
 #
-# Let's put your parts into the translator, first the model with its blocks, then your loop and your cache.
+# Let's put your parts into the translator, first your model with its blocks, then your loop and your cache.
 
 # %%
-at_work(DecoderBlock, Transformer)
+at_work(Transformer)
 
 # %%
 at_work(greedy_decode, cached_attention)
