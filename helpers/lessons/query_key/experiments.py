@@ -22,7 +22,7 @@ HEAD_WIDTH = translator.D_MODEL // translator.NUM_HEADS
 ARCS = 1, 3  # the block and the head, counted from 0, whose arcs the lesson draws
 
 
-def ablated(*heads: tuple[int, int]):
+def ablated(heads: list[tuple[int, int]]):
     """The translator without these (block, head) of its encoder, counted from 0: their columns of W_O are zero."""
     network = copy.deepcopy(translator.machine())
     for block, head in heads:
@@ -31,12 +31,12 @@ def ablated(*heads: tuple[int, int]):
     return network
 
 
-def ablate(*heads: tuple[int, int]):
+def ablate(heads: list[tuple[int, int]]):
     """Loss and exact translations on unseen sentences without these (block, head) of the encoder, counted from 0."""
-    network, batch = ablated(*heads), evaluation.unseen(SENTENCES)
+    network, batch = ablated(heads), evaluation.unseen(SENTENCES)
     right = round(SENTENCES * evaluation.exact(network, batch))
-    name = f"without {len(heads)} of 8 heads" if heads else "with all heads"
-    print(f"{name:<22}{right} of {SENTENCES} right, loss {evaluation.nats_a_word(network, batch):.5f} nats per word")
+    loss = evaluation.nats_a_word(network, batch)
+    print(f"without {len(heads)} of 8 heads: {right} of {SENTENCES} right, loss {loss:.5f} nats per word")
 
 
 def untrained(seed: int) -> Transformer:

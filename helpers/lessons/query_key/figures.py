@@ -395,7 +395,7 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
     for i, value in enumerate(kinds.values()):
         ax.text(value, i, f" {value:.3f}", va="center")
     ax.axvline(1 / T, color=ORANGE, ls="--")
-    ax.set(xlim=(0, 1.12), title="fraction of tokens that attend most to themselves (dashed: chance)")
+    ax.set(xlim=(0, 1.12), title="fraction that attend most to themselves (dashed: chance)")
     ax.invert_yaxis()
     said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(

@@ -92,7 +92,7 @@ class WidthAndDivisor:
         right.set_xticks([0.1, 1, 10, 100, 1000], ["0.1", "1", "10", "100", "1000"])
         right.minorticks_off()
         right.legend(frameon=False, fontsize=SMALLEST, loc="upper center", ncols=2)
-        self.right_title = right.set_title("standard deviation 1000.00, ∂p/∂q at 100% of its maximum")
+        self.right_title = right.set_title("standard deviation 1000.00, ∂p/∂q at 100%")
 
     def __call__(self, d_k: int, init: str, divisor: float) -> Picture:
         scores, gradient, derivative = curves(d_k, init)
@@ -109,7 +109,7 @@ class WidthAndDivisor:
             dot.set_data([divisor], [fraction])
         deviation = float(scores.std()) / divisor
         self.left_title.set_text(f"one query: effectively {float(effective_tokens(weights)):.1f} keys")
-        self.right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}% of its maximum")
+        self.right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}%")
         alt = (
             f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation is "
             f"{deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of "
