@@ -555,10 +555,10 @@ figures.without_each_head()
 # %% [markdown]
 # ## At work
 #
-# Let's put your functions into all attention modules of the translator, and then the buggy merge of Exercise 8.5.
+# Let's put your module into every attention of the translator, and then the buggy merge of Exercise 8.5.
 
 # %%
-at_work(MultiHeadAttention, split_heads, merge_heads)
+at_work(MultiHeadAttention)
 
 
 # %%
