@@ -44,12 +44,12 @@ transformer_map("00_start_here")
 # %% [markdown]
 # This is a Transformer, and the same map opens every lesson. Today nothing is lit, because we start with the tools. In each lesson one component lights up, you write it, and it runs at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (`<bos>`, *beginning of sentence*, is the special token that the French side starts from; with `<eos>` it ends.)
 #
-# The core of all fifteen lessons takes about 20 hours. What goes beyond the core follows each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
+# The core of all fifteen lessons takes about 21 hours. What goes beyond the core follows each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
 #
 # | path | lessons | core hours |
 # |---|---|---|
-# | core | 0 to 14 | 20 |
-# | attention only | 0, 1, and 3 to 8 | 10 |
+# | core | 0 to 14 | 21 |
+# | attention only | 0, 1, and 3 to 8 | 11 |
 
 # %% [markdown]
 # ## You need
