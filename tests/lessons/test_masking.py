@@ -514,8 +514,8 @@ def low_rows_blind(scores, mask):
         (lambda s, m: blocks.masked_softmax(s, by_batch(m, s, 3)), "masked_softmax", "masks that broadcast"),
         (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 2)), "mask_scores", "masks that broadcast"),
         (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 3)), "mask_scores", "masks that broadcast"),
-        (zeroed_unless(lambda m: m.shape[1:2] == (1,)), "masked_softmax", "rows with nothing to see"),
-        (zeroed_unless(lambda m: m.dim() == 1), "masked_softmax", "rows with nothing to see"),
+        (zeroed_unless(lambda m: m.shape[1:2] == (1,)), "masked_softmax", "fully masked rows"),
+        (zeroed_unless(lambda m: m.dim() == 1), "masked_softmax", "fully masked rows"),
         (low_rows_blind, "masked_softmax", "scores up to ±10⁴"),
         (low_fill_beside_blind_rows, "masked_softmax", "scores up to ±10⁴"),
         (one_padding_if_alike, "combine_masks", "sentences of one length"),
@@ -605,7 +605,10 @@ def doubled(x, t):
     [
         (after_a_seed, "seed_set"),
         (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), "relative_too"),
-        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)), None),
+        (
+            compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)),
+            "relative_too",
+        ),
         (compared(replaced, lambda a, b, t: abs(a.detach().numpy() - b.numpy())[:, :t].max() > 1e-6), "raises"),
         (compared(doubled, largest), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].std() > 1e-6), None),

@@ -125,7 +125,5 @@ def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed, 
 
 
 def test_the_grader_does_not_run_the_courses_own_experiments():
-    assert only_shows("experiments.ablate(heads=[(1, 3)])  # (block, head)") and only_shows(
-        "experiments.own_first_choices()"
-    )
+    assert only_shows("experiments.ablate(heads=[(1, 3)])") and only_shows("experiments.own_first_choices()")
     assert not only_shows("experiments.margins(two_channel_graph)")
