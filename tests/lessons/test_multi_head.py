@@ -275,7 +275,7 @@ class WithDropout(blocks.MultiHeadAttention):
         (ValuesOnceTrained, "called again, in training mode"),
         (WithDropout, "called again, in training mode"),
         (CausalIfLong, "a batch of one, a single token"),
-        (MaskIfAny, "rows with nothing to see"),
+        (MaskIfAny, "fully masked rows"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
@@ -297,7 +297,7 @@ def test_outputs_of_two_calls_share_no_memory():
         return kept.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
 
     verdict, words = verdict_on("split_heads", in_one_buffer)
-    assert not verdict.passed and "looked at after the second" in words
+    assert not verdict.passed and "compared after the second" in words
 
 
 def test_blocks_keep_dtype_and_device():
