@@ -339,8 +339,6 @@ check(next_token_loss)
 # The bigram table is counted in the full text. The other models have one layer of width 32 and were trained three
 # times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
 # that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
-#
-# **Predict before you run:** which of these steps lowers the loss most?
 
 # %%
 figures.ladder()
@@ -425,8 +423,8 @@ check(GPT)
 #
 # <details><summary>Hint 2</summary>
 #
-# `causal_mask(ids.shape[1])` fits any text; on a GPU, move it to `ids.device`. In a pre-norm model nothing normalizes
-# the output of the last block, so `norm` does it before `unembed`.
+# `causal_mask` takes a length, which you can read from the shape of `ids`; on a GPU, move the mask to `ids.device`.
+# In a pre-norm model nothing normalizes the output of the last block, so `norm` does it before `unembed`.
 #
 # </details>
 
@@ -480,10 +478,8 @@ def initialize(model):
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
 # `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
-# `language_model.safetensors`. On a laptop this takes about one to three minutes.
-#
-# **Predict before you run:** which kind of sentence (agreement, brackets, repetition) will the model learn first, and
-# which last?
+# `language_model.safetensors`. On a laptop this takes about one to three minutes. While it runs, watch which kind of
+# sentence the model learns first, and which last.
 
 # %%
 torch.manual_seed(0)
