@@ -673,8 +673,8 @@ figures.two_losses(or_given(next_token_loss), published_loss)
 # %% [markdown]
 # With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
 # at 3.35, almost as bad as guessing. Nevertheless its *own* loss (dotted) falls to 3.0, nothing raises an error, and
-# no shape is wrong. What gives the bug away is that this curve flattens near the loss of a unigram model (3.08),
-# which uses no context at all.
+# no shape is wrong. What gives the bug away is that this loss is still near that of a unigram model (3.08), which
+# uses no context at all.
 
 # %% [markdown]
 # ### Quiz 12.1
@@ -726,14 +726,15 @@ check(quiz_2=quiz_2)
 # does not have.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts
-# for each of them never sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram
-# worse, and the best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters
-# comes within a tenth of a nat. What is new is not the function but how it is represented and learned. Attention
-# computes the row of probabilities instead of looking it up, because a query finds the relevant position by its content.
-# The same weights do this for every token and every position, so what is learned in one context can be used in others.
-# The induction head shows this, since it continues a segment that has never been written before, for which every table
-# of counts is empty.
+# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition
+# probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts for each of them never
+# sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram worse, and the best one
+# stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within a tenth
+# of a nat. What is new is not the function but how it is represented and learned. Attention computes the row of
+# probabilities instead of looking it up, because a query finds the relevant position by its content. The same weights
+# do this for every token and every position, so what is learned in one context can be used in others. The induction
+# head shows this, since it continues a segment that has never been written before, for which every table of counts is
+# empty.
 #
 # **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table:
 # its size, and that contexts do not recur (3). Measured numbers: n-grams against GPT against the line (3). What
