@@ -153,7 +153,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
             in_haste,
             trained,
             {"translate": 11.0},
-            says="unseen sentences exactly right (99.5 % are asked for)",
+            says="unseen sentences exactly right (the check asks for 99.5%)",
         ),
         "looked-up": HandIn(
             instead(

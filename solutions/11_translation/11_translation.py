@@ -509,9 +509,8 @@ figures.with_and_without_smoothing()
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
 # grader has to train once more.
 #
-# **Predict before you run:** what will the model learn first, the correct words, their order and their endings, or
-# just to write French? Below the curves you'll see how it translates *the old woman often paints a white house in
-# september* during training.
+# Below the curves you'll see how the model translates *the old woman often paints a white house in september* during
+# training. Watch what it learns first, the correct words, their order and their endings, or just to write French.
 
 # %%
 STEPS = 10 if quick() else 700

@@ -339,8 +339,6 @@ check(next_token_loss)
 # The bigram table is counted in the full text. The other models have one layer of width 32 and were trained three
 # times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
 # that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
-#
-# **Predict before you run:** which of these steps lowers the loss most?
 
 # %%
 figures.ladder()
@@ -425,8 +423,8 @@ check(GPT)
 #
 # <details><summary>Hint 2</summary>
 #
-# `causal_mask(ids.shape[1])` fits any text; on a GPU, move it to `ids.device`. In a pre-norm model nothing normalizes
-# the output of the last block, so `norm` does it before `unembed`.
+# `causal_mask` takes a length, which you can read from the shape of `ids`; on a GPU, move the mask to `ids.device`.
+# In a pre-norm model nothing normalizes the output of the last block, so `norm` does it before `unembed`.
 #
 # </details>
 
@@ -480,10 +478,8 @@ def initialize(model):
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
 # `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
-# `language_model.safetensors`. On a laptop this takes about one to three minutes.
-#
-# **Predict before you run:** which kind of sentence (agreement, brackets, repetition) will the model learn first, and
-# which last?
+# `language_model.safetensors`. On a laptop this takes about one to three minutes. While it runs, watch which kind of
+# sentence the model learns first, and which last.
 
 # %%
 torch.manual_seed(0)
@@ -677,8 +673,8 @@ figures.two_losses(or_given(next_token_loss), published_loss)
 # %% [markdown]
 # With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
 # at 3.35, almost as bad as guessing. Nevertheless its *own* loss (dotted) falls to 3.0, nothing raises an error, and
-# no shape is wrong. What gives the bug away is that this curve flattens near the loss of a unigram model (3.08),
-# which uses no context at all.
+# no shape is wrong. What gives the bug away is that this loss is still near that of a unigram model (3.08), which
+# uses no context at all.
 
 # %% [markdown]
 # ### Quiz 12.1
@@ -730,14 +726,15 @@ check(quiz_2=quiz_2)
 # does not have.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts
-# for each of them never sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram
-# worse, and the best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters
-# comes within a tenth of a nat. What is new is not the function but how it is represented and learned. Attention
-# computes the row of probabilities instead of looking it up, because a query finds the relevant position by its content.
-# The same weights do this for every token and every position, so what is learned in one context can be used in others.
-# The induction head shows this, since it continues a segment that has never been written before, for which every table
-# of counts is empty.
+# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition
+# probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts for each of them never
+# sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram worse, and the best one
+# stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within a tenth
+# of a nat. What is new is not the function but how it is represented and learned. Attention computes the row of
+# probabilities instead of looking it up, because a query finds the relevant position by its content. The same weights
+# do this for every token and every position, so what is learned in one context can be used in others. The induction
+# head shows this, since it continues a segment that has never been written before, for which every table of counts is
+# empty.
 #
 # **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table:
 # its size, and that contexts do not recur (3). Measured numbers: n-grams against GPT against the line (3). What

@@ -173,7 +173,7 @@ def exact_translations(truths, outputs):
     if share == 1:
         words += f", which is worth all points; the check asks for {100 * ENOUGH:g} %, as the grader's are others"
     else:
-        words += f" ({100 * ENOUGH:g} % are asked for)"
+        words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
     asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
     return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault, alone))
@@ -239,7 +239,7 @@ def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
     for wanted, words in zip(truth, map(_without_marks, written), strict=True):
         if words != NO_END and not f"{words} ".startswith(f"{wanted} "):
             name = "cut_without_eos" if f"{wanted} ".startswith(f"{words} ") else None
-            return name, f"with a model that never says eos {_both(wanted, words)}"
+            return name, f"with a model that never predicts eos {_both(wanted, words)}"
     return None, ""
 
 
