@@ -605,10 +605,7 @@ def doubled(x, t):
     [
         (after_a_seed, "seed_set"),
         (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), "relative_too"),
-        (
-            compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)),
-            "relative_too",
-        ),
+        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)), None),
         (compared(replaced, lambda a, b, t: abs(a.detach().numpy() - b.numpy())[:, :t].max() > 1e-6), "raises"),
         (compared(doubled, largest), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].std() > 1e-6), None),
