@@ -673,7 +673,7 @@ for num_heads in (1, 2, 4, 8):
     module, x_random = or_given(MultiHeadAttention)(16, num_heads), torch.randn(8, 16)
     error = equivariance_error(lambda x, f=module: f(x[None])[0][0], x_random, order)
     masked = equivariance_error(lambda x, f=module: f(x[None], mask=causal_mask(8))[0][0], x_random, order)
-    print(f"{num_heads} heads: error {error:.0e}, with a causal mask {masked:.2f}")
+    print(f"heads: {num_heads}   error {error:.0e}   with a causal mask {masked:.2f}")
 
 # %% [markdown]
 # Without a mask the error is only rounding, whatever the number of heads, so **heads as such know no order.** With a
