@@ -133,7 +133,12 @@ def on_views(answer, args, kwargs):
     """The answer, or the module as `module` has it, on inputs that lie in memory in another order, as a transposed
     tensor does. A key that was stored holds every tensor in one order, so that the order is made here."""
     args, kwargs = _turned(args), _turned(kwargs)
-    return module(answer, args, kwargs) if isinstance(answer, type) else (answer(*args, **kwargs), [])
+    return module(answer, args, kwargs) if _builds(args) else (answer(*args, **kwargs), [])
+
+
+def _builds(args) -> bool:
+    """Whether a case's arguments are those of a module: (init, state, args, kwargs). A function may make one, too."""
+    return len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
 
 
 def _turned(tree):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from helpers.checking.key import ExerciseKey
+from helpers.checking.verdict import not_answered
 from helpers.course import course
 from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
@@ -13,6 +14,8 @@ from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
 from helpers.grading.submission import Cell
 from helpers.grading.top_level import TopLevel
 from helpers.grading.trial import Trial
+
+TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
 
 
 class Judge:
@@ -72,11 +75,14 @@ class Judge:
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
-        with Trial(self, cells, wanted, hurried, self.visible) as trial:
-            for name in self.keys:
-                if name in wanted:
-                    trial.verdict(name)
-            return trial.result(wanted)
+        try:
+            with Trial(self, cells, wanted, hurried, self.visible) as trial:
+                for name in self.keys:
+                    if name in wanted:
+                        trial.verdict(name)
+                return trial.result(wanted)
+        except RecursionError:
+            return SubmissionReport({key.name: not_answered(key) for key in self.keys.values()}, problem=TOO_DEEP)
 
     def judge_source(
         self,

@@ -16,7 +16,8 @@ TICK = 0.25  # seconds between two looks at memory and processes while waiting
 
 
 class Lost(Exception):
-    """A submission or an exercise gave no usable reply. reason: died, too slow, crowd, memory or garbage."""
+    """A submission or an exercise gave no usable reply. reason: died, stopped, too slow, crowd, memory
+    or garbage."""
 
     def __init__(self, reason: str):
         super().__init__(reason)

@@ -19,6 +19,7 @@ MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its e
 BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
 NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFError", "StdinNotImplementedError")
+MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds for calls without an answer, together; of each even so
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 
 
@@ -46,6 +47,7 @@ class Run:
         self.restarts = 0
         self.late = False
         self.end = time.monotonic() + seconds
+        self.waited = 0.0  # seconds for calls that gave no answer
 
     def close(self) -> None:
         if self.process is not None:
@@ -155,9 +157,11 @@ class Run:
                 self.end += waited
                 started = time.monotonic()
                 self.seen_alive = False
-                return self.process.observe(request, min(patience + GRACE, max(self.end - started, 1.0)))
+                most = min(patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.waited, LEAST_WAITED))
+                return self.process.observe(request, most)
         except Lost as lost:
             self.is_late()
+            self.waited += time.monotonic() - started
             if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
                 raise Lost("too slow") from None
             raise
@@ -224,6 +228,7 @@ class Run:
             "too slow": "it did not end in time",
             "memory": "it took more memory than a submission may take",
             "crowd": "the processes that it started took more time together than a submission may take",
+            "stopped": "it stopped the process that it ran in",
             "garbage": "it sent something that is no output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")
         self.left_out[cell.id] = f"this code was left out: {words}"

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 from helpers.errors import CourseError
@@ -24,9 +25,11 @@ from helpers.grading.bubblewrap import (
     writable_places,
 )
 from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
+from helpers.grading.inside.running import PATIENCE
 from helpers.grading.inside.setting import Limits, Setting
 from helpers.grading.process import LearnerProcess, Lost, receive
 from helpers.grading.scratch import Scratch
+from helpers.grading.shared_memory import shared_bytes
 from helpers.grading.staging import stage_wing
 
 START_SECONDS = 180
@@ -170,19 +173,26 @@ class Sandbox:
 
     def watch(self, seconds: float) -> Callable[[], None]:
         """What to call from time to time: it raises Lost when the submission's processes together take more memory
-        than they may, or from now on more processor time than CROWD times `seconds`."""
+        than they may, or from now on more processor time than CROWD times `seconds`; when one has stopped itself, or
+        all have done nothing for longer than an answer may wait."""
         try:
             import psutil
         except ImportError:
             return lambda: None
-        before = None
+        before, computed, since = None, 0.0, time.monotonic()
 
         def tick() -> None:
-            nonlocal before
+            nonlocal before, computed, since
             with contextlib.suppress(psutil.Error, OSError):
                 children = psutil.Process(self.process.pid).children(recursive=True)
+                if any(map(is_stopped, children)):
+                    raise Lost("stopped")
                 self._overfull(children)
                 now = sum(map(processor_seconds, children))
+                if abs(now - computed) > 0.02:
+                    computed, since = now, time.monotonic()
+                elif time.monotonic() - since > PATIENCE * seconds + 5:
+                    raise Lost("too slow")
                 before = now if before is None else min(before, now)
                 if now - before > CROWD * seconds:
                     raise Lost("crowd")
@@ -191,6 +201,8 @@ class Sandbox:
 
     def _overfull(self, children: list) -> None:
         """Raise Lost when these processes together take more memory than they may."""
+        if shared_bytes(child.pid for child in children) > self.limits.total_bytes:
+            raise Lost("memory")
         base = max(self.base_bytes(), 1)
         if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
             return
@@ -211,6 +223,15 @@ def own_bytes(process) -> int:
         return process.memory_full_info().pss
     except (psutil.Error, OSError, AttributeError):
         return max(0, private_bytes(process))
+
+
+def is_stopped(process) -> bool:
+    import psutil
+
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.Error:
+        return False
 
 
 def processor_seconds(process) -> float:

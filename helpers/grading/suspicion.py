@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 
@@ -44,7 +45,11 @@ SAYING |= {"debug", "info", "warning", "error"}  # of a log
 
 def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
     """Sentences about a cell whose top level is `body`."""
-    return [f"Cell {cell.id} {words}." for words in dict.fromkeys(word for node in body for word in _suspicious(node))]
+    try:
+        words = dict.fromkeys(word for node in body for word in _suspicious(node))
+    except RecursionError:
+        words = dict.fromkeys(["is nested too deeply to be looked at"])
+    return [f"Cell {cell.id} {word}." for word in words]
 
 
 def _suspicious(statement: ast.stmt) -> Iterator[str]:
@@ -67,7 +72,7 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
                 yield "looks for files that are not its own"
         elif isinstance(node, ast.Call) and node.args:
             called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
-            if called in ("setattr", "delattr") and ast.unparse(node.args[0]) in REPLACED:
+            if called in ("setattr", "delattr") and _replaces(node.args):
                 yield "replaces functions of torch or Python"
             if called in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
                 yield "looks for files that are not its own"
@@ -101,10 +106,28 @@ def _of_attribute(node: ast.Attribute) -> Iterator[str]:
     home = text.rpartition(".")[0]
     if home in OF_MODULES and node.attr in OF_MODULES[home][0]:
         yield OF_MODULES[home][1]
-    if home in REPLACED and not isinstance(node.ctx, ast.Load):
+    if home in REPLACED and not isinstance(node.ctx, ast.Load) and _is_there(home, node.attr):
         yield "replaces functions of torch or Python"
     if CHECK.fullmatch(text):
         yield "reaches into the check itself"
+
+
+def _replaces(arguments: list[ast.expr]) -> bool:
+    """Whether setattr with these arguments puts something in the place of what is there."""
+    home = ast.unparse(arguments[0])
+    if home not in REPLACED:
+        return False
+    name = getattr(arguments[1], "value", None) if len(arguments) > 1 else None
+    return not isinstance(name, str) or _is_there(home, name)
+
+
+def _is_there(home: str, name: str) -> bool:
+    """Whether torch or Python has something of this name there: a new attribute replaces nothing."""
+    first, *rest = home.split(".")
+    place = importlib.import_module(first)
+    for part in rest:
+        place = getattr(place, part, None)
+    return hasattr(place, name)
 
 
 def _dotted(node: ast.Attribute) -> str:

@@ -37,6 +37,7 @@ LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
     "crowd": ("raises", "the processes that your code started took more time together than a submission may take"),
+    "stopped": ("raises", "your code stopped the process that it runs in"),
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
 }
@@ -93,6 +94,7 @@ class Trial:
         self.verdicts: dict[str, Verdict] = {}
         self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
         self.standing: dict[tuple[int, str], Verdict] = {}
+        self.routes: dict[str, list[str]] = {}  # ways around the looks -> the exercises that take them
         self.raised: dict[str, set[str]] = {}
         self.futile = 0
 
@@ -121,6 +123,9 @@ class Trial:
             for name in banned_names(key.facts.forbidden)
         }
         run.flags += [f"Code outside of the answers reaches {route}." for route in self.pieces.runs_text(banned)]
+        for route, names in self.routes.items():
+            told = " and ".join(dict.fromkeys(names))
+            run.flags.append(f"{told} {'reach' if ' and ' in told else 'reaches'} {route}.")
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
@@ -204,7 +209,7 @@ class Trial:
         if key.kind == "quiz":
             return self._quiz(key)
         for route in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
-            self.run.flags.append(f"{key.name} reaches {route}.")
+            self.routes.setdefault(route, []).append(key.name)
         if inside := self.pieces.looks_inside(key.name):
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
         kind, _ = self.run.found.get(key.name, ("missing", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import socket
 import threading
 
@@ -40,6 +41,8 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
             send(own, token, {"note": name})
 
     forbidden.tell = tell
+    if request["facts"]["forbidden"] and _threads() > 1:  # none is left behind a fork but what it starts at once
+        tell("a thread that was there before the call")
     if request["builtins"]:
         names.update(hidden_builtins(names))
     if request["replace"]:
@@ -57,6 +60,13 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     raised = raised if seen[0].error is None else ""
     trees = [observation.to_tree() for observation in seen]
     return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(ran), "moved": moved()}
+
+
+def _threads() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
 
 
 def put_in_place(names: dict, replace: dict) -> None:

@@ -13,6 +13,7 @@ from .answers import describe, observe_answer
 from .channel import receive, send
 from .devices import moved
 from .namespaces import kill, limit
+from .own_modules import OwnModules
 from .patches import patched_names
 from .running import Namespace
 from .setting import Setting
@@ -22,7 +23,8 @@ def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setti
     """Serve the judge's requests on `fd` until it hangs up."""
     try:
         os.chdir(folder)
-        sys.path.append(folder)  # a module of the learner's own is found there, after all others
+        sys.path.append(folder)  # a module of the learner's own is found there, after all others but for his own code
+        sys.meta_path.insert(0, OwnModules(folder))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)

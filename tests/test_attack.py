@@ -1,0 +1,127 @@
+"""What an attacker found: each kind pays nothing, ends in bounded seconds, and is told in words that are true."""
+
+import time
+
+import pytest
+
+from helpers.grading.judge import Judge
+from helpers.grading.reference import blocks_source
+from helpers.grading.sandbox import Limits
+from helpers.grading.submission import Cell
+from helpers.grading.top_level import TopLevel
+from tests.sandboxes import SEED, need_sandbox
+
+LESSON = "09_encoder_block"
+IMPORTS = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F"
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED, limits=Limits(total_bytes=1 << 30)) as judge:
+        yield judge
+
+
+@pytest.fixture(scope="module")
+def right(judge):
+    return TopLevel([blocks_source(judge.lesson)]).source_of(["FeedForward"])
+
+
+def judged(judge, name, *sources, files=None):
+    cells = [Cell("imports", IMPORTS), *(Cell(f"cell-{n}", source) for n, source in enumerate(sources))]
+    graded = judge.judge_cells([*cells, Cell(f"check_{name}", "", "check", name)], [name], files=files)
+    return graded, graded.verdicts[name]
+
+
+def test_a_thread_that_is_born_before_the_watch_pays_nothing(judge):
+    answer = """
+import os, queue, threading
+ask, out = queue.Queue(), queue.Queue()
+def work():
+    while True:
+        out.put(F.layer_norm(*ask.get()))
+os.register_at_fork(after_in_child=lambda: threading.Thread(target=work, daemon=True).start())
+def layer_norm(x, gamma, beta, eps=1e-5):
+    ask.put((x, x.shape[-1:], gamma, beta, eps))
+    return out.get()
+"""
+    _, verdict = judged(judge, "layer_norm", answer)
+    assert verdict.points == 0 and "a thread that was there before the call" in verdict.message
+
+
+HOARDS = {
+    "files of memory": "import os\nkept = []\nfor n in range(60):\n    kept.append(os.memfd_create(str(n)))\n"
+    "    for _ in range(16):\n        os.write(kept[-1], bytes(4 << 20))\nimport time\ntime.sleep(2)",
+    "shared maps": "import mmap, time\nkept = [mmap.mmap(-1, 64 << 20) for _ in range(30)]\n"
+    "for one in kept:\n    one.write(bytes(64 << 20))\ntime.sleep(2)",
+}
+
+
+@pytest.mark.parametrize("hoard", HOARDS.values(), ids=HOARDS)
+def test_memory_that_no_process_shows_is_bounded(judge, right, hoard):
+    graded, verdict = judged(judge, "FeedForward", hoard, right)
+    assert any("more memory than a submission may take" in flag for flag in graded.flags) and verdict.passed
+
+
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(1000)"])
+def test_whoever_stops_or_waits_ends_soon(judge, right, how):
+    answer = (
+        f"{right}\nimport os, signal, time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n        {how}"
+    )
+    started = time.monotonic()
+    _, verdict = judged(judge, "FeedForward", answer)
+    assert verdict.points == 0 and time.monotonic() - started < 60
+    assert ("stopped the process" in verdict.message) == ("SIGSTOP" in how)
+
+
+def test_a_module_beside_the_notebook_comes_before_pythons_own(judge, right):
+    own = {"test.py": b"def helper():\n    return 1\n", "random.py": b"raise SystemExit\n"}
+    graded, verdict = judged(judge, "FeedForward", f"from test import helper\nassert helper() == 1\n{right}", files=own)
+    assert verdict.passed and not graded.errors
+
+
+def test_an_activation_by_its_name_is_told_once(judge):
+    answer = """
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation="relu"):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.activation = getattr(F, activation) if isinstance(activation, str) else activation
+    def forward(self, x):
+        return self.down(self.activation(self.up(x)))
+"""
+    cells = [Cell("imports", IMPORTS), Cell("one", answer), Cell("two", "EncoderBlock = Encoder = FeedForward")]
+    cells += [Cell(f"check_{name}", "", "check", name) for name in ("FeedForward", "EncoderBlock", "Encoder")]
+    graded = judge.judge_cells(cells, ["FeedForward", "EncoderBlock", "Encoder"])
+    assert len([flag for flag in graded.flags if "getattr" in flag]) == 1
+    assert graded.verdicts["FeedForward"].passed
+
+
+def test_a_new_attribute_replaces_nothing(judge, right):
+    graded, _ = judged(judge, "FeedForward", "torch.Tensor.describe = lambda self: 1\nsetattr(torch, 'mine', 2)", right)
+    assert graded.flags == []
+    graded, _ = judged(judge, "FeedForward", "torch.Tensor.exp = lambda self: 1", right)
+    assert any("replaces functions" in flag for flag in graded.flags)
+
+
+@pytest.mark.parametrize("signature", ["d_model, d_ff, activation=F.relu", "*args, **kwargs"])
+def test_a_function_that_makes_the_module_is_as_good_as_its_class(judge, right, signature):
+    made = right.replace("class FeedForward", "class _FF")
+    passed = "*args, **kwargs" if "*" in signature else "d_model, d_ff, activation"
+    _, verdict = judged(judge, "FeedForward", f"{made}\ndef FeedForward({signature}):\n    return _FF({passed})")
+    assert verdict.passed, verdict.message
+
+
+NESTED = {
+    "brackets": "x = " + "[" * 2500 + "]" * 2500,
+    "items": "x = y" + "[0]" * 2500,
+    "setattr": "setattr(torch" + "[0]" * 2500 + ", 'x', 1)",
+    "calls": "f" + "()" * 2500,
+    "a forbidden name": "def h():\n    return vars()" + "['layer_norm']" * 2500,
+}
+
+
+@pytest.mark.parametrize("source", NESTED.values(), ids=NESTED)
+def test_code_that_is_nested_thousands_deep_is_judged_once_like_any_other(judge, right, source):
+    graded, verdict = judged(judge, "FeedForward", source, right)
+    assert verdict.passed and graded.problem is None
