@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/08_multi_head/08_multi_head.py; never edited here.
-"""The finished pieces of lesson 08: Multi-head attention: attending to several positions at once."""
+"""The finished blocks of lesson 08: Multi-head attention: attending to several positions at once."""
 
 import copy
 
