@@ -7,7 +7,7 @@ interrupted stays broken for the whole session: while a library is being importe
 from __future__ import annotations
 
 import contextlib
-import importlib._bootstrap as bootstrap
+import importlib
 import importlib.util
 import signal
 import sys
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 AGAIN = 0.5  # seconds of computing after which TooSlow is raised once more, for an answer that swallows it
 PATIENCE = 6  # times the limit that may pass by the clock, where the system does not tell what others took
@@ -95,7 +96,8 @@ class _Clock:
 
 
 _running: list[_Clock] = []
-_find_and_load = bootstrap._find_and_load  # type: ignore[attr-defined]
+bootstrap: Any = importlib.import_module("importlib._bootstrap")  # Python has no public way to hear of an import
+_find_and_load = bootstrap._find_and_load
 
 
 def _found_and_loaded(name, import_):
@@ -117,9 +119,7 @@ def _is_library(name: str) -> bool:
     with contextlib.suppress(Exception):
         module = sys.modules.get(top)
         spec = module.__spec__ if module else importlib.util.find_spec(top)
-        if spec is None:
-            return False
-        places = [spec.origin or "", *(spec.submodule_search_locations or ())]
+        places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
         return any(place.startswith((*LIBRARIES, COURSE)) for place in places)
     return False
 
@@ -128,13 +128,13 @@ def _is_library(name: str) -> bool:
 def imports_unclocked(clock) -> Iterator[None]:
     """While active, `clock.standing_still()` surrounds each import of a library by the main thread."""
     _running.append(clock)
-    bootstrap._find_and_load = _found_and_loaded  # type: ignore[attr-defined]
+    bootstrap._find_and_load = _found_and_loaded
     try:
         yield
     finally:
         _running.remove(clock)
         if not _running:
-            bootstrap._find_and_load = _find_and_load  # type: ignore[attr-defined]
+            bootstrap._find_and_load = _find_and_load
 
 
 @contextlib.contextmanager
