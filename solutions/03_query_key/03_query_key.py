@@ -85,7 +85,7 @@ figures.wiring()
 # | Jazz for beginners | (0, 4, 0) |
 # | Street food of Hanoi | (2, 0, 3) |
 #
-# Work out the three dot products before you run the cell. Which video wins, and which one would win by the cosine?
+# Work out the three dot products, and find out which video wins and which one would win by the cosine.
 
 # %%
 titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
@@ -183,8 +183,7 @@ W_k = torch.tensor([[0.0, 1, 0], [0, 0, 1]])  # (d_k=2, D=3)
 figures.projections(X, W_q, W_k)
 
 # %% [markdown]
-# **On paper:** compute the dot product of each query with each key, nine in all, before you run the next cell. Which
-# graph do we get from them?
+# **On paper:** compute the dot product of each query with each key, nine in all, and draw the graph that they give.
 
 # %%
 figures.scores_of_graph(X, W_q, W_k)
@@ -198,7 +197,7 @@ figures.scores_of_graph(X, W_q, W_k)
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 14 points
 #
-# Write the projection of all tokens at once, $\text{project}(X, W) = X W^\top$.
+# Project all tokens at once with the same matrix, that is, compute $\text{project}(X, W) = X W^\top$.
 #
 # - **Arguments:** `x (..., d_in)`, whose rows are tokens, and `W (d_out, d_in)` as in `nn.Linear`.
 # - **Returns:** a tensor of shape `(..., d_out)`.
@@ -303,7 +302,7 @@ check(attention_scores)
 #
 # <details><summary>Hint 2</summary>
 #
-# `transpose` swaps two dimensions of `K`, which must be the last two whether `K` has two, three or four dimensions. So
+# `transpose` swaps two dimensions of `K`, which must be the last two whether `K` has two, three or four dimensions, so
 # count them from the end.
 #
 # </details>
@@ -678,7 +677,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. It has three more exercises, and it measures what this lesson only mentioned.
+# What follows is optional, with three more exercises and measurements of what this lesson only mentioned.
 
 # %% [markdown]
 # ### Exercise 3.6 `two_channel_graph`
@@ -695,7 +694,7 @@ check(quiz_2=quiz_2)
 # - **Arguments:** `looks_at`, a LongTensor `(T,)` with $2 \le T \le 50$.
 # - **Returns:** `(W_q, W_k)`, float32 and finite, both of shape `(2, T)`. The inequality must hold strictly in float32.
 #
-# With a single channel only two keys can ever win, the largest and the smallest. In a plane there is more room.
+# With a single channel only two keys can ever win, the largest and the smallest, but in a plane there is more room.
 
 
 # %% nbgrader={"solution": "two_channel_graph"}
@@ -789,7 +788,7 @@ explore.four_scores()
 # ### A published table
 #
 # For *I like to eat apples*, some notes on the web print the following table as the output of
-# $\text{softmax}(QK^\top/\sqrt{d_k})$. Can you see why it can't be?
+# $\text{softmax}(QK^\top/\sqrt{d_k})$, which it can't be.
 
 # %%
 table = torch.tensor(
