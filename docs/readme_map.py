@@ -58,7 +58,7 @@ def said(name: str, code: str, names: dict) -> str:
 
 
 def piece(lesson: int) -> tuple[str, str]:
-    """A finished piece of a lesson: its first line and what it is for, and what the check says of it."""
+    """A finished block of a lesson: its first line and what it is for, and what the check says of it."""
     block = importlib.import_module(f"helpers.blocks.{course().lesson(str(lesson)).name}")
     answer = getattr(block, PIECES[lesson])
     code = inspect.getsource(answer)

@@ -590,7 +590,7 @@ explore.training()
 at_work(project, attention_scores)
 
 # %% [markdown]
-# The translation and the loss are the same as with the finished parts. *Going further* shows what one wrong line costs.
+# The translation and the loss are the same as with the finished blocks. *Going further* shows what one wrong line costs.
 
 # %% [markdown]
 # ### Quiz 3.1

@@ -289,7 +289,7 @@ check(mask_scores)
 # </details>
 
 # %% [markdown]
-# ## A row with nothing to see
+# ## Fully masked rows
 #
 # In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. We have to decide what to do
 # with such a **fully masked row**, and here are three attempts:

@@ -51,7 +51,7 @@ transformer_map("14_today")
 # We build on layer norm and pre-norm from [lesson 9](../09_encoder_block/09_encoder_block.ipynb), RoPE from [lesson
 # 2](../02_position/02_position.ipynb), grouped queries from [lesson 8](../08_multi_head/08_multi_head.ipynb), masks
 # from [lesson 5](../05_masking/05_masking.ipynb), and the KV cache from [lesson
-# 10](../10_decoder_block/10_decoder_block.ipynb). These finished parts are yours to use:
+# 10](../10_decoder_block/10_decoder_block.ipynb). These finished blocks are yours to use:
 #
 # | component | how it is called |
 # |---|---|
