@@ -128,9 +128,12 @@ def build_edition(home: Course, root: Path) -> Course:
     for name in ("course.toml", "LICENSE", "requirements.txt"):
         shutil.copy(home.root / name, root)
     for lesson in home.lessons:
-        path = root / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
-        path.parent.mkdir(parents=True)
-        nbformat.write(handed_out(home, lesson), path)
+        solution = read_lesson(home, lesson).notebook  # of which packs make the release
+        notebooks = {"notebooks": handed_out(home, lesson), "solutions": solution}
+        for folder, notebook in notebooks.items():
+            path = root / folder / lesson.name / f"{lesson.name}.ipynb"
+            path.parent.mkdir(parents=True)
+            nbformat.write(notebook, path)
     return replace(home, root=root)
 
 

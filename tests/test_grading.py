@@ -284,9 +284,13 @@ def recorded(folders):
 
 
 def scores(folders):
-    """student -> exercise -> points, without what a person grades."""
+    """student -> exercise -> points, those of an extra included, without what a person grades."""
     return {
-        student: {name: auto for name, (auto, _, _) in grades.items() if not name.startswith("written")}
+        student: {
+            name: auto if not extra else auto + extra
+            for name, (auto, extra, _) in grades.items()
+            if not name.startswith("written")
+        }
         for student, grades in recorded(folders).items()
     }
 
@@ -338,7 +342,7 @@ def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
     cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
     report, number = cells["check_scaled_scores"].outputs
     assert "This looks like" in report["data"]["text/html"] and number["data"]["text/plain"] == "0"
-    assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "12"
+    assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "14"
     assert cells["check_scaled_scores"].source == "check(scaled_scores)"
     for cell in notebook.cells:  # no test cell without a number: nbgrader would pay for it
         if is_grade(cell) and cell.cell_type == "code":
@@ -353,7 +357,7 @@ def test_feedback_shows_points_and_nothing_of_a_learner_runs_in_it(graded):
     page = (folders.feedback / "04-raises" / LESSON / f"{LESSON}.html").read_text()
     assert "<script>alert(1)" not in page and "<script>x" not in page
     assert "&lt; script" in page and "ValueError" in page
-    assert "0 of 16 points" in page and "69 of 100 points" in page
+    assert "0 of 16 points" in page and "79 of 100 points" in page
 
 
 def test_unchanged_submissions_are_skipped(graded):
@@ -376,7 +380,7 @@ def test_formgraders_button_takes_the_same_way_and_keeps_what_a_person_gave(grad
     answer = NbGraderAPI(config=config).autograde(LESSON, student)
     assert answer["success"], answer
     assert scores(folders) == before | {student: points(lesson, scaled_scores=0.0)}
-    assert read_class(folders, LESSON).totals[student] == 69 + 12.5
+    assert read_class(folders, LESSON).totals[student] == 79 + 12.5
 
 
 def test_the_class_report(graded, lesson):
@@ -384,7 +388,7 @@ def test_the_class_report(graded, lesson):
     assert len(report.rows) == len(scores(graded[0]))
     table = list(csv.DictReader(io.StringIO(as_csv(report))))
     row = next(row for row in table if row["student"] == "03-named-mistake")
-    assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "14", "69")
+    assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "18", "79")
     row = next(row for row in table if row["student"] == "98-unreadable")
     assert row["total"] == "" and row["status"] == "not graded" and "cannot be read" in row["flags"]
     page = as_page(report)

@@ -226,7 +226,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             cells=in_haste | {f"{model}, 64, 2, 2)": "GPT(len(symbols), 64, 32, 2, 1)"},
             deserves={"language_model_logits": 0.0},
             mistake="not_trained",
-            says="is asked for",
+            says="the check asks for",
         ),
         "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
         "slow": HandIn(
