@@ -59,10 +59,7 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
         home = lesson_of(candidate) if candidate else None
         if home:
             return _keys(home)[candidate]
-    kind = type(answer).__name__
-    if kind in own:
-        raise CheckFailed(f"check wants the class itself, not an object made of it: check({kind}).")
-    shown = name or named or kind
+    shown = name or named or type(answer).__name__
     known = ", ".join(own) or "none: run the set-up cell first"
     raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
 

@@ -652,7 +652,10 @@ figures.cache_saving(or_given(cached_attention))
 at_work(Transformer)
 
 # %%
-at_work(greedy_decode, cached_attention)
+at_work(greedy_decode)
+
+# %%
+at_work(cached_attention)
 
 
 # %% [markdown]
