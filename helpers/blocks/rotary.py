@@ -24,7 +24,8 @@ class RotaryAttention(MultiHeadAttention):
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
         Q, K = apply_rope(Q, positions, self.base), apply_rope(K, positions, self.base)  # (B, H, T, D/H)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
-        return self.W_o(merge_heads(heads)), weights  # (B, T, D), (B, H, T, T)
+        out = self.W_o(merge_heads(heads))  # (B, T, D)
+        return out, weights  # (B, T, D), (B, H, T, T)
 
 
 def _encoder_block() -> type:

@@ -46,7 +46,8 @@ class _GPT(nn.Module):
         x = self.tokens(ids)  # (B, T, D)
         for block in self.blocks:
             x = block(x, positions <= positions[:, None])  # (B, T, D)
-        return self.unembed(self.norm(x))  # (B, T, V)
+        x = self.norm(x)  # (B, T, D)
+        return self.unembed(x)  # (B, T, V)
 
 
 def _written(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
