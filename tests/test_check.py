@@ -310,7 +310,7 @@ def test_a_module_is_judged_with_given_weights():
     assert "Your W is a plain list, in which PyTorch finds no parameters" in as_text(verdict(made, Listed))
     assert "it has none. Your W.weight is a plain tensor, in" in as_text(verdict(made, Unregistered))
     assert verdict(made, Frozen).mistake == "detached"
-    assert "your module has no parameter W.weight; it has V.weight" in as_text(verdict(made, Renamed))
+    assert "your module has no part called W; its parts are: V" in as_text(verdict(made, Renamed))
     assert "plain" not in as_text(verdict(made, Renamed))
 
 
