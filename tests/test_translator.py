@@ -316,7 +316,7 @@ def test_of_weights_that_are_all_alike_none_is_said_to_be_the_largest():
     words = ["jane", "visits", "africa"]
     weights = torch.tensor([[0.3334, 0.3333, 0.3333], [0.2, 0.5, 0.3], [0.336, 0.332, 0.332]])
     said = pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane looks at all alike, 0.33; visits attends most to visits, 0.50; africa looks at all alike, 0.34" in said
+    assert "jane looks at all alike, 0.33; visits looks most at visits, 0.50; africa looks at all alike, 0.34" in said
     weights[2, 0] = 0.338
-    assert "africa attends most to jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane attends most to jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt
+    assert "africa looks most at jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane looks most at jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt

@@ -15,6 +15,7 @@ from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
 from traitlets.config import Config
 
 from helpers.authoring.build_error import BuildError
+from helpers.released import OPTIONS
 
 
 class ClearAnswers(ClearSolutions):
@@ -25,7 +26,7 @@ class ClearAnswers(ClearSolutions):
         before = cell.source
         cell, resources = super().preprocess_cell(cell, resources, cell_index)
         if cell.source != before:
-            cell.source = cell.source.replace(", **options):", "):")
+            cell.source = cell.source.replace(OPTIONS, "):")
         name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
         if cell.source != before and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
             stub = self.code_stub["python"]

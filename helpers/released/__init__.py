@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+OPTIONS = ", **options):"  # arguments of the course's own, which a skeleton doesn't show
 CODE_STUB, TEXT_STUB = "raise NotImplementedError", "*Write your answer here.*"
 
 
@@ -55,7 +56,7 @@ def _released(cell: dict) -> dict:
     facts = metadata.get("nbgrader")
     if facts:
         if facts["solution"]:
-            source = _without_answer(source, cell["cell_type"], facts["grade_id"])
+            source = _without_answer(source, cell["cell_type"], facts["grade_id"]).replace(OPTIONS, "):")
         if facts["locked"] or facts["grade"] and not facts["solution"]:
             metadata["editable"] = False
         metadata["deletable"] = False

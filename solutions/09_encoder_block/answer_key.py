@@ -537,7 +537,7 @@ EncoderBlock = Exercise(
         Each row of a mask belongs to a query, as each row of the scores does. What do the rows of yours belong to?
     another_eps: norms with another eps
         nn.LayerNorm(d_model), nn.LayerNorm(d_model) -> nn.LayerNorm(d_model, eps=1e-6), nn.LayerNorm(d_model, eps=1e-6)
-        The contract asks for nn.LayerNorm(d_model), without further arguments.
+        The contract asks for layer norms with their default epsilon.
 """)
 
 V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 70

@@ -224,6 +224,37 @@ class GPTOfOwnBlocks(GPTWithMaskBuffer):
         return self.unembed(self.norm(self.blocks(self.tokens(ids))))
 
 
+class GPTByLoops(GPTWithMaskBuffer):
+    """The blocks by their indices, and the mask by comparing positions, with an axis for the batch."""
+
+    def forward(self, ids):
+        T = ids.size(1)
+        mask = torch.ones(1, T, T, dtype=torch.bool, device=ids.device).tril()
+        x = self.tokens(ids)
+        for i in range(len(self.blocks)):
+            x = self.blocks[i](x, mask[:, None])
+        return self.unembed(self.norm(x))
+
+
+class GPTWithEmbeddingFunctions(GPTWithMaskBuffer):
+    """Table lookup and layer norm as functions of the parts' weights."""
+
+    def forward(self, ids):
+        x = F.embedding(ids, self.tokens.weight)
+        for block in self.blocks:
+            x = block(x, causal_mask(ids.shape[1]))
+        return self.unembed(F.layer_norm(x, x.shape[-1:], self.norm.weight, self.norm.bias))
+
+
+class GPTThatChecksItsLength(GPTWithMaskBuffer):
+    """A text that is longer than the block raises, as in nanoGPT."""
+
+    def forward(self, ids):
+        if ids.shape[1] > self.block_size:
+            raise ValueError(f"at most {self.block_size} tokens, got {ids.shape[1]}")
+        return super().forward(ids)
+
+
 # ---------------------------------------------------------------- generate
 
 
@@ -411,7 +442,16 @@ VARIANTS = {
     ),
     "get_batch": (batch_by_stack, batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
     "next_token_loss": (loss_by_transpose, loss_by_view, loss_by_two_views, loss_by_gather, loss_by_rows),
-    "GPT": (GPTWithMaskBuffer, GPTWithDropout, GPTWithAnUnusedTable, GPTOfParts, GPTOfOwnBlocks),
+    "GPT": (
+        GPTWithMaskBuffer,
+        GPTWithDropout,
+        GPTWithAnUnusedTable,
+        GPTOfParts,
+        GPTOfOwnBlocks,
+        GPTByLoops,
+        GPTWithEmbeddingFunctions,
+        GPTThatChecksItsLength,
+    ),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (
         induction_by_big_numbers,
