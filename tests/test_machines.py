@@ -1,5 +1,6 @@
 """A right answer is right on a slow machine, where imports take long, and whatever a notebook has switched on."""
 
+import importlib
 import subprocess
 import sys
 import textwrap

@@ -148,7 +148,7 @@ def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys
     file.write_text(FILES["right"])
     code, out, _ = run_try(capsys, LESSON, str(file), "--exercise", "project")
     assert code == 0
-    assert "✓ project   10 of 10 points" in out and str(file) in out
+    assert "✓ project   14 of 14 points" in out and str(file) in out
     file.write_text(FILES["blank"])
     assert run_try(capsys, LESSON, str(file))[0] == 1
 
