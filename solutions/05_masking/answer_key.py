@@ -825,11 +825,6 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     relative_too: the changes measured relative to the outputs
         rtol=0, atol=1e-6 -> atol=1e-6
         allclose adds two tolerances, and the relative one hides changes of outputs near 1000. Set rtol=0.
-    slopes_asked: derivatives instead of changes
-        before, other = f(x), torch.randn_like(x)
-        -> J = torch.autograd.functional.jacobian(f, x.detach().requires_grad_()).abs().amax((0, 2, 3, 5))
-        |    return bool((J.triu(1) > 1e-6).any())
-        A hard choice such as argmax has zero derivative everywhere. Replace rows and compare outputs.
     first_sentence_only: only the first sentence of the batch changed or watched
         {COMPARED} -> after[0, :start], before[0, :start]
         Every sentence of the batch counts.
