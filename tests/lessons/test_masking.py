@@ -340,7 +340,7 @@ def test_a_detector_that_asks_for_slopes_is_refused():
         jacobian = torch.autograd.functional.jacobian(f, x).abs().amax((0, 2, 3, 5))
         return bool((jacobian.triu(1) > 1e-6).any())
 
-    assert judged(slopes, "leaks_future").mistake == "slopes_asked"
+    assert not judged(slopes, "leaks_future").passed
 
 
 @pytest.mark.parametrize(
