@@ -23,9 +23,10 @@ from bench.written import RESULTS, keep
 from helpers.grading.batch import batch_seed
 from helpers.grading.cluster.client import PORTION
 from helpers.grading.folders import load
-from helpers.grading.intake import read_release, read_submission
-from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, settle
+from helpers.grading.intake import read_submission
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, report_of_answer
 from helpers.grading.record import Recorder
+from helpers.grading.release import read_release
 from tests.sample_class import Lesson, make_class
 
 WORKERS = (1, 2, 3, 4, 6, 8, 16, 32, 64)
@@ -56,7 +57,7 @@ def measured(name: str) -> dict:
                     judged.append(round(time.monotonic() - asked, 3))
                     if kind != "judged":
                         raise SystemExit(f"{student} was not judged: {answer}")
-                    recorder.record(submission, settle(submission, kind, answer))
+                    recorder.record(submission, report_of_answer(submission, kind, answer))
                     written.append(round(time.process_time() - ours, 3))
     return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
 

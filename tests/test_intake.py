@@ -5,16 +5,10 @@ import os
 
 import pytest
 
-from helpers.grading.attachments import lying_beside
-from helpers.grading.intake import (
-    LARGEST,
-    UNGRADED,
-    course_release,
-    find_submissions,
-    misplaced,
-    read_release,
-    read_submission,
-)
+from helpers.grading.attachments import read_files_beside
+from helpers.grading.intake import find_misplaced, find_submissions, read_submission
+from helpers.grading.notebook_file import LARGEST
+from helpers.grading.release import UNGRADED, course_release, read_release
 from helpers.grading.skippable_cells import judge_input, only_shows
 from helpers.grading.submission import Release
 from helpers.grading.top_level import TopLevel
@@ -444,8 +438,11 @@ def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
 def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
     for name in ("notes.txt", "table.csv", "timestamp.txt", "other.txt"):
         (tmp_path / name).write_text("1")
-    assert lying_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {"notes.txt": b"1", "table.csv": b"1"}
-    assert lying_beside(tmp_path, "x = 1") == ({}, [])
+    assert read_files_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {
+        "notes.txt": b"1",
+        "table.csv": b"1",
+    }
+    assert read_files_beside(tmp_path, "x = 1") == ({}, [])
 
 
 def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
@@ -454,7 +451,7 @@ def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
     for name in ("ada/04_scaling.ipynb", "ben/my 04_scaling.ipynb", "cleo/05_masking/05_masking.ipynb", "dan/x.ipynb"):
         (tmp_path / name).write_text("{}")
     expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
-    assert misplaced(tmp_path, LESSON) == {"ben": expected}
+    assert find_misplaced(tmp_path, LESSON) == {"ben": expected}
 
 
 COLAB = (

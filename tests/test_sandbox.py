@@ -12,7 +12,7 @@ import pytest
 
 from helpers.grading import bubblewrap as boxes
 from helpers.grading.bubblewrap import SandboxMissing
-from helpers.grading.process import Lost
+from helpers.grading.learner_process import Lost
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.staging import HELPERS, stage_wing
 from tests.sandboxes import LESSON, SMALL, need_sandbox

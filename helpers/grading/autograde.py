@@ -10,7 +10,7 @@ from traitlets import Bool, Float, Integer
 
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
-from helpers.grading.nbgrader_insides import take_over
+from helpers.grading.nbgrader_insides import replace_converter
 
 
 class CourseAutograde(Autograde):
@@ -63,4 +63,4 @@ class CourseAutograde(Autograde):
 
 def install() -> None:
     """Let nbgrader's command and Formgrader use this converter; called by nbgrader_config.py."""
-    take_over("Autograde", "autogradeapp", CourseAutograde)
+    replace_converter("Autograde", "autogradeapp", CourseAutograde)

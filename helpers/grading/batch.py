@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.intake import course_release, find_submissions, misplaced, name_problem, read_submission
+from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
 from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.release import course_release
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.warm import warm_pool
+from helpers.grading.warm_pool import warm_pool
 from helpers.released import released_notebook
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
@@ -66,17 +67,17 @@ def grade_lesson(
 
     force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
     scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. keep: these stay
-    ready for a while (helpers/grading/warm.py).
+    ready for a while (helpers/grading/warm_pool.py).
     on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
-    release = _release(folders, lesson)
-    names = _names(folders, lesson, students)
+    release = _load_release(folders, lesson)
+    names = _find_students(folders, lesson, students)
     outcome = Outcome(lesson)
     odd = {name: unrecorded(name, problem) for name in names if (problem := name_problem(name))}
     names = [name for name in names if name not in odd]
     if students is None:
-        odd |= {name: unrecorded(name, problem) for name, problem in misplaced(folders.submitted, lesson).items()}
+        odd |= {name: unrecorded(name, problem) for name, problem in find_misplaced(folders.submitted, lesson).items()}
     mark = fingerprint(folders, lesson)
     with OneWriter(folders, lesson), Recorder(folders, release, mark, unsafe, config) as recorder:
         todo = []
@@ -97,7 +98,7 @@ def grade_lesson(
             def read(student: str) -> Submission:
                 return read_submission(folders.submitted, student, release, folders.source)
 
-            judges = _judged(batch, jobs, scheduler, keep, todo, read, release, on_judged)
+            judges = _judge_portions(batch, jobs, scheduler, keep, todo, read, release, on_judged)
             with contextlib.closing(judges) as judging:
                 for portion, judged in judging:
                     for submission in portion:
@@ -110,7 +111,7 @@ def grade_lesson(
     return outcome
 
 
-def _judged(
+def _judge_portions(
     batch: Batch,
     jobs: int | None,
     scheduler: str | None,
@@ -202,28 +203,28 @@ def _require_bubblewrap() -> None:
         raise GradingStopped(str(missing)) from None
 
 
-def _release(folders: Folders, lesson: str) -> Release:
+def _load_release(folders: Folders, lesson: str) -> Release:
     path = folders.executed(lesson)
     if not path.is_file():
-        known = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
-        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {known}.")
+        lessons = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
+        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {lessons}.")
     release = course_release(path)
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release
 
 
-def _names(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:
+def _find_students(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:
     names = find_submissions(folders.submitted, lesson)
     place = shown(folders.submitted / "STUDENT" / lesson / f"{lesson}.ipynb")
     if not names:
         raise GradingStopped(f"Nobody has handed in {lesson}. Submissions are expected as {place}.")
     if students is None:
         return names
-    wanted = list(dict.fromkeys(students))
-    if missing := [one_line(student) for student in wanted if student not in names]:
+    chosen = list(dict.fromkeys(students))
+    if missing := [one_line(student) for student in chosen if student not in names]:
         raise GradingStopped(f"No submission of {lesson} by {', '.join(missing)}. It is expected as {place}.")
-    return wanted
+    return chosen
 
 
 def fingerprint(folders: Folders, lesson: str) -> str:

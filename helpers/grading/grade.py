@@ -173,27 +173,29 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
         lines.append(f"  {report.to_grade} written {answers} to grade by hand: course hand {report.lesson}")
     if report.changed:
         count = sum(map(len, report.changed.values()))
-        who = " · ".join(
+        students = " · ".join(
             f"{student} ({', '.join(names)})" for student, names in list(report.changed.items())[:SHOWN_FLAGS]
         )
-        more = " · …" if len(report.changed) > SHOWN_FLAGS else ""
-        lines.append(f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {who}{more}")
+        ellipsis = " · …" if len(report.changed) > SHOWN_FLAGS else ""
+        lines.append(
+            f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {students}{ellipsis}"
+        )
     problems = [result for result in results if result.problem]
     if problems:
         lines.append(f"  {len(problems)} could not be graded and {'needs' if len(problems) == 1 else 'need'} a person:")
         lines += [f"    {result.student}: {result.problem}" for result in problems[:SHOWN_FLAGS]]
-    odd = [result for result in results if result.flags]
-    if odd:
-        texts = [f"{result.student} ({_short(result.flags)})" for result in odd[:SHOWN_FLAGS]]
-        lines.append(f"  {len(odd)} to look at: " + " · ".join(texts + ["…"] * (len(odd) > SHOWN_FLAGS)))
+    flagged = [result for result in results if result.flags]
+    if flagged:
+        texts = [f"{result.student} ({_short(result.flags)})" for result in flagged[:SHOWN_FLAGS]]
+        lines.append(f"  {len(flagged)} to look at: " + " · ".join(texts + ["…"] * (len(flagged) > SHOWN_FLAGS)))
     if any(result.unsafe for result in results):
         lines.append("  graded without a sandbox (--unsafe)")
     return lines
 
 
 def _short(flags: list[str]) -> str:
-    more = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
-    return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + more
+    rest = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
+    return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + rest
 
 
 def _gradebook(folders: Folders) -> str:

@@ -34,7 +34,7 @@ def is_right(verdict: Verdict) -> bool:
 
 def as_json(file: str, verdict: Verdict) -> str:
     """One line: a file, an exercise (null where the file defines none) and what became of it."""
-    facts = {
+    fields = {
         "file": file,
         "exercise": verdict.exercise or None,
         "points": verdict.points,
@@ -43,7 +43,7 @@ def as_json(file: str, verdict: Verdict) -> str:
         "mistake": verdict.mistake,
         "message": verdict.message,
     }
-    return json.dumps(facts, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def as_lines(file: str, verdict: Verdict) -> str:

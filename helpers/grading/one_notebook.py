@@ -11,8 +11,9 @@ from pathlib import Path
 
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT
-from helpers.grading.intake import course_release, read_submission
+from helpers.grading.intake import read_submission
 from helpers.grading.pool import Batch, GradingStopped, Pool
+from helpers.grading.release import course_release
 from helpers.grading.reports import ExerciseReport
 from helpers.grading.whole_clone import SKIPPED
 
@@ -62,9 +63,9 @@ def lesson_of(notebook: Path, lessons: list[str]) -> str:
         text = notebook.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise GradingStopped(f"{notebook} cannot be read ({error.strerror}).") from None
-    for found in NAMED.finditer(f"{text}\n{notebook.name}"):
-        if (found[1] or found[2]) in lessons:
-            return found[1] or found[2]
+    for match in NAMED.finditer(f"{text}\n{notebook.name}"):
+        if (match[1] or match[2]) in lessons:
+            return match[1] or match[2]
     raise GradingStopped(f"{notebook} is of no lesson of this course. Name one: course grade LESSON --ci {notebook}")
 
 

@@ -21,14 +21,14 @@ from typing import TypeVar
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.inside.namespaces import die_with_parent
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.scratch import Scratch
 from helpers.grading.skippable_cells import judge_input
 from helpers.grading.submission import Cell, LooseFile, Release, Submission
+from helpers.grading.temporary_folders import Scratch
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
@@ -36,7 +36,7 @@ FEW = 4  # of those that take long
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
-WORDS = {
+MISTAKE_LABELS = {
     "not_answered": "not answered",
     "raises": "raised an error",
     "wrong_type": "wrong type",
@@ -75,18 +75,18 @@ class Batch:
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
     """What a judge is asked about a submission: its cells, and the files that lie beside it."""
-    files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+    files = read_files_beside(submission.folder, submission.code())[0] if submission.folder else {}
     return judge_input(submission, release), files
 
 
-def settle(submission: Submission, kind: str, answer) -> SubmissionReport | None:
+def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
     """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
     if kind == "judged":
         submission.problem = answer.problem
         return answer
     submission.again = True
-    words = one_line(str(answer), 200)
-    submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+    reason = one_line(str(answer), 200)
+    submission.problem = f"The grader could not judge this notebook ({reason}); grade it by hand."
     return None
 
 
@@ -165,7 +165,7 @@ class Pool:
                 raise GradingStopped(
                     f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
                 )
-            judged[submission.student] = settle(submission, kind, answer)
+            judged[submission.student] = report_of_answer(submission, kind, answer)
             on_judged(submission.student)
         return judged
 
@@ -323,7 +323,7 @@ def rendered(verdict) -> ExerciseReport:
     """A verdict in the words that the record keeps."""
     from helpers.checking.rendering import as_html, as_text
 
-    label = verdict.label or WORDS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
+    label = verdict.label or MISTAKE_LABELS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
     return ExerciseReport(
         verdict.exercise,
         float(verdict.points),
@@ -334,16 +334,16 @@ def rendered(verdict) -> ExerciseReport:
         label,
         as_text(verdict),
         as_html(verdict),
-        _failed(verdict),
+        _failed_parts(verdict),
     )
 
 
-def _failed(verdict) -> tuple[str, ...]:
+def _failed_parts(verdict) -> tuple[str, ...]:
     """The parts of an exercise that do not hold: where the values are wrong, what follows from them is not counted."""
     from helpers.checking.vocabulary import UNCHANGED, VALUES
 
-    parts = [(part.name, part.passed) for part in verdict.parts]
-    if parts and VALUES not in dict(parts):  # its first part says what was measured, in numbers of this answer alone
-        parts[0] = ("the measured goal", parts[0][1])
-    failed = [name for name, passed in parts if not passed]
+    results = [(part.name, part.passed) for part in verdict.parts]
+    if results and VALUES not in dict(results):  # its first part states this answer's own measurement
+        results[0] = ("the measured goal", results[0][1])
+    failed = [name for name, passed in results if not passed]
     return tuple(name for name in failed if VALUES not in failed or name in (VALUES, UNCHANGED))

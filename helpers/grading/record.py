@@ -20,8 +20,14 @@ import nbformat
 from nbformat import from_dict
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import blank_cells
-from helpers.grading.nbgrader_insides import announce, assign_penalty, not_usable, one_commit, open_gradebook
+from helpers.grading.merge_cells import blank_cells
+from helpers.grading.nbgrader_insides import (
+    assign_late_penalty,
+    not_usable,
+    one_commit,
+    open_gradebook,
+    register_lesson,
+)
 from helpers.grading.pool import GradingStopped
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
@@ -113,7 +119,7 @@ class Recorder:
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
         self.gradebook = open_gradebook(self.folders)
         try:
-            announce(self.gradebook, self.folders, self.lesson)
+            register_lesson(self.gradebook, self.folders, self.lesson)
         except SQLAlchemyError as error:
             self.gradebook.close()
             raise not_usable(self.folders, error) from None
@@ -154,8 +160,8 @@ class Recorder:
                     f"Stopped: nothing more can be written ({one_line(str(getattr(error, 'orig', error)), 150)}). "
                     "What was recorded so far stays; grade again when there is room."
                 ) from None
-            what = f"{type(error).__name__}: {one_line(str(error), 100)}"
-        submission.problem = f"This submission could not be recorded ({what}); grade it by hand."
+            reason = f"{type(error).__name__}: {one_line(str(error), 100)}"
+        submission.problem = f"This submission could not be recorded ({reason}); grade it by hand."
         submission.cells, submission.flags = blank_cells(self.release), []
         submission.timestamp = None
         try:
@@ -166,7 +172,7 @@ class Recorder:
 
     def _record(self, submission: Submission, graded: SubmissionReport | None) -> Result:
         notebook = finished_notebook(submission, graded, self.release)
-        before = read_result(self.folders, self.lesson, submission.student)
+        previous = read_result(self.folders, self.lesson, submission.student)
         self._write_notebook(submission, notebook)
         scores = graded.verdicts if graded else {}
         for cell in submission.cells:
@@ -178,21 +184,21 @@ class Recorder:
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
         answers = answers_of(submission)
-        changed = self._write_gradebook(submission, notebook, bonus, before, answers)
+        changed = self._write_gradebook(submission, notebook, bonus, previous, answers)
         result = Result(
             submission.student,
             submission.sha,
             self.fingerprint,
             points,
             bonus,
-            {name: [s.mistake, s.label] for name, s in scores.items() if s.mistake},
+            {name: [score.mistake, score.label] for name, score in scores.items() if score.mistake},
             [*submission.flags, *(graded.flags if graded else [])],
             submission.problem,
             self.unsafe,
             submission.again,
             answers,
             changed,
-            {name: list(s.failed) for name, s in scores.items() if s.failed},
+            {name: list(score.failed) for name, score in scores.items() if score.failed},
         )
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
@@ -250,15 +256,15 @@ class Recorder:
                 comments[grade_id].auto_comment = "No response." if blank else None
         recorded.late_submission_penalty = None
         if handed_in.total_seconds_late > 0:
-            assign_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
+            assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
         return changed
 
-    def _same_answer(self, submission: Submission, before: Result, answers: dict[str, str], grade_id: str) -> bool:
+    def _same_answer(self, submission: Submission, previous: Result, answers: dict[str, str], grade_id: str) -> bool:
         """Whether what a cell grades is what it graded when this student was recorded before."""
-        if before.answers and answers:
-            return before.answers.get(grade_id) == answers.get(grade_id)
-        return before.sha == submission.sha  # one of the two was not read, or the result is of an older grader
+        if previous.answers and answers:
+            return previous.answers.get(grade_id) == answers.get(grade_id)
+        return previous.sha == submission.sha  # one of the two was not read, or the result is of an older grader
 
 
 def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):
@@ -301,27 +307,27 @@ def _release_metadata(release: Release) -> dict:
 def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release):
     metadata = cell.metadata if cell.grade_id else {}
     if cell.kind == "check":
-        made = _code_cell(cell.source, metadata=metadata, id=cell.id)
-        made.outputs = _check_outputs(cell, graded)
+        result = _code_cell(cell.source, metadata=metadata, id=cell.id)
+        result.outputs = _check_outputs(cell, graded)
     elif cell.kind in ("code", "answer"):
-        made = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
-        ran = graded.outputs if graded else {}
-        if cell.kind == "code" and cell.id not in ran and cell.source in release.shown:
-            made.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
+        result = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
+        outputs_of = graded.outputs if graded else {}
+        if cell.kind == "code" and cell.id not in outputs_of and cell.source in release.shown:
+            result.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
         else:
-            outputs = ran.get(cell.id, [])
-            made.outputs = [safe for output in outputs if (safe := safe_output(output))]
+            outputs = outputs_of.get(cell.id, [])
+            result.outputs = [safe for output in outputs if (safe := safe_output(output))]
     elif cell.kind == "raw" and cell.trusted:
-        made = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
+        result = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
     elif cell.kind == "raw":  # pages show a raw cell as it is
-        made = _text_cell(as_code(cell.source), metadata=metadata, id=cell.id)
+        result = _text_cell(as_code(cell.source), metadata=metadata, id=cell.id)
     else:
         attachments = _pictures_only(cell.attachments)
         source = cell.source if cell.trusted else safe_markdown(cell.source, attachments)
-        made = _text_cell(source, metadata=metadata, id=cell.id)
+        result = _text_cell(source, metadata=metadata, id=cell.id)
         if attachments:
-            made.attachments = attachments
-    return made
+            result.attachments = attachments
+    return result
 
 
 def _shown(source: str) -> str:
@@ -329,8 +335,8 @@ def _shown(source: str) -> str:
     `a.b.c`."""
     if len(source) > LARGEST_SOURCE:
         source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
-    source = re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
-    return re.sub(r"[\w.*]{400,}+", lambda found: _broken(found[0]), source)
+    source = re.sub(r"\s++", lambda match: match[0][:LONGEST_SPACE], source)
+    return re.sub(r"[\w.*]{400,}+", lambda match: _broken(match[0]), source)
 
 
 def _broken(chain: str) -> str:
@@ -414,10 +420,12 @@ def _picture(value) -> str | None:
 
 
 def _pictures_only(attachments: dict) -> dict:
-    kept = {}
+    allowed = {}
     for name, bundle in attachments.items():
         if isinstance(bundle, dict):
-            pictures = {mime: p for mime, value in bundle.items() if mime in PICTURES and (p := _picture(value))}
+            pictures = {
+                mime: picture for mime, value in bundle.items() if mime in PICTURES and (picture := _picture(value))
+            }
             if pictures:
-                kept[_joined(name)] = pictures
-    return kept
+                allowed[_joined(name)] = pictures
+    return allowed

@@ -24,13 +24,13 @@ from helpers.grading.bubblewrap import (
     find_bubblewrap,
     writable_places,
 )
+from helpers.grading.inside.cell_runner import PATIENCE
 from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
-from helpers.grading.inside.running import PATIENCE
-from helpers.grading.inside.setting import Limits, Setting
-from helpers.grading.process import LearnerProcess, Lost, receive
-from helpers.grading.scratch import Scratch
+from helpers.grading.inside.limits import Limits, Setting
+from helpers.grading.learner_process import LearnerProcess, Lost, receive
 from helpers.grading.shared_memory import shared_bytes
 from helpers.grading.staging import stage_wing
+from helpers.grading.temporary_folders import Scratch
 
 START_SECONDS = 180
 CROWD = 3  # times the processor time of one process that all processes of a submission may take together
@@ -110,14 +110,14 @@ class Sandbox:
         setting = Setting(
             self.limits, boxed, boxed and self.try_nested, self.notebook, self.given, tuple(writable_places())
         )
-        told = f"{theirs.fileno()} {setting.as_text()}"
+        argument = f"{theirs.fileno()} {setting.as_text()}"
         if self.unsafe:
-            program = [sys.executable, "-B", str(self.folder / "course" / "inside"), told]
+            program = [sys.executable, "-B", str(self.folder / "course" / "inside"), argument]
             environment = environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
         else:
-            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/inside", told])
+            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/inside", argument])
             environment = {}
-        self.said = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
+        self.stderr_file = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
         self.process = subprocess.Popen(
             program,
             env=environment,
@@ -126,7 +126,7 @@ class Sandbox:
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self.said,
+            stderr=self.stderr_file,
         )
         theirs.close()
         try:
@@ -140,8 +140,8 @@ class Sandbox:
         """Raise what the worker's last words mean."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        self.stderr_file.seek(0)
+        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
         if lines[0].startswith("bwrap: "):
             raise SandboxMissing(
                 f"Learner code cannot be isolated here ({lines[0]}). Allow user namespaces on this machine, or use "
@@ -159,7 +159,7 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        self.said.close()
+        self.stderr_file.close()
         self.process = None
 
     def end_submission(self) -> None:
@@ -179,27 +179,27 @@ class Sandbox:
             import psutil
         except ImportError:
             return lambda: None
-        before, computed, since = None, 0.0, time.monotonic()
+        baseline, last_seconds, last_change = None, 0.0, time.monotonic()
 
         def tick() -> None:
-            nonlocal before, computed, since
+            nonlocal baseline, last_seconds, last_change
             with contextlib.suppress(psutil.Error, OSError):
                 children = psutil.Process(self.process.pid).children(recursive=True)
                 if any(map(is_stopped, children)):
                     raise Lost("stopped")
-                self._overfull(children)
+                self._check_memory(children)
                 now = sum(map(processor_seconds, children))
-                if abs(now - computed) > 0.02:
-                    computed, since = now, time.monotonic()
-                elif time.monotonic() - since > PATIENCE * seconds + 5:
+                if abs(now - last_seconds) > 0.02:
+                    last_seconds, last_change = now, time.monotonic()
+                elif time.monotonic() - last_change > PATIENCE * seconds + 5:
                     raise Lost("too slow")
-                before = now if before is None else min(before, now)
-                if now - before > CROWD * seconds:
+                baseline = now if baseline is None else min(baseline, now)
+                if now - baseline > CROWD * seconds:
                     raise Lost("crowd")
 
         return tick
 
-    def _overfull(self, children: list) -> None:
+    def _check_memory(self, children: list) -> None:
         """Raise Lost when these processes together take more memory than they may."""
         if shared_bytes(child.pid for child in children) > self.limits.total_bytes:
             raise Lost("memory")

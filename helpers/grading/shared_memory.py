@@ -19,6 +19,6 @@ def shared_bytes(pids: Iterable[int]) -> int:
                 with contextlib.suppress(OSError):
                     place = f"/proc/{pid}/fd/{name}"
                     if os.readlink(place).startswith(("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")):
-                        facts = os.stat(place)
-                        open_files[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+                        status = os.stat(place)
+                        open_files[status.st_dev, status.st_ino] = status.st_blocks * 512
     return mapped + sum(open_files.values())

@@ -30,11 +30,11 @@ from helpers.grading.cluster.parcels import (
     unpack,
     unsealed,
 )
-from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.course_version import version_of
+from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.version import version_of
 
 LOCAL = "local:"
 PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
@@ -112,15 +112,15 @@ class Cluster:
             self.client = self.stack.enter_context(Client(place, name="course-grade"))
         except (OSError, ValueError, RuntimeError, TypeError) as error:  # TypeError: TLS without a key
             self.stack.close()
-            why = one_line(str(error), 120)
-            raise GradingStopped(f"{one_line(self.where)} cannot be reached ({why}). Nothing was graded.") from None
+            reason = one_line(str(error), 120)
+            raise GradingStopped(f"{one_line(self.where)} cannot be reached ({reason}). Nothing was graded.") from None
         return self
 
     def __exit__(self, *exc) -> None:
         with contextlib.suppress(Exception):  # whoever does not hear it ends its judge with the next batch, or itself
             idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
-            for told in [self._ask(worker, far.let_go, b"") for worker in idle]:
-                told.result(timeout=15)
+            for farewells in [self._ask(worker, far.let_go, b"") for worker in idle]:
+                farewells.result(timeout=15)
         self.stack.close()
 
     def portions(
@@ -187,9 +187,9 @@ class Cluster:
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
         if portion.submissions:
-            asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
-            asked["submissions"] = portion.parcels
-            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(asked))
+            request = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
+            request["submissions"] = portion.parcels
+            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(request))
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
         """The next submissions, as many as fit a request, then those that take long; none where all are given out.
@@ -258,22 +258,22 @@ class Cluster:
         if portion.lost < LOST_WITH:
             self.waiting.append(portion)
         else:
-            words = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
-            self._finish(portion, [("died", words)] * len(portion.submissions))
+            reason = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
+            self._finish(portion, [("died", reason)] * len(portion.submissions))
 
     def _finish(self, portion: Portion, answers: list[tuple[str, SubmissionReport | str]]) -> None:
         """Of a portion the answers that came; what there was no room for is sent again."""
         count = len(answers)
-        rest = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
-        self.waiting.extendleft([rest] if rest.submissions else [])
-        done, judged = [], {}
+        remainder = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
+        self.waiting.extendleft([remainder] if remainder.submissions else [])
+        finished, judged = [], {}
         for one, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
             if kind == "slow" and portion.hurried:
                 self.slow.append((one, parcel))
                 continue
-            done.append(one)
-            judged[one.student] = settle(one, kind, answer)
-        self.finished.append((done, judged))
+            finished.append(one)
+            judged[one.student] = report_of_answer(one, kind, answer)
+        self.finished.append((finished, judged))
 
-    def _tell(self, worker: Worker, what: str) -> None:
-        print(f"  worker {worker.address} {what}", file=sys.stderr, flush=True)
+    def _tell(self, worker: Worker, event: str) -> None:
+        print(f"  worker {worker.address} {event}", file=sys.stderr, flush=True)

@@ -126,6 +126,7 @@ def unsealed(parcel: dict) -> tuple[str, SubmissionReport | str]:
     if parcel["kind"] != "judged":
         return parcel["kind"], answer
     verdicts = {
-        name: ExerciseReport(**told | {"failed": tuple(told["failed"])}) for name, told in answer["verdicts"].items()
+        name: ExerciseReport(**fields | {"failed": tuple(fields["failed"])})
+        for name, fields in answer["verdicts"].items()
     }
     return "judged", SubmissionReport(**answer | {"verdicts": verdicts})

@@ -18,43 +18,43 @@ def report_stand_in_calls() -> None:
     from helpers import lessons
     from helpers.translator import given, network
 
-    homes = [given, network]
-    for room in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
-        if importlib.util.find_spec(f"{room.name}.given"):
-            homes.append(importlib.import_module(f"{room.name}.given"))
-    telling = {}
-    for home in homes:
-        for thing in [*vars(home).values(), *getattr(home, "GIVEN", {}).values()]:
-            if getattr(thing, "__module__", "") != home.__name__:
+    modules = [given, network]
+    for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
+        if importlib.util.find_spec(f"{package.name}.given"):
+            modules.append(importlib.import_module(f"{package.name}.given"))
+    wrapped = {}
+    for module_of in modules:
+        for value in [*vars(module_of).values(), *getattr(module_of, "GIVEN", {}).values()]:
+            if getattr(value, "__module__", "") != module_of.__name__:
                 continue
-            if isinstance(thing, types.FunctionType):
-                telling[thing] = _telling(thing, f"{home.__name__}.{thing.__name__}")
-            elif isinstance(thing, type) and "__init__" in vars(thing):
-                thing.__init__ = _telling(thing.__init__, f"{home.__name__}.{thing.__name__}")
+            if isinstance(value, types.FunctionType):
+                wrapped[value] = _reporting(value, f"{module_of.__name__}.{value.__name__}")
+            elif isinstance(value, type) and "__init__" in vars(value):
+                value.__init__ = _reporting(value.__init__, f"{module_of.__name__}.{value.__name__}")
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
             for table in (vars(module), getattr(module, "GIVEN", {})):
-                table.update({key: telling[thing] for key, thing in table.items() if _is_in(thing, telling)})
+                table.update({key: wrapped[value] for key, value in table.items() if _is_in(value, wrapped)})
 
 
 def _is_in(thing, telling: dict) -> bool:
     return isinstance(thing, types.FunctionType) and thing in telling
 
 
-def _telling(part: Callable, name: str) -> Callable:
-    said: set[str] = set()
+def _reporting(function: Callable, name: str) -> Callable:
+    reported: set[str] = set()
 
-    @functools.wraps(part)
-    def told(*args, **kwargs):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
         from helpers.checking import forbidden
 
-        if forbidden.tell is not None and name not in said and not _is_the_courses(sys._getframe(1)):
-            said.add(name)
+        if forbidden.tell is not None and name not in reported and not _is_the_courses(sys._getframe(1)):
+            reported.add(name)
             forbidden.tell(name)
-        return part(*args, **kwargs)
+        return function(*args, **kwargs)
 
-    del told.__wrapped__
-    return told
+    del wrapper.__wrapped__
+    return wrapper
 
 
 def _is_the_courses(frame: types.FrameType) -> bool:

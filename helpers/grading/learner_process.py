@@ -62,8 +62,8 @@ class LearnerProcess:
                 theirs.close()
             end, notes, tick = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
-                left = end - time.monotonic()
-                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, tick)
+                remaining = end - time.monotonic()
+                reply = receive(ours, token, remaining, self.sandbox.limits.reply_bytes, tick)
                 if not isinstance(reply, dict) or set(reply) != {"note"}:
                     return reply, notes
                 notes.append(one_line(str(reply["note"]), 80))
@@ -90,10 +90,10 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
     end = time.monotonic() + seconds
     data, needed = bytearray(), 8 + len(token)
     while len(data) < needed:
-        left = end - time.monotonic()
-        if left <= 0:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
             raise Lost("too slow")
-        channel.settimeout(min(left, TICK))
+        channel.settimeout(min(remaining, TICK))
         try:
             chunk = channel.recv(min(needed - len(data), 1 << 20))
         except TimeoutError:

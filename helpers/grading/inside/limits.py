@@ -42,5 +42,5 @@ class Setting:
 
 
 def from_text(text: str) -> Setting:
-    told = ast.literal_eval(text)
-    return Setting(**told | {"limits": Limits(**told["limits"])})
+    fields = ast.literal_eval(text)
+    return Setting(**fields | {"limits": Limits(**fields["limits"])})
