@@ -24,9 +24,9 @@ from helpers.grading.batch import batch_seed
 from helpers.grading.cluster.client import PORTION
 from helpers.grading.folders import load
 from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, report_of_answer
 from helpers.grading.record import Recorder
-from helpers.grading.release import read_release
 from tests.sample_class import Lesson, make_class
 
 WORKERS = (1, 2, 3, 4, 6, 8, 16, 32, 64)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
+from helpers.grading.lesson_release import read_release
 from helpers.grading.pool import GradingStopped
-from helpers.grading.release import read_release
 
 STUDENTS = 30
 SEED = 2017

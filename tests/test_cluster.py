@@ -36,10 +36,10 @@ from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, 
 from helpers.grading.course_version import version_of
 from helpers.grading.folders import ROOT, load
 from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import Batch, GradingStopped
 from helpers.grading.record import Recorder
-from helpers.grading.release import read_release
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.submission import Cell
 from tests import slow_worker

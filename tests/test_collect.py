@@ -25,8 +25,8 @@ from helpers.classroom.unpack import find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import ROOT, Folders, load
 from helpers.grading.intake import name_problem, read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook, register_lesson
-from helpers.grading.release import read_release
 
 LESSON, OTHER = "04_scaling", "03_query_key"
 

@@ -15,8 +15,8 @@ from helpers.checking.codec import BadTree, Odd, dumps, loads
 from helpers.checking.observe import Observation
 from helpers.grading.clean_outputs import clean_output
 from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.record import finished_notebook, safe_output
-from helpers.grading.release import read_release
 from tests.test_intake import LESSON, WHOLE, answered, as_notebook, lesson_cells
 
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

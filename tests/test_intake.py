@@ -7,8 +7,8 @@ import pytest
 
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.intake import find_misplaced, find_submissions, read_submission
+from helpers.grading.lesson_release import UNGRADED, course_release, read_release
 from helpers.grading.notebook_file import LARGEST
-from helpers.grading.release import UNGRADED, course_release, read_release
 from helpers.grading.skippable_cells import judge_input, only_shows
 from helpers.grading.submission import Release
 from helpers.grading.top_level import TopLevel

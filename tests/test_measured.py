@@ -25,7 +25,7 @@ from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
 from helpers.grading.intake import read_submission
-from helpers.grading.release import read_release
+from helpers.grading.lesson_release import read_release
 from helpers.grading.staging import PROJECT, WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course

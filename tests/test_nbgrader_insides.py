@@ -17,6 +17,7 @@ from helpers.grading import nbgrader_insides
 from helpers.grading.autograde import CourseAutograde
 from helpers.grading.feedback import CourseFeedback
 from helpers.grading.folders import load
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import (
     assign_late_penalty,
     newest_version,
@@ -26,7 +27,6 @@ from helpers.grading.nbgrader_insides import (
     replace_converter,
 )
 from helpers.grading.pool import GradingStopped
-from helpers.grading.release import read_release
 
 LESSON = "04_scaling"
 

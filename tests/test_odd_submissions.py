@@ -25,7 +25,7 @@ from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.release import read_release
+from helpers.grading.lesson_release import read_release
 from helpers.grading.skippable_cells import judge_input
 from helpers.grading.top_level import TopLevel
 from helpers.progress import remember_passed

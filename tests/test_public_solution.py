@@ -13,8 +13,8 @@ from helpers.grading.class_report import as_csv, read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_tell
 from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.public_solution import stand_ins
-from helpers.grading.release import course_release
 from helpers.grading.whole_clone import own_files
 from tests.sample_class import Lesson, grade_id, hand_in, text
 

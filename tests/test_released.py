@@ -18,7 +18,7 @@ from helpers.grading import folders as places
 from helpers.grading.batch import fingerprint
 from helpers.grading.class_report import read_class
 from helpers.grading.intake import read_submission
-from helpers.grading.release import course_release
+from helpers.grading.lesson_release import course_release
 from helpers.grading.skippable_cells import judge_input
 from helpers.released import released_notebook, told_of_working_copies, working_copies
 from tests.sample_class import Lesson, hand_in

@@ -8,7 +8,7 @@ import pytest
 from helpers.grading.folders import load
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.release import course_release
+from helpers.grading.lesson_release import course_release
 from helpers.grading.skippable_cells import import_names, judge_input, names_touched
 from helpers.grading.submission import Cell, Release
 from helpers.grading.top_level import TopLevel

@@ -22,10 +22,10 @@ from pathlib import Path
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import lesson_name, write_pages
+from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
-from helpers.grading.release import course_release
 from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import safe_markdown
 

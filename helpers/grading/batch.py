@@ -21,9 +21,9 @@ from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
 from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
-from helpers.grading.release import course_release
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission

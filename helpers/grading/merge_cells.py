@@ -6,8 +6,8 @@ import ast
 import functools
 import re
 
+from helpers.grading.lesson_release import is_learners
 from helpers.grading.notebook_file import grade_id_of, squeezed
-from helpers.grading.release import is_learners
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell, Release
 from helpers.grading.top_level import TopLevel

@@ -12,8 +12,8 @@ from pathlib import Path
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import Batch, GradingStopped, Pool
-from helpers.grading.release import course_release
 from helpers.grading.reports import ExerciseReport
 from helpers.grading.whole_clone import SKIPPED
 
