@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from helpers.grading import reference, sandbox, trial
+from helpers.grading import reference, resource_watch, trial
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
 from helpers.grading.selftest import self_test
@@ -255,7 +255,7 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
 
 def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch):
     """All of them together have little more time than one."""
-    monkeypatch.setattr(sandbox, "CROWD", 0.2)
+    monkeypatch.setattr(resource_watch, "CROWD", 0.2)
     bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
     answer = "def attention_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
     result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", answer))

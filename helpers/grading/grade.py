@@ -100,23 +100,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
-    from helpers.grading.batch import grade_lesson
+    from helpers.grading.batch import GradingOptions, grade_lesson
 
     lesson, began = lesson_name(folders, args.lesson), time.monotonic()
-    with Progress(lesson) as progress:
-        outcome = grade_lesson(
-            folders,
-            lesson,
-            args.student,
-            jobs=args.jobs,
-            force=args.force,
-            unsafe=args.unsafe,
-            cell_seconds=args.cell_seconds,
-            config=config,
-            scheduler=args.scheduler or args.cluster,
-            on_start=progress.start,
-            on_judged=progress.step,
-        )
+    options = GradingOptions(args.jobs, args.force, args.unsafe, args.cell_seconds, args.scheduler or args.cluster)
+    with ProgressBar(lesson) as progress:
+        outcome = grade_lesson(folders, lesson, args.student, options, config, progress)
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_pages(folders, config, lesson, args.feedback)
     for line in summary(graded, outcome.results, report):
@@ -207,13 +196,13 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-class Progress:
+class ProgressBar:
     """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
 
     def __init__(self, lesson: str):
         self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *exc) -> None:
@@ -249,6 +238,10 @@ class Progress:
             self.bar.update(self.task, completed=self.done, rate=f"{rate:.1f}/s")
         elif self.done == self.total or self.done % 25 == 0:
             print(f"graded {self.done} of {self.total}", flush=True)
+
+    def slow(self, count: int) -> None:
+        how = f"{count} {_plural(count)} take long, as they train a model or wait; each is recorded when it is judged"
+        (self.bar.console.print if self.bar is not None else print)(how)
 
 
 def _plural(total: int) -> str:

@@ -16,6 +16,9 @@ LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
+MOST_STATEMENTS = (
+    20_000  # as its lines and semicolons tell: to look through them takes 0.3 ms each
+)
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
 
@@ -66,9 +69,11 @@ def parse_cells(content: bytes, name: str) -> list[dict]:
         if len(cells) > MOST_CELLS:
             raise ValueError(f"it holds {len(cells)} cells")
         cells = [_plain_cell(cell) for cell in cells if isinstance(cell, dict)]
-        code = sum(len(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        if code > MOST_CODE:
-            raise ValueError(f"it holds {code:,} characters of code")
+        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+        if (size := sum(map(len, code))) > MOST_CODE:
+            raise ValueError(f"it holds {size:,} characters of code")
+        if (count := sum(source.count("\n") + source.count(";") for source in code)) > MOST_STATEMENTS:
+            raise ValueError(f"it holds {count:,} lines of code")
         return cells
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]

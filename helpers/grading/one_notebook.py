@@ -92,8 +92,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool = False) -> Judged
             raise GradingStopped(submission.problem)
         with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
             pool.self_test("before it judged")
-            graded = pool.judge([submission], release, lambda student: None)["handed_in"]
-            pool.self_test("after it judged")
+            [(_, graded)] = pool.judge_each([submission], release, lambda student: None)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
     scored = []

@@ -32,10 +32,10 @@ from helpers.grading.temporary_folders import Scratch
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
-FEW = 4  # of those that take long
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
+NOT_RECORDED = "Nothing of this portion was recorded. See `course doctor`."
 MISTAKE_LABELS = {
     "not_answered": "not answered",
     "raises": "raised an error",
@@ -90,6 +90,11 @@ def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionRep
     return None
 
 
+def _stopped_by_self_test(when: str, reason: str) -> GradingStopped:
+    reason = reason.rstrip(".")
+    return GradingStopped(f"Stopped: the grader failed its own test {when} ({reason}).\n{NOT_RECORDED}")
+
+
 class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
@@ -140,34 +145,56 @@ class Pool:
             if kind == "refused":
                 raise GradingStopped(answer)
             if kind != "tested":
-                reason = answer.rstrip(".")
-                raise GradingStopped(
-                    f"Stopped: the grader failed its own test {when} ({reason}).\n"
-                    "Nothing of this portion was recorded. See `course doctor`."
-                )
+                raise _stopped_by_self_test(when, answer)
 
     def judge(
         self, portion: list[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool = False
     ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        judged: dict[str, SubmissionReport | None] = {}
-        waiting = [submission for submission in portion if not submission.problem]
+        reports: dict[str, SubmissionReport | None] = {}
+        readable = [submission for submission in portion if not submission.problem]
         for submission in portion:
             if submission.problem:
-                judged[submission.student] = None
+                reports[submission.student] = None
                 on_judged(submission.student)
+        for submission, report in self._reports(readable, release, on_judged, hurried):
+            reports[submission.student] = report
+        return reports
 
-        for submission, kind, answer in self.answers(waiting, lambda one: (*judge_message(one, release), hurried)):
+    def judge_each(
+        self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
+        """Judge submissions that take long: each comes as soon as its judge has tested itself behind it."""
+        readable = []
+        for submission in submissions:
+            if submission.problem:
+                on_judged(submission.student)
+                yield submission, None
+            else:
+                readable.append(submission)
+        yield from self._reports(readable, release, on_judged, hurried=False, tested=True)
+
+    def _reports(
+        self,
+        submissions: list[Submission],
+        release: Release,
+        on_judged: Callable[[str], None],
+        hurried: bool,
+        tested: bool = False,
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
+        def request(submission: Submission) -> tuple:
+            return *judge_message(submission, release), hurried, tested
+
+        for submission, kind, answer in self.answers(submissions, request):
             if kind == "slow":
                 continue
+            if kind == "unsound":
+                raise _stopped_by_self_test("after a submission", answer)
             if kind in ("broken", "refused"):
-                raise GradingStopped(
-                    f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
-                )
-            judged[submission.student] = report_of_answer(submission, kind, answer)
+                raise GradingStopped(f"Stopped: {answer.rstrip('.')}.\n{NOT_RECORDED}")
+            yield submission, report_of_answer(submission, kind, answer)
             on_judged(submission.student)
-        return judged
 
     def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
         """(item, kind, answer) for what a judge says to message(item), as soon as it is known. Where the judge itself
@@ -225,8 +252,8 @@ class JudgeProcess:
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer): tested, names, judged, slow, broken, refused, odd, died. patience None: it had its time
-        already."""
+        """(kind, answer): tested, names, judged, slow, broken, unsound, refused, odd, died. patience None: it has
+        had its time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer in the time that it may take"
@@ -302,7 +329,7 @@ def _reply(judge, message) -> tuple[str, object]:
             from helpers.grading.loose_file import judged_file
 
             return "judged", judged_file(judge, message)
-        cells, files, hurried = message
+        cells, files, hurried, tested = message
         graded = judge.judge_cells(cells, files=files, hurried=hurried)
         if hurried and graded.problem == TOO_LONG:
             return "slow", ""
@@ -310,6 +337,11 @@ def _reply(judge, message) -> tuple[str, object]:
         if missing := checks - set(graded.verdicts):
             names = ", ".join(sorted(missing))
             return "broken", f"the answer key of {judge.lesson.name} has no exercise {names}; build it again"
+        if tested:
+            try:
+                self_test(judge)
+            except GraderBroken as error:
+                return "unsound", str(error)
         return "judged", replace(graded, verdicts={name: rendered(one) for name, one in graded.verdicts.items()})
     except GraderBroken as error:
         return "broken", str(error)

@@ -183,8 +183,6 @@ class Recorder:
             score = scores.get(exercise)
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
-        answers = answers_of(submission)
-        changed = self._write_gradebook(submission, notebook, bonus, previous, answers)
         result = Result(
             submission.student,
             submission.sha,
@@ -196,10 +194,11 @@ class Recorder:
             submission.problem,
             self.unsafe,
             submission.again,
-            answers,
-            changed,
+            answers_of(submission),
+            dict(previous.changed) if previous else {},
             {name: list(score.failed) for name, score in scores.items() if score.failed},
         )
+        self._write_gradebook(submission, notebook, result, previous)
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
         return result
@@ -211,60 +210,66 @@ class Recorder:
         if submission.timestamp:
             write_atomically(path.parent / "timestamp.txt", submission.timestamp)
 
-    def _write_gradebook(
-        self, submission: Submission, notebook, bonus: dict[str, float], before: Result | None, answers: dict[str, str]
-    ) -> dict[str, float]:
-        """Write the points, and return what a person gave for answers that are others now: it counts no longer."""
+    def _write_gradebook(self, submission: Submission, notebook, result: Result, previous: Result | None) -> None:
+        """Write the points. What a person gave for an answer that has changed since moves to `result.changed`."""
         from nbgrader import utils
 
-        changed = dict(before.changed) if before else {}
-
-        facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
+        timestamp = {"timestamp": submission.timestamp} if submission.timestamp else {}
         with one_commit(self.gradebook):
             self.gradebook.update_or_create_student(submission.student)
-            handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
-        recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
+            entry = self.gradebook.update_or_create_submission(self.lesson, submission.student, **timestamp)
+        recorded = next(n for n in entry.notebooks if n.name == self.lesson)
         grades = {grade.name: grade for grade in recorded.grades}
         comments = {comment.name: comment for comment in recorded.comments}
         waiting = {cell.grade_id for cell in submission.cells if cell.waits}
         for cell in notebook.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
             if utils.is_grade(cell):
-                grade, was = grades[grade_id], grades[grade_id].auto_score
-                grade.auto_score, _ = utils.determine_grade(cell)
-                if grade_id in waiting or submission.problem is not None:
-                    grade.auto_score = None
-                same = before is None or self._same_answer(submission, before, answers, grade_id)
-                if before is not None and before.fingerprint == self.fingerprint and cell.cell_type == "code":
-                    same = same and grade.auto_score == was  # what it calls may have changed
-                if grade.manual_score is not None and not same:
-                    changed[grade_id], grade.manual_score = grade.manual_score, None
-                elif grade.manual_score is not None:
-                    changed.pop(grade_id, None)
-                grade.needs_manual_grade = grade.manual_score is None and (
-                    grade.auto_score is None or grade_id in changed
-                )
-                exercise = grade_id.removeprefix("check_")
-                machines = (None, 0.0, before.bonus.get(exercise) if before else None)
-                if exercise in bonus and (grade.extra_credit in machines or not same):
-                    if grade.extra_credit not in machines:
-                        changed[grade_id], grade.needs_manual_grade = grade.extra_credit, True
-                    grade.extra_credit = bonus[exercise] or None
+                score, _ = utils.determine_grade(cell)
+                score = None if grade_id in waiting or submission.problem is not None else score
+                same = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
+                _write_grade(grades[grade_id], score, same, result)
+                _write_extra_credit(grades[grade_id], same, result, previous)
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
-                blank = blank and grade_id not in waiting
-                comments[grade_id].auto_comment = "No response." if blank else None
+                comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
-        if handed_in.total_seconds_late > 0:
+        if entry.total_seconds_late > 0:
             assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
-        return changed
 
-    def _same_answer(self, submission: Submission, previous: Result, answers: dict[str, str], grade_id: str) -> bool:
+    def _is_same_answer(self, grade, score, cell_type: str, result: Result, previous: Result | None) -> bool:
         """Whether what a cell grades is what it graded when this student was recorded before."""
-        if previous.answers and answers:
-            return previous.answers.get(grade_id) == answers.get(grade_id)
-        return previous.sha == submission.sha  # one of the two was not read, or the result is of an older grader
+        if previous is None:
+            return True
+        if previous.fingerprint == self.fingerprint and cell_type == "code" and score != grade.auto_score:
+            return False  # what the answer calls may have changed
+        if previous.answers and result.answers:
+            return previous.answers.get(grade.name) == result.answers.get(grade.name)
+        return previous.sha == result.sha  # one of the two was not read, or the result is of an older grader
+
+
+def _write_grade(grade, score: float | None, same: bool, result: Result) -> None:
+    """The machine's score; a person's score stands only if the answer is the same."""
+    grade.auto_score = score
+    if grade.manual_score is not None and not same:
+        result.changed[grade.name], grade.manual_score = grade.manual_score, None
+    elif grade.manual_score is not None:
+        result.changed.pop(grade.name, None)
+    grade.needs_manual_grade = grade.manual_score is None and (score is None or grade.name in result.changed)
+
+
+def _write_extra_credit(grade, same: bool, result: Result, previous: Result | None) -> None:
+    """The points of a bonus exercise, unless a person has given others for the same answer."""
+    exercise = grade.name.removeprefix("check_")
+    if exercise not in result.bonus:
+        return
+    is_machines = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
+    if not is_machines and same:
+        return
+    if not is_machines:
+        result.changed[grade.name], grade.needs_manual_grade = grade.extra_credit, True
+    grade.extra_credit = result.bonus[exercise] or None
 
 
 def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):

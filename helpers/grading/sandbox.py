@@ -12,8 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 from helpers.errors import CourseError
 from helpers.grading.bubblewrap import (
@@ -24,16 +22,14 @@ from helpers.grading.bubblewrap import (
     find_bubblewrap,
     writable_places,
 )
-from helpers.grading.inside.cell_runner import PATIENCE
 from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
 from helpers.grading.inside.limits import Limits, Setting
 from helpers.grading.learner_process import LearnerProcess, Lost, receive
-from helpers.grading.shared_memory import shared_bytes
+from helpers.grading.resource_watch import ResourceWatch
 from helpers.grading.staging import stage_wing
 from helpers.grading.temporary_folders import Scratch
 
 START_SECONDS = 180
-CROWD = 3  # times the processor time of one process that all processes of a submission may take together
 
 
 class SandboxFailed(CourseError):
@@ -171,84 +167,6 @@ class Sandbox:
         except OSError:
             self._stop()
 
-    def watch(self, seconds: float) -> Callable[[], None]:
-        """What to call from time to time: it raises Lost when the submission's processes together take more memory
-        than they may, or from now on more processor time than CROWD times `seconds`; when one has stopped itself, or
-        all have done nothing for longer than an answer may wait."""
-        try:
-            import psutil
-        except ImportError:
-            return lambda: None
-        baseline, last_seconds, last_change = None, 0.0, time.monotonic()
-
-        def tick() -> None:
-            nonlocal baseline, last_seconds, last_change
-            with contextlib.suppress(psutil.Error, OSError):
-                children = psutil.Process(self.process.pid).children(recursive=True)
-                if any(map(is_stopped, children)):
-                    raise Lost("stopped")
-                self._check_memory(children)
-                now = sum(map(processor_seconds, children))
-                if abs(now - last_seconds) > 0.02:
-                    last_seconds, last_change = now, time.monotonic()
-                elif time.monotonic() - last_change > PATIENCE * seconds + 5:
-                    raise Lost("too slow")
-                baseline = now if baseline is None else min(baseline, now)
-                if now - baseline > CROWD * seconds:
-                    raise Lost("crowd")
-
-        return tick
-
-    def _check_memory(self, children: list) -> None:
-        """Raise Lost when these processes together take more memory than they may."""
-        if shared_bytes(child.pid for child in children) > self.limits.total_bytes:
-            raise Lost("memory")
-        base = max(self.base_bytes(), 1)
-        if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
-            return
-        # What a fork shares with its parent was counted twice; to tell that takes a closer look.
-        if sum(own_bytes(child) for child in children) > self.limits.total_bytes + base:
-            raise Lost("memory")
-
-    def base_bytes(self) -> int:
-        """What a process that has imported torch holds, roughly; forks share it."""
-        return 200 << 20
-
-
-def own_bytes(process) -> int:
-    """What a process holds, and of what it shares with others its part."""
-    import psutil
-
-    try:
-        return process.memory_full_info().pss
-    except (psutil.Error, OSError, AttributeError):
-        return max(0, private_bytes(process))
-
-
-def is_stopped(process) -> bool:
-    import psutil
-
-    try:
-        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-    except psutil.Error:
-        return False
-
-
-def processor_seconds(process) -> float:
-    """What a process has computed, with those that it started and that have ended."""
-    import psutil
-
-    try:
-        return sum(process.cpu_times()[:4])
-    except psutil.Error:
-        return 0.0
-
-
-def private_bytes(process) -> int:
-    import psutil
-
-    try:
-        info = process.memory_info()
-    except psutil.Error:
-        return 0
-    return info.rss - getattr(info, "shared", 0)
+    def watch(self, seconds: float) -> ResourceWatch:
+        """A watch over the current submission, of which one process may compute for `seconds` from now on."""
+        return ResourceWatch(self.process.pid, seconds, self.limits.total_bytes)

@@ -75,7 +75,7 @@ def import_names(pieces: TopLevel) -> dict[str, set[str]]:
 
 
 def judge_input(submission: Submission, release: Release) -> list[Cell]:
-    """The code and check cells of a submission, without those of the release on which no answer hangs: trainings, and
+    """The code and check cells of a submission, without those of the release on which no answer depends: trainings, and
     figures and demonstrations, whose outputs are known. Of a notebook that is as it was released the check cells alone:
     there is nothing to judge."""
     if all(cell.source in release.sources for cell in submission.cells if cell.kind in ("answer", "code")):
@@ -89,14 +89,20 @@ def judge_input(submission: Submission, release: Release) -> list[Cell]:
 
 
 def _skippable_sources(sources: list[str], release: Release) -> set[str]:
-    """Which of these need not run."""
+    """The sources of the release on which no answer of these cells depends.
+
+    A training is needed where a cell of the learner's reads what it binds. A demonstration is needed where a cell that
+    runs binds or reads a name of it; what it touches is then needed too, and so on.
+    """
     learners = [source for source in sources if source not in release.sources]
     names_read = TopLevel(learners).reads()
     trainings = {source for source, bound in release.ungraded.items() if not bound & names_read}
-    wary = _may_read_any_name(learners, names_read)
-    skippable = {source: names for source, names in release.demonstrations.items() if not (names and wary)}
+    skippable = dict(release.demonstrations)
+    if _may_read_any_name(learners, names_read):
+        skippable = {source: names for source, names in skippable.items() if not names}
     running = TopLevel(source for source in sources if source not in trainings and source not in skippable)
-    reimported = {name for name, said in import_names(running).items() if said <= release.given.get(name, set())}
+    imports = import_names(running).items()
+    reimported = {name for name, origins in imports if origins <= release.given.get(name, set())}
     touched = running.uses.keys() - reimported | running.reads() - release.given.keys()
     while needed := {source for source, names in skippable.items() if names & touched}:
         touched |= set().union(*map(skippable.pop, needed)) - release.given.keys()

@@ -31,13 +31,14 @@ from helpers.grading.cluster.parcels import (
     unsealed,
 )
 from helpers.grading.course_version import version_of
-from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
 
 LOCAL = "local:"
 PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
+FEW = 4  # of those that take long
 TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
 WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
 FETCH = 120.0  # seconds that a reply may take from a worker to here

@@ -83,7 +83,7 @@ def _judge(request: dict) -> dict:
     answers: list[dict] = []
     room = LARGEST_REPLY - 1000
     for hand_in in submissions:
-        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, request["hurried"]))
+        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, request["hurried"], False))
         if kind in ("broken", "refused"):
             let_go(b"")
             return {"failed": one_line(str(answer), 200)}

@@ -25,7 +25,6 @@ from .channel import FORK, KILL, TOKEN_BYTES, send
 from .limits import HOME, Setting, from_text
 from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
 from .patches import remember_originals
-from .shell import make_shell
 from .stand_in_calls import report_stand_in_calls
 from .submission_process import become_submission
 
@@ -47,8 +46,7 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     remember_originals()
     report_stand_in_calls()
     _take_fonts()
-    shell = make_shell() if setting.notebook else None
-    namespace = Namespace(shell)
+    namespace = Namespace(_make_shell() if setting.notebook else None)
     namespace.give(setting.given)
     gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
     gc.enable()
@@ -73,6 +71,12 @@ def zygote(control: socket.socket, setting: Setting) -> None:
         elif order == FORK and fds:
             child = _fork_submission(control, fds[0], namespace, setting)
             os.close(fds[0])
+
+
+def _make_shell():
+    from .shell import make_shell  # IPython, which loose files need not
+
+    return make_shell()
 
 
 def _take_fonts() -> None:

@@ -1,0 +1,102 @@
+"""The memory and the processor time that all processes of a submission take together, and whether they do anything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+
+import psutil
+
+from helpers.grading.inside.cell_runner import PATIENCE
+from helpers.grading.learner_process import Lost
+
+MOST_IDLE = 60  # seconds in which no process of a submission computes anything, after which it is given up
+CROWD = 3  # times the processor time of one process that all processes of a submission may take together
+SHARED_BY_FORKS = 200 << 20  # bytes that a process holds once torch is imported, roughly
+
+
+class ResourceWatch:
+    """Looks at what the zygote at `pid` has started. Call it from time to time; it raises Lost.
+
+    seconds: the processor time of one process. total_bytes: the memory of all.
+    """
+
+    def __init__(self, pid: int, seconds: float, total_bytes: int):
+        self.pid, self.seconds, self.total_bytes = pid, seconds, total_bytes
+        self.at_start: float | None = None  # the lowest sum of processor time so far
+        self.last_seconds, self.last_change = 0.0, time.monotonic()
+
+    def __call__(self) -> None:
+        with contextlib.suppress(psutil.Error, OSError):
+            processes = psutil.Process(self.pid).children(recursive=True)
+            if any(map(_is_stopped, processes)):
+                raise Lost("stopped")
+            self._check_memory(processes)
+            self._check_time(sum(map(_processor_seconds, processes)))
+
+    def _check_memory(self, processes: list[psutil.Process]) -> None:
+        if shared_bytes(process.pid for process in processes) > self.total_bytes:
+            raise Lost("memory")
+        if sum(max(0, _private_bytes(process) - SHARED_BY_FORKS) for process in processes) <= self.total_bytes:
+            return
+        # What a fork shares with its parent was counted twice; to tell that takes a closer look.
+        if sum(map(_proportional_bytes, processes)) > self.total_bytes + SHARED_BY_FORKS:
+            raise Lost("memory")
+
+    def _check_time(self, computed: float) -> None:
+        if abs(computed - self.last_seconds) > 0.02:
+            self.last_seconds, self.last_change = computed, time.monotonic()
+        elif time.monotonic() - self.last_change > min(PATIENCE * self.seconds + 5, MOST_IDLE):
+            raise Lost("too slow")
+        self.at_start = computed if self.at_start is None else min(self.at_start, computed)
+        if computed - self.at_start > CROWD * self.seconds:
+            raise Lost("crowd")
+
+
+def shared_bytes(pids: Iterable[int]) -> int:
+    """What these processes hold in files of memory and in shared maps; 0 where the system does not tell.
+
+    No process's own size shows these: files in memory that are only open, and maps that processes share.
+    """
+    open_files: dict[tuple[int, int], int] = {}
+    mapped = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/smaps_rollup") as file:
+            mapped += sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss_Shmem:"))
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    link = f"/proc/{pid}/fd/{name}"
+                    if os.readlink(link).startswith(("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")):
+                        status = os.stat(link)
+                        open_files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return mapped + sum(open_files.values())
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    return False
+
+
+def _processor_seconds(process: psutil.Process) -> float:
+    """What a process has computed, with those that it started and that have ended."""
+    with contextlib.suppress(psutil.Error):
+        return sum(process.cpu_times()[:4])
+    return 0.0
+
+
+def _private_bytes(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        info = process.memory_info()
+        return max(0, info.rss - getattr(info, "shared", 0))
+    return 0
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    """What a process holds, and its part of what it shares with others."""
+    with contextlib.suppress(psutil.Error, OSError, AttributeError):
+        return process.memory_full_info().pss
+    return _private_bytes(process)
