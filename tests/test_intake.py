@@ -481,3 +481,17 @@ def test_a_link_that_a_learner_wrote_is_text(read):
     cells = answered(first="def first(): return 1")
     cells.insert(0, cell("markdown", "<a href='https://example.org'>my answer</a>"))
     assert any(one.waits for one in read(as_notebook(cells)).cells)
+
+
+def test_of_thousands_of_notebooks_a_few_are_looked_at_and_told(course, read):
+    read(b"{}", name="n000.ipynb")
+    folder = course / "submitted" / "ada" / LESSON
+    for number in range(1, 300):
+        (folder / f"n{number:03}.ipynb").write_text("{}")
+    submission = read(as_notebook(answered()))
+    assert len(submission.flags) < 20 and "301 notebooks lie in its folder; not all were looked at" in submission.flags
+
+
+def test_code_of_too_many_statements_waits_for_a_person(read):
+    submission = read(as_notebook([*answered(), cell("code", "x=1;" * 30_000)]))
+    assert "30,0" in submission.problem and "lines of code" in submission.problem

@@ -141,9 +141,11 @@ def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
         chosen = max([*named, *others], key=lambda path: _count_answers(path, release))
     if chosen.name != expected:
         flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
-    for path in candidates:
+    for path in candidates[:MOST_NOTEBOOKS]:
         if path != chosen and (path.suffix.lower() == ".ipynb" or _count_answers(path, release)[1] > 0):
             flags.append(f"{path.name[:80]} lies beside it and was not graded")
+    if len(candidates) > MOST_NOTEBOOKS:
+        flags.append(f"{len(candidates)} notebooks lie in its folder; not all were looked at")
     return chosen
 
 

@@ -26,17 +26,18 @@ INNER = re.compile(r"[)\]}]|(?:else|elif|except|finally)\b|\"\"\"|'''")  # how n
 
 @dataclass(frozen=True)
 class Unread:
-    """A statement that the grader's Python cannot read. version: the Python that can, as far as that is known."""
+    """A statement that the grader's Python cannot read. version: the Python that can; "" where only the outputs say
+    that one did."""
 
     line: str
     version: str
     names: frozenset[str]
 
     def flag(self, cell_id: str) -> str:
-        return (
-            f"Cell {cell_id} has syntax of Python {self.version}, which the grader's {HERE} cannot read; left out: "
-            f"{self.line[:60]}"
-        )
+        where = f"Cell {cell_id} has syntax of Python {self.version}, which the grader's {HERE} cannot read"
+        if not self.version:
+            where = f"Cell {cell_id} has a statement that the grader's Python {HERE} cannot read, though it ran at home"
+        return f"{where}; left out: {self.line[:60]}"
 
 
 def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unread]]:
@@ -75,7 +76,7 @@ def _needed_version(statement: str, problem: SyntaxError, ran: bool | None) -> s
             return f"{version} or later"
     if "f-string" in (problem.msg or ""):
         return "3.12 or later"
-    return f"a version after {HERE}" if ran else None
+    return "" if ran else None
 
 
 def _syntax_error(source: str) -> SyntaxError | None:

@@ -16,9 +16,7 @@ LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
-MOST_STATEMENTS = (
-    20_000  # as its lines and semicolons tell: to look through them takes 0.3 ms each
-)
+MOST_STATEMENTS = 20_000  # as its lines and semicolons tell: to look through them takes 0.3 ms each
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
 

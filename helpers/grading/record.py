@@ -34,6 +34,7 @@ from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.submission import Cell, Release, Submission
 
+MOST_FLAGS = 60  # of one submission, as a person reads them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
 LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in one place of it; names that points or stars join
@@ -81,6 +82,11 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
         if os.path.exists(name):
             os.unlink(name)
         raise
+
+
+def bounded_flags(flags: list[str]) -> list[str]:
+    more = len(flags) - MOST_FLAGS
+    return flags if more <= 0 else [*flags[:MOST_FLAGS], f"{more} more flags are left out"]
 
 
 def unrecorded(student: str, problem: str) -> Result:
@@ -190,7 +196,7 @@ class Recorder:
             points,
             bonus,
             {name: [score.mistake, score.label] for name, score in scores.items() if score.mistake},
-            [*submission.flags, *(graded.flags if graded else [])],
+            bounded_flags([*submission.flags, *(graded.flags if graded else [])]),
             submission.problem,
             self.unsafe,
             submission.again,
