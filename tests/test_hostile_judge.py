@@ -253,17 +253,20 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
         assert result.verdicts["attention_scores"].mistake == "too_slow"
 
 
-def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch):
-    """All of them together have little more time than one."""
-    monkeypatch.setattr(resource_watch, "CROWD", 0.2)
+@pytest.mark.parametrize("bound", [("CROWD", 0.2), ("MOST_PROCESSES", 8)])
+def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch, bound):
+    """All of them together have little more time than one, and there are not many of them."""
+    monkeypatch.setattr(resource_watch, "CROWD", 1e9)
+    monkeypatch.setattr(resource_watch, "MOST_PROCESSES", 1000)
+    monkeypatch.setattr(resource_watch, *bound)
     bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
     answer = "def attention_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
     result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", answer))
     assert scores(result) == full_scores(judge) | {"attention_scores": 0}
-    assert "took more time together" in result.verdicts["attention_scores"].message
+    assert "started too many processes" in result.verdicts["attention_scores"].message
     result = judge.judge_cells([Cell("bomb", bomb), *honest_cells(judge)])
     assert scores(result) == full_scores(judge)
-    assert "took more time together" in " ".join(result.flags)
+    assert "started too many processes" in " ".join(result.flags)
 
 
 def test_what_a_cell_did_is_flagged(judge):

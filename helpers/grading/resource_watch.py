@@ -14,6 +14,7 @@ from helpers.grading.learner_process import Lost
 
 MOST_IDLE = 60  # seconds in which no process of a submission computes anything, after which it is given up
 CROWD = 3  # times the processor time of one process that all processes of a submission may take together
+MOST_PROCESSES = 32  # of a submission at the same time
 SHARED_BY_FORKS = 200 << 20  # bytes that a process holds once torch is imported, roughly
 
 
@@ -33,6 +34,8 @@ class ResourceWatch:
             processes = psutil.Process(self.pid).children(recursive=True)
             if any(map(_is_stopped, processes)):
                 raise Lost("stopped")
+            if len(processes) > MOST_PROCESSES:
+                raise Lost("crowd")
             self._check_memory(processes)
             self._check_time(sum(map(_processor_seconds, processes)))
 

@@ -233,7 +233,7 @@ class SubmissionRun:
         reasons = {
             "too slow": "it did not end in time",
             "memory": "it took more memory than a submission may take",
-            "crowd": "the processes that it started took more time together than a submission may take",
+            "crowd": "it started too many processes, or these took more time together than a submission may take",
             "stopped": "it stopped the process that it ran in",
             "garbage": "it sent something that is no output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")

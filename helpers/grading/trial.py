@@ -36,7 +36,7 @@ NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed",
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
-    "crowd": ("raises", "the processes that your code started took more time together than a submission may take"),
+    "crowd": ("raises", "your code started too many processes, or these took more time together than they may"),
     "stopped": ("raises", "your code stopped the process that it runs in"),
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
