@@ -67,8 +67,8 @@ class Judge:
         files: dict[str, bytes] | None = None,
         hurried: bool = False,
     ) -> SubmissionReport:
-        """Run the learner's cells in order and judge each exercise at its check cell; one that is not answered there, or
-        has none, at the end.
+        """Run the learner's cells in order and judge each exercise at its check cell; one that is not answered
+        there, or has none, at the end.
 
         exercises: those that are judged, else all of the lesson, or of a loose file all that it defines. files: what
         lies beside the notebook (helpers/grading/attachments.py). hurried: others wait, so what takes long is given up
