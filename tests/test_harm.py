@@ -13,7 +13,7 @@ import pytest
 from helpers.__main__ import main
 from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
-from helpers.grading.batch import GradingOptions, OneWriter, grade_lesson
+from helpers.grading.batch import GradingOptions, grade_lesson, one_writer
 from helpers.grading.folders import load
 from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import GradingStopped
@@ -337,14 +337,14 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
     from nbgrader.apps.api import NbGraderAPI
 
     folders, config = one
-    with OneWriter(folders, LESSON):
+    with one_writer(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
         answer = NbGraderAPI(config=config).autograde(LESSON, "a")  # Formgrader's button
         assert not answer["success"] and "is being graded in this gradebook already" in answer["log"]
-        with OneWriter(folders, "03_query_key"):
+        with one_writer(folders, "03_query_key"):
             pass
-    with OneWriter(folders, LESSON):
+    with one_writer(folders, LESSON):
         pass
 
 

@@ -108,7 +108,7 @@ def grade_lesson(
         return read_submission(folders.submitted, student, release, folders.source)
 
     version = lesson_fingerprint(folders, lesson)
-    with OneWriter(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
+    with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
         finished = set()
         if not options.force:
             finished = {
@@ -179,46 +179,31 @@ def _judge_portions(
         yield [submission], {submission.student: report}
 
 
-class OneWriter:
-    """The right to write into one gradebook for one lesson; it ends with this process. Use as a context manager.
+@contextlib.contextmanager
+def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
+    """The right to write into one gradebook for one lesson; it ends with this process.
 
     Raises GradingStopped where another process has it, or where there is no room to write at all.
     """
+    from filelock import FileLock, Timeout
 
-    def __init__(self, folders: Folders, lesson: str):
-        self.folders, self.lesson = folders, lesson
-        self.path = folders.batch(lesson).with_suffix(".lock")
-        self.lock = None
-
-    def __enter__(self) -> OneWriter:
-        from filelock import FileLock, Timeout
-
+    path = folders.batch(lesson).with_suffix(".lock")
+    with contextlib.ExitStack() as stack:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.lock = FileLock(self.path, timeout=0)
-            self.lock.acquire()
-            self._try_room()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(path, timeout=0))
+            with tempfile.TemporaryFile(dir=path.parent) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
         except Timeout:
             raise GradingStopped(
-                f"{self.lesson} is being graded in this gradebook already, by another process. Grade again when it is "
-                "done."
+                f"{lesson} is being graded in this gradebook already, by another process. Grade again when it is done."
             ) from None
         except OSError as error:
-            self.__exit__()
-            place, reason = shown(self.folders.gradebook), error.strerror or error
+            place, reason = shown(folders.gradebook), error.strerror or error
             raise GradingStopped(f"Nothing can be written to {place} ({reason}), so nothing was graded.") from None
-        return self
-
-    def __exit__(self, *exc) -> None:
-        if self.lock is not None:
-            self.lock.release()
-
-    def _try_room(self) -> None:
-        """Write as much as some submissions need, and take it away again. OSError."""
-        with tempfile.TemporaryFile(dir=self.path.parent) as file:
-            file.write(bytes(ROOM))
-            file.flush()
-            os.fsync(file.fileno())
+        yield
 
 
 def _require_bubblewrap() -> None:

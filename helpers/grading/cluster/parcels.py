@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from jsonschema import Draft202012Validator
 
@@ -37,26 +37,23 @@ def _table(of: dict) -> dict:
 TEXT, YES, POINTS = {"type": "string"}, {"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1000}
 MAYBE = {"type": ["string", "null"]}
 BATCH = _record(lesson=TEXT, seed={"type": "integer"}, cell_seconds={"type": ["number", "null"]})
-HAND_IN = _record(
-    cells=_list(
-        _record(
-            id=TEXT, source=TEXT, kind=TEXT, exercise=MAYBE, trusted=YES, gone=YES, ran={"type": ["boolean", "null"]}
-        )
-    ),
-    files=_table(TEXT),
-)
-VERDICT = _record(
-    exercise=TEXT,
-    points=POINTS,
-    max_points=POINTS,
-    passed=YES,
-    answered=YES,
-    mistake=MAYBE,
-    label=TEXT,
-    text=TEXT,
-    html=TEXT,
-    failed=_list(TEXT),
-)
+SCHEMAS = {
+    "str": TEXT,
+    "bool": YES,
+    "float": POINTS,
+    "str | None": MAYBE,
+    "bool | None": {"type": ["boolean", "null"]},
+    "tuple[str, ...]": _list(TEXT),
+}
+
+
+def _record_of(of: type, names: tuple[str, ...] | None = None) -> dict:
+    """The schema of a dataclass as JSON, with all of its fields or these."""
+    return _record(**{one.name: SCHEMAS[one.type] for one in fields(of) if names is None or one.name in names})
+
+
+HAND_IN = _record(cells=_list(_record_of(Cell, CELL)), files=_table(TEXT))
+VERDICT = _record_of(ExerciseReport)
 GRADED = _record(
     verdicts=_table(VERDICT),
     outputs=_table(_list({"type": "object"})),
@@ -126,7 +123,7 @@ def unsealed(parcel: dict) -> tuple[str, SubmissionReport | str]:
     if parcel["kind"] != "judged":
         return parcel["kind"], answer
     verdicts = {
-        name: ExerciseReport(**fields | {"failed": tuple(fields["failed"])})
-        for name, fields in answer["verdicts"].items()
+        name: ExerciseReport(**verdict | {"failed": tuple(verdict["failed"])})
+        for name, verdict in answer["verdicts"].items()
     }
     return "judged", SubmissionReport(**answer | {"verdicts": verdicts})
