@@ -5,10 +5,10 @@ import time
 import pytest
 
 from helpers.grading.judge import Judge
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 from tests.sandboxes import SEED, need_sandbox
 
 LESSON = "09_encoder_block"

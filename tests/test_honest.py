@@ -17,9 +17,9 @@ from helpers.grading.inside.limits import Limits
 from helpers.grading.judge import Judge
 from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.merge_cells import _is_prose
+from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.submission import Cell, Release, Submission
-from helpers.grading.top_level import TopLevel, without_magics
 from helpers.grading.trial import TOO_LONG, Trial
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 

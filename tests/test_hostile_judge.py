@@ -9,8 +9,8 @@ import pytest
 from helpers.grading import reference, resource_watch, trial
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.selftest import self_test
-from helpers.grading.staging import HELPERS
 from helpers.grading.submission import Cell
 from tests.sandboxes import (
     LESSON,

@@ -26,7 +26,7 @@ from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import read_release
-from helpers.grading.staging import PROJECT, WITHHELD, stage_wing
+from helpers.grading.sandbox_files import PROJECT, WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command

@@ -26,8 +26,8 @@ from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
 from helpers.grading.lesson_release import read_release
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.skippable_cells import judge_input
-from helpers.grading.top_level import TopLevel
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _in_own_words, grade_id, text

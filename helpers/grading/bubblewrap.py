@@ -14,7 +14,7 @@ from pathlib import Path
 
 from helpers.errors import CourseError
 from helpers.grading.inside.limits import HOME
-from helpers.grading.staging import PROJECT
+from helpers.grading.sandbox_files import PROJECT
 
 COURSE = "/course"  # where the staged copy stands inside
 ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader

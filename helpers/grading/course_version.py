@@ -7,7 +7,7 @@ import json
 import sys
 from importlib import metadata
 
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
 
 

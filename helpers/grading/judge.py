@@ -8,11 +8,11 @@ from helpers.checking.key import ExerciseKey
 from helpers.checking.verdict import not_answered
 from helpers.course import course
 from helpers.grading.judge_lock import JudgeLock
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 from helpers.grading.trial import Trial
 
 TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."

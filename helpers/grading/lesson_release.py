@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.notebook_file import grade_id_of, joined_text, squeezed
 from helpers.grading.skippable_cells import import_names, is_silent, names_touched, only_shows
 from helpers.grading.submission import Release
-from helpers.grading.top_level import TopLevel
 from helpers.released import released_notebook
 
 UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on which no later cell's answer depends

@@ -7,10 +7,10 @@ import functools
 import re
 
 from helpers.grading.lesson_release import is_learners
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.notebook_file import grade_id_of, squeezed
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell, Release
-from helpers.grading.top_level import TopLevel
 
 # A link with a picture or a platform's name, and nothing else: what Colab, Deepnote and their like add.
 BADGE = re.compile(r"(?is)<a\b[^>]*>\s*<img\b(?:(?!</?a\b).){0,8000}</a>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)")

@@ -11,7 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from helpers.grading.top_level import without_magics
+from helpers.grading.name_bindings import without_magics
 
 HERE = "{}.{}".format(*sys.version_info)
 MARK = "#~ "  # before each line that is left out

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from helpers.grading.notebook_file import squeezed
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
 from helpers.released import BEGIN, END
 

@@ -12,8 +12,8 @@ from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import load_source
 from helpers.errors import CourseError
-from helpers.grading.staging import HELPERS
-from helpers.grading.top_level import statements
+from helpers.grading.name_bindings import statements
+from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.

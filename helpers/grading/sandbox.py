@@ -26,7 +26,7 @@ from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
 from helpers.grading.inside.limits import Limits, Setting
 from helpers.grading.learner_process import LearnerProcess, Lost, receive
 from helpers.grading.resource_watch import ResourceWatch
-from helpers.grading.staging import stage_wing
+from helpers.grading.sandbox_files import stage_wing
 from helpers.grading.temporary_folders import Scratch
 
 START_SECONDS = 180

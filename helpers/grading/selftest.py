@@ -17,7 +17,7 @@ from helpers.grading import reference
 from helpers.grading.judge import Judge
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import SandboxFailed
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell
 from helpers.grading.trial import Trial
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 
+from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.submission import Cell, Release, Submission
-from helpers.grading.top_level import TopLevel, without_magics
 
 SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
 HANDS_ON = "or_given"  # a right answer, else the finished block: what is called so shows the same for all

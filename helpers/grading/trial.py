@@ -20,13 +20,13 @@ from helpers.checking.vocabulary import VALUES, Case
 from helpers.course import Lesson
 from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.learner_process import Lost
+from helpers.grading.name_bindings import TopLevel, home_of_block
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
-from helpers.grading.top_level import TopLevel, home_of_block
 
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
