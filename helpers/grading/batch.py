@@ -137,7 +137,7 @@ def _judge_class(
     options: GradingOptions,
     progress: Progress,
 ) -> Iterator[Portion]:
-    """(portion, what was judged of it), each between two self tests of whoever judged it."""
+    """(portion, what was judged of it), each judged between two self tests."""
     if not students:
         return
     if not options.unsafe and not options.scheduler:

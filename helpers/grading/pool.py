@@ -61,7 +61,7 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """What all judges of one batch are told. key_cache: where its keys are kept for others; lock_folder: one that all
+    """What all judges of a batch know. key_cache: where its keys are kept for others; lock_folder: one that all
     of them know, where there are several (judge_lock.py); notebook: submissions are notebooks, else loose files."""
 
     lesson: str
@@ -119,7 +119,7 @@ class Pool:
         return JudgeProcess(self.batch)
 
     def __exit__(self, kind=None, *exc) -> None:
-        self.closed = True  # for whoever still waits for an answer, in another thread
+        self.closed = True  # another thread may still wait for an answer
         for judge in self.judges:
             judge.stop(at_once=kind is not None)
         if self.lock_folder is not None:

@@ -96,7 +96,7 @@ class Sandbox:
             theirs.close()
         submission = LearnerProcess(self, ours)
         for name, content in self.files.items():
-            with contextlib.suppress(Lost):  # whoever asks next meets the same, and has words for it
+            with contextlib.suppress(Lost):  # the next request meets the same and reports it
                 submission.ask({"do": "file", "name": name, "content": base64.b64encode(content).decode()}, 20)
         return submission
 

@@ -24,7 +24,7 @@ class Withheld(NamedTuple):
     data: tuple[str, ...] = ()
 
 
-# What the answers of a lesson shall learn and not look up. files: of the learner's wing, absent in its sandbox. data:
+# What the answers of a lesson must learn and not look up. files: of the learner's wing, absent in its sandbox. data:
 # functions of helpers.corpus that take no arguments, whose results lie there instead (helpers/corpus/provided.py).
 WITHHELD = {
     "11": Withheld(

@@ -85,7 +85,7 @@ class SubmissionRun:
                 return True
 
     def restart_unblamed(self, keep: str) -> None:
-        """A fresh process for nobody's fault. keep: as in `read_bindings`."""
+        """A fresh process that does not count as a restart. keep: as in `read_bindings`."""
         self.restarts -= 1
         if self.restart():
             self.read_bindings(keep)
@@ -104,7 +104,7 @@ class SubmissionRun:
     def _tell_passed(self) -> None:
         """From here on `or_given` hands on the learner's own answers that are right, as it does in a notebook."""
         if self.process is not None and self.passed_known < len(self.passed):
-            with contextlib.suppress(Lost):  # a process that ended is seen by whoever asks it next
+            with contextlib.suppress(Lost):  # the next request notices a process that has ended
                 self.process.ask({"do": "passed", "names": self.passed[self.passed_known :]}, 10)
                 self.passed_known = len(self.passed)
 
@@ -214,7 +214,7 @@ class SubmissionRun:
         return True
 
     def _flag_error(self, cell: Cell, error: str) -> None:
-        """Say so where a learner's cell raised here and not at home, or for want of what is there only."""
+        """Flag a learner's cell that raised here and not at home, or that lacks what exists only at home."""
         kind = error.split(":")[0].split(" ")[0]
         if cell.trusted or cell.ran is False or kind in (*NOT_RAISED, "CellTimeout"):
             return
@@ -233,7 +233,7 @@ class SubmissionRun:
         reasons = {
             "too slow": "it did not end in time",
             "memory": "it took more memory than a submission may take",
-            "crowd": "it started too many processes, or these took more time together than a submission may take",
+            "crowd": "it started too many processes, or took more processor time with them than a submission may take",
             "stopped": "it stopped the process that it ran in",
             "garbage": "it sent something that is no output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")

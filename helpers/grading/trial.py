@@ -30,13 +30,14 @@ from helpers.grading.suspicious_code import flags_of
 
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
-RETRY_TIME, MAX_FUTILE = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
+MAX_FUTILE = 2  # such retries of one submission that were too slow again
 HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
-    "crowd": ("raises", "your code started too many processes, or these took more time together than they may"),
+    "crowd": ("raises", "your code started too many processes, or took more processor time with them than it may"),
     "stopped": ("raises", "your code stopped the process that it runs in"),
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
@@ -75,7 +76,7 @@ class Trial:
     """One submission, and the verdicts on it so far. Use as a context manager.
 
     wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
-    visible: the keys that learners see: what is right for their numbers alone is told so.
+    visible: the keys that learners see, because an answer that is right for their numbers alone is hard-coded.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Trial:
         self.verdicts: dict[str, Verdict] = {}
         self.unanswered: dict[str, Verdict] = {}  # of those that were not answered at their check cell
         self.provisional: dict[tuple[int, str], Verdict] = {}
-        self.detours: dict[str, list[str]] = {}  # ways around the looks -> the exercises that take them
+        self.detours: dict[str, list[str]] = {}  # way around the watch -> exercises that take it
         self.raised: dict[str, set[str]] = {}
         self.futile_retries = 0
 
@@ -124,8 +125,8 @@ class Trial:
         }
         run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.runs_text(banned)]
         for detour, names in self.detours.items():
-            told = " and ".join(dict.fromkeys(names))
-            run.flags.append(f"{told} {'reach' if ' and ' in told else 'reaches'} {detour}.")
+            takers = " and ".join(dict.fromkeys(names))
+            run.flags.append(f"{takers} {'reach' if ' and ' in takers else 'reaches'} {detour}.")
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None

@@ -31,7 +31,7 @@ atexit.register(_let_go)
 
 @contextlib.contextmanager
 def warm_pool(make: Callable[[Batch, int], Pool], batch: Batch, jobs: int) -> Iterator[Pool]:
-    """A Pool that outlives its use, for whoever asks next for the same judges of the same version of the course."""
+    """A Pool that outlives its use, so that the next batch of the same version of the course finds its judges ready."""
     wanted_pool = make, batch, jobs, version_of(batch.lesson)
     with _lock:
         entries, _kept[:] = list(_kept), []

@@ -1,6 +1,6 @@
 """Whole folders as submissions: of a clone of the course, or a zip of it, its owner's notebooks and nothing else.
 
-What tools and the course itself put into a folder is nobody's answer: environments, caches, `.git`, the course's
+What tools and the course itself put into a folder is no learner's answer: environments, caches, `.git`, the course's
 package, and the public solutions above all.
 """
 

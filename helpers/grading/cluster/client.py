@@ -91,9 +91,9 @@ class Cluster:
         self.finished: deque[tuple[list[Submission], Judged]] = deque()
 
     def __enter__(self) -> Cluster:
-        for name in ("distributed", "distributed.client"):  # what goes wrong is said here, in a sentence
+        for name in ("distributed", "distributed.client"):  # this module reports what goes wrong, in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        # A portion is data of ours, however large, and no graph that somebody forgot to scatter.
+        # A portion is data, however large, and no graph that should have been scattered.
         silent = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
         settings = {"distributed.admin.large-graph-warning-threshold": 2 * LARGEST_REQUEST, **silent}
         self.stack.enter_context(dask.config.set(settings))
@@ -118,7 +118,7 @@ class Cluster:
         return self
 
     def __exit__(self, *exc) -> None:
-        with contextlib.suppress(Exception):  # whoever does not hear it ends its judge with the next batch, or itself
+        with contextlib.suppress(Exception):  # a worker that misses this ends its judge with the next batch, or itself
             idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
             for farewells in [self._ask(worker, far.let_go, b"") for worker in idle]:
                 farewells.result(timeout=15)
@@ -217,7 +217,7 @@ class Cluster:
         """Take what a worker answered, to a greeting or a portion."""
         reply, portion = self._reply(worker), worker.portion
         worker.asked = None
-        if reply is None:  # nobody's fault: it is greeted anew, if it is there
+        if reply is None:  # the worker is not to blame: it is greeted anew, if it is there
             del self.workers[worker.address]
             worker.token = ""
             self.waiting.extendleft([portion] if portion else [])

@@ -1,6 +1,6 @@
 """What travels between the grader and its workers: JSON in bytes, no longer than it may be, checked on arrival.
 
-No pickle holds anything of a learner's but these bytes, and whoever reads them reads JSON.
+No pickle holds anything of a learner's but these bytes, and they are read as JSON only.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
 
 
 def sealed(kind: str, answer) -> dict:
-    """What a judge said of a submission (helpers/grading/pool.py)."""
+    """A judge's answer on a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 

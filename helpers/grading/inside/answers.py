@@ -19,8 +19,8 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
 
     request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
     earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then nothing that is
-    written to files is kept. A forbidden call is told on `own` as soon as it is seen: no code that runs later can take
-    that back.
+    written to files is kept. A forbidden call is reported on `channel` as soon as it is seen, so that no code that runs
+    later can take that back.
     """
     import resource
 

@@ -102,7 +102,7 @@ class Namespace:
         """Bind what these import statements import, as far as it is there."""
         make_check_silent()
         for line in imports.splitlines():
-            with contextlib.suppress(Exception):  # what is withheld: whoever asks for it meets the same
+            with contextlib.suppress(Exception):  # what is withheld fails again where a cell asks for it
                 exec(line, self.names)
 
     def run(self, cell_id: str, source: str, seconds: float, resume: bool) -> tuple[list[dict], str]:
@@ -155,7 +155,9 @@ class Namespace:
             first = first or one_line(error, f"<cell {cell_id}>")
             if result.error_before_exec or not isinstance(error, Exception):
                 break
-            bare = self.shell.failed_at_an_annotation(error)  # of a package that is not here: nothing else hangs on it
+            bare = self.shell.failed_at_an_annotation(
+                error
+            )  # of a package that is not here: nothing else depends on it
             through = self.shell.begun - bare
         if not first:
             return ""

@@ -15,7 +15,7 @@ _moved: list[str] = []  # the kinds of devices that were asked for and are not h
 
 
 def moved() -> list[str]:
-    """The devices that this process asked for in vain so far."""
+    """The devices that this process asked for so far and that are not here."""
     return list(dict.fromkeys(_moved))
 
 

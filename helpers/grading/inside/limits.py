@@ -24,7 +24,7 @@ class Limits:
 class Setting:
     """Of all submissions of one sandbox.
 
-    boxed: whether this is inside bubblewrap. nested: whether each submission shall have namespaces of its own.
+    boxed: whether this is inside bubblewrap. nested: whether each submission gets namespaces of its own.
     notebook: whether submissions are notebook cells, else loose files. given: import statements, whose names every
     submission finds whatever its own import cell does. places: the folders in which a submission may write.
     """
