@@ -74,6 +74,14 @@ def test_whoever_stops_or_waits_ends_soon(judge, right, how):
     assert ("stopped the process" in verdict.message) == ("SIGSTOP" in how)
 
 
+def test_a_child_that_stops_itself_costs_nobody_a_point(judge, right):
+    child = "import os, signal\nif os.fork() == 0:\n    os.kill(os.getpid(), signal.SIGSTOP)\n    os._exit(0)"
+    slow = f"{right}\nimport time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n"
+    slow += "        time.sleep(0.3)\n        return super().forward(x)"
+    _, verdict = judged(judge, "FeedForward", child, slow)
+    assert verdict.passed, verdict.message
+
+
 def test_a_module_beside_the_notebook_comes_before_pythons_own(judge, right):
     own = {"test.py": b"def helper():\n    return 1\n", "random.py": b"raise SystemExit\n"}
     graded, verdict = judged(judge, "FeedForward", f"from test import helper\nassert helper() == 1\n{right}", files=own)

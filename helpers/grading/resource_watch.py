@@ -21,19 +21,23 @@ SHARED_BY_FORKS = 200 << 20  # bytes that a process holds once torch is imported
 class ResourceWatch:
     """Looks at what the zygote at `pid` has started. Call it from time to time; it raises Lost.
 
+    A process that has stopped itself would wait for ever, so it is ended when it is seen; `ended_stopped` says so.
+
     seconds: the processor time of one process. total_bytes: the memory of all.
     """
 
     def __init__(self, pid: int, seconds: float, total_bytes: int):
         self.pid, self.seconds, self.total_bytes = pid, seconds, total_bytes
+        self.ended_stopped = False
         self.at_start: float | None = None  # the lowest sum of processor time so far
         self.last_seconds, self.last_change = 0.0, time.monotonic()
 
     def __call__(self) -> None:
         with contextlib.suppress(psutil.Error, OSError):
             processes = psutil.Process(self.pid).children(recursive=True)
-            if any(map(_is_stopped, processes)):
-                raise Lost("stopped")
+            for process in filter(_is_stopped, processes):
+                self.ended_stopped = True
+                process.kill()
             if len(processes) > MOST_PROCESSES:
                 raise Lost("crowd")
             self._check_memory(processes)
