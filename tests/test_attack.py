@@ -108,8 +108,9 @@ class FeedForward(nn.Module):
 def test_a_new_attribute_replaces_nothing(judge, right):
     graded, _ = judged(judge, "FeedForward", "torch.Tensor.describe = lambda self: 1\nsetattr(torch, 'mine', 2)", right)
     assert graded.flags == []
-    graded, _ = judged(judge, "FeedForward", "torch.Tensor.exp = lambda self: 1", right)
-    assert any("replaces functions" in flag for flag in graded.flags)
+    for replaced in ("torch.Tensor.exp = lambda self: 1", "kept, F.gelu = F.gelu, None"):
+        graded, _ = judged(judge, "FeedForward", replaced, right)
+        assert any("replaces functions" in flag for flag in graded.flags)
 
 
 @pytest.mark.parametrize("signature", ["d_model, d_ff, activation=F.relu", "*args, **kwargs"])

@@ -31,7 +31,8 @@ OF_MODULES = {
     "concurrent.futures": ({"ProcessPoolExecutor"}, "starts or ends processes"),
     "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
 }
-REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
+ALIASES = {"F": "torch.nn.functional", "nn": "torch.nn"}
+REPLACED = ("torch", "torch.testing", "torch.Tensor", "torch.nn", "torch.nn.functional", "builtins", *ALIASES)
 ABOVE = r"(?:[/.~$]\S*)?/"  # a path from the root or a home, from the folder here or above, or behind what is joined
 PLACES = re.compile(  # how a text without white space begins
     rf"{ABOVE}proc/(?!(?:cpuinfo|meminfo|version|loadavg|uptime)$)"  # these tell of the machine only
@@ -123,7 +124,7 @@ def _replaces(arguments: list[ast.expr]) -> bool:
 
 def _is_there(home: str, name: str) -> bool:
     """Whether torch or Python has something of this name there: a new attribute replaces nothing."""
-    first, *parts = home.split(".")
+    first, *parts = ALIASES.get(home, home).split(".")
     owner = importlib.import_module(first)
     for part in parts:
         owner = getattr(owner, part, None)
