@@ -29,7 +29,7 @@ import yaml
 from helpers.classroom.export import as_csv as export_csv
 from helpers.classroom.export import read_totals
 from helpers.errors import CourseError
-from helpers.grading.batch import grade_lesson
+from helpers.grading.batch import GradingOptions, grade_lesson
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.cluster import client, worker
 from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
@@ -464,7 +464,7 @@ def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machine
     before = machines.scheduler()
     with ThreadPoolExecutor(1) as threads, machines.while_grading():
         where = f"tcp://127.0.0.1:{machines.port}"
-        grading = threads.submit(grade_lesson, folders, LESSON, config=config, scheduler=where)
+        grading = threads.submit(grade_lesson, folders, LESSON, None, GradingOptions(scheduler=where), config)
 
         def came(what):
             until(lambda: grading.done() or what())
