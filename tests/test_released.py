@@ -16,7 +16,7 @@ from helpers.authoring.release import student_notebook
 from helpers.course import course
 from helpers.grading import folders as places
 from helpers.grading.batch import fingerprint
-from helpers.grading.class_report import read_class
+from helpers.grading.class_scores import read_class
 from helpers.grading.intake import course_release, read_submission
 from helpers.grading.skippable_cells import judge_input
 from helpers.released import released_notebook, told_of_working_copies, working_copies
