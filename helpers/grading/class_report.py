@@ -14,7 +14,7 @@ from urllib.parse import quote
 from helpers.grading.class_scores import ClassReport, Column, Row, number, read_class
 from helpers.grading.folders import Folders
 from helpers.grading.pool import WORDS
-from helpers.grading.record import Result, write_atomically
+from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import inert
 from helpers.grading.submission_page import write_submission_pages
 
@@ -128,7 +128,7 @@ def _exercise(report: ClassReport, column: Column) -> dict:
     readable = [row for row in report.rows if not report.results[row.student].problem]
     answered = [row for row in readable if column.grade_id not in row.unanswered]
     waiting = sum(row.scores.get(column.grade_id) is None for row in readable)
-    known = scores and not waiting
+    mean = difficulty(report, column)
     chosen = _chosen(report, column.name, len(readable)) if column.kind == "quiz" else []
     full = sum(_is_full(row, column) for row in answered)
     best, of = next(((count, len(readable)) for _, count, right in chosen if right), (full, len(scores)))
@@ -143,10 +143,18 @@ def _exercise(report: ClassReport, column: Column) -> dict:
         "share": f"{100 * best / of if of else 0:.0f}",
         "chosen": chosen,
         "failed": ", ".join(f"{reason} ({count})" for reason, count in failed.most_common()),
-        "mean": f"{statistics.mean(scores):.1f}" if known else "–",
-        "difficulty": f"{statistics.mean(scores) / column.worth:.2f}" if known and column.worth else "–",
-        "discrimination": _discrimination(report, column) if known and column.worth else "–",
+        "mean": f"{statistics.mean(scores):.1f}" if scores and not waiting else "–",
+        "difficulty": "–" if mean is None else f"{mean:.2f}",
+        "discrimination": "–" if mean is None else _discrimination(report, column),
     }
+
+
+def difficulty(report: ClassReport, column: Column) -> float | None:
+    """The mean share of an exercise's points; None of a bonus, and while an answer waits for a person."""
+    readable = [row for row in report.rows if not report.results[row.student].problem]
+    scores = [score for row in report.rows if (score := row.scores.get(column.grade_id)) is not None]
+    waiting = any(row.scores.get(column.grade_id) is None for row in readable)
+    return statistics.mean(scores) / column.worth if scores and column.worth and not waiting else None
 
 
 def _is_full(row: Row, column: Column) -> bool:

@@ -91,6 +91,7 @@ class ClassReport:
     changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
     missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
     names: dict[str, str] = field(default_factory=dict)  # of all students of the gradebook that have one
+    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # what all students are sorted by
     choices: dict[str, tuple[list[str], str]] = field(default_factory=dict)  # quiz -> its options and the right one
     title: str = ""  # of the lesson's notebook
 
@@ -169,18 +170,17 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
         late = {one.student_id: one.total_seconds_late for one in gradebook.assignment_submissions(lesson)}
         students = {one.id: one for one in gradebook.students}
         report.names = {student: name for student, one in students.items() if (name := full_name(one))}
+        report.orders = {student: alphabetical(one) for student, one in students.items()}
         grades: dict[str, list[Grade]] = {}
         for grade in sorted(graded_cells(gradebook, lesson), key=lambda one: places.get(one.name, len(places))):
             grades.setdefault(grade.student, []).append(grade)
-        for student in sorted(grades, key=lambda one: alphabetical(students[one])):
+        for student in sorted(grades, key=report.orders.__getitem__):
             result = read_result(folders, lesson, student)
             if result is not None:  # else its recording was cut short; it is graded again next time
                 report.results[student] = result
-                row = _row(report, grades[student], result, late.get(student, 0.0))
-                row.order = alphabetical(students[student])
-                report.rows.append(row)
+                report.rows.append(_row(report, grades[student], result, late.get(student, 0.0)))
         there = {*find_submissions(folders.submitted, lesson), *report.results}
-        report.missing = sorted(students.keys() - there, key=lambda one: alphabetical(students[one]))
+        report.missing = sorted(students.keys() - there, key=report.orders.__getitem__)
     return report
 
 
@@ -191,7 +191,7 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float) 
     given = [score for score in scores.values() if score is not None]
     bonus = sum(scores.get(column.grade_id) or 0.0 for column in report.columns if column.kind == "bonus")
     row = Row(student, scores, None, penalty, [], "graded", bonus, late, grades=grades)
-    row.name = report.names.get(student, "")
+    row.name, row.order = report.names.get(student, ""), report.orders[student]
     if given:
         row.total = sum(grade.score for grade in grades) - penalty
     if len(given) < len(scores):

@@ -56,7 +56,7 @@ ERRORS = {
     r"(ModuleNotFound|Import)Error\b": "missing package",
     r"CellTimeout\b|.*did not end in time": "took too long",
     r".*(took|ran out of|not enough).* memory|MemoryError\b": "took too much memory",
-    r"(Runtime|Value|Index|Assertion)Error: .*(size|shape|dimension|must match|broadcast|einsum)": "shapes that do not fit",
+    r"(Runtime|Value|Index)Error: .*(size|shape|dimension|must match|broadcast|einsum)": "shapes that do not fit",
     r"NameError\b": "a name that is not defined",
     r".*(?:ended|stopped) the process|the process ended": "ended its process",
 }
