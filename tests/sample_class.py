@@ -1,6 +1,6 @@
 """A made-up class of thirty, from the solutions and the known mistakes: `make grade` shows a teacher the whole way.
 
-What each student was made of, and so what each deserves, is known. Two are late, and one handed in the first lesson only.
+What each student was made of, and so what each deserves, is known. Two are late, and one leaves after the first lesson.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ STUDENTS = 30
 SEED = 2017
 MARKER = ".sample-class"
 NAMES = (
-    "Amara Okafor, Ben Åkesson, Chiara Rossi, Dmitri Volkov, Elif Yılmaz, Finn O'Brien, Grace Nakamura, Hugo van den Berg, "
-    "Inês Carvalho, Jonas Weiß, Khadija El Amrani, Liam Murphy, Mei Lin, Noah Goldberg, Olga Petrova, Pedro Álvarez, "
-    "Quynh Nguyen, Rania Haddad, Sven Lindqvist, Tomoko Sato, Uma Krishnan, Viktor Novák, Wanjiru Kamau, Xavier Dupont, "
-    "Yara Mansour, Zoe Papadaki, Abel Tesfaye, Beatriz Lima, Cem Demir, Dagny Holm"
+    "Amara Okafor, Ben Åkesson, Chiara Rossi, Dmitri Volkov, Elif Yılmaz, Finn O'Brien, Grace Nakamura, Hugo "
+    "van den Berg, Inês Carvalho, Jonas Weiß, Khadija El Amrani, Liam Murphy, Mei Lin, Noah Goldberg, Olga "
+    "Petrova, Pedro Álvarez, Quynh Nguyen, Rania Haddad, Sven Lindqvist, Tomoko Sato, Uma Krishnan, Viktor "
+    "Novák, Wanjiru Kamau, Xavier Dupont, Yara Mansour, Zoe Papadaki, Abel Tesfaye, Beatriz Lima, Cem Demir, "
+    "Dagny Holm"
 ).split(", ")
 DUE, LATE = (
     "2026-11-03 12:00:00 UTC",

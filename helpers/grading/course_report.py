@@ -204,18 +204,17 @@ def as_csv(report: CourseReport) -> str:
     lessons = [name for one in report.lessons for name in (one.lesson, f"{one.lesson} status")]
     writer.writerow(["student", "name", *lessons, "total", "maximum", "fell behind"])
     for one in report.students:
-        cells = []
+        cells = [one.student, one.name]
         for lesson in report.lessons:
             row = one.rows.get(lesson.lesson)
-            late = [f"{lateness(row.late)} late"] if row and row.late else []
-            status = (
-                "; ".join([row.status, *late])
-                if row
-                else "nothing handed in"
-                if lesson.lesson in one.missing
-                else "not graded yet"
-            )
-            cells += [number(row.total) if row else "", status]
-        cells = [one.student, one.name, *cells, number(one.total), number(report.worth), "; ".join(one.behind)]
+            cells += [number(row.total) if row else "", _status(one, lesson.lesson)]
+        cells += [number(one.total), number(report.worth), "; ".join(one.behind)]
         writer.writerow([inert(cell) for cell in cells])
     return file.getvalue()
+
+
+def _status(student: Student, lesson: str) -> str:
+    row = student.rows.get(lesson)
+    if row is None:
+        return "nothing handed in" if lesson in student.missing else "not graded yet"
+    return f"{row.status}; {lateness(row.late)} late" if row.late else row.status
