@@ -34,10 +34,8 @@ NAMES = (
     "Novák, Wanjiru Kamau, Xavier Dupont, Yara Mansour, Zoe Papadaki, Abel Tesfaye, Beatriz Lima, Cem Demir, "
     "Dagny Holm"
 ).split(", ")
-DUE, LATE = (
-    "2026-11-03 12:00:00 UTC",
-    {"student-04": "2026-11-03 12:01:00 UTC", "student-11": "2026-11-04 15:30:00 UTC"},
-)
+DUE = "2026-11-03 12:00:00 UTC"
+LATE = {"student-04": "2026-11-03 12:01:00 UTC", "student-11": "2026-11-04 15:30:00 UTC"}
 DROPPED = "student-16"  # after the first lesson
 WRITTEN = "The scores grow with the width, so the softmax would put nearly all of its weight on one key."
 

@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     if args.lesson is None:
         report = write_course_report(folders)
         behind = sum(bool(one.behind) for one in report.students)
-        print(f"{len(report.students)} students, {len(report.lessons)} lessons, {behind} fell behind")
+        lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
+        print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
     else:
         args.lesson = lesson_name(folders, args.lesson)
         try:
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 def write_course_report(folders: Folders) -> CourseReport:
     """Read all lessons that were graded and write the page and the CSV file."""
     report = read_course(folders)
-    write_atomically(folders.report("course", "html"), as_page(report, folders))
+    write_atomically(folders.report("course", "html"), as_page(report))
     write_atomically(folders.report("course", "csv"), as_csv(report))
     return report
 
@@ -180,7 +181,7 @@ def _cell(student: Student, report: ClassReport) -> dict:
     }
 
 
-def as_page(report: CourseReport, folders: Folders) -> str:
+def as_page(report: CourseReport) -> str:
     """The whole page; everything in it that came from learners is escaped text."""
     from jinja2 import Environment, PackageLoader
 
