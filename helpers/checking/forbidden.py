@@ -383,9 +383,6 @@ COURSE_HOMES = tuple(
     f"helpers.{home}"
     for home in ("translator", "or_given", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
 )
-
-# In those homes, and no exercise's answer: what a lesson hands to its exercises.
-OPEN_HOMES = ("helpers.lessons.today.handed",)
 ASKS_FOR_A_PART = "helpers.or_given.or_given"  # gives none to an answer that is being judged
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
@@ -409,7 +406,7 @@ def course_part(thing) -> str:
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
         return "helpers.corpus.translate"
-    if not _lies_in(home, COURSE_HOMES) or _lies_in(home, OPEN_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
+    if not _lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
 

@@ -20,12 +20,20 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import check, corpus, or_given, progress, translator
-from helpers.blocks import apply_rope, causal_mask, grouped_query_attention, layer_norm, merge_heads, split_heads
+from helpers.blocks import (
+    RMSNorm,
+    apply_rope,
+    causal_mask,
+    grouped_query_attention,
+    layer_norm,
+    merge_heads,
+    merge_pair,
+    split_heads,
+)
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
 from helpers.lessons.today.decoder import Decoder, reach
-from helpers.lessons.today.handed import RMSNorm, merge_pair
 from helpers.translator import evaluation
 
 # %%

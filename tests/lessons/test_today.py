@@ -26,7 +26,6 @@ from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
-from helpers.lessons.today.handed import merge_pair
 from helpers.translator import evaluation
 from tests.conftest import stored_key
 from tests.lessons.lesson_text import says
@@ -740,7 +739,7 @@ class NeverLearns(blocks.LoRA):
 def without_pieces(text, merges):
     tokens = [bytes([byte]) for byte in text.encode()]
     for pair in merges:
-        tokens = merge_pair(tokens, pair)
+        tokens = blocks.merge_pair(tokens, pair)
     return tokens
 
 
