@@ -20,8 +20,8 @@ from tests.conftest import ROOT
 
 HELPERS = ROOT / "helpers"
 TOPICS = {lesson.topic: lesson.name for lesson in course().lessons}
-# In a lesson's room and in the translator's alike: what stands in for an answer, and the network that it runs in.
-ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "given", "network"}
+# A lesson's directory may have each of these; the translator has a network as well.
+ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "stand_ins", "network"}
 PYTHON = sorted(path for path in HELPERS.rglob("*.py"))
 
 

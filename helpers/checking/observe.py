@@ -23,7 +23,7 @@ from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
-from helpers.or_given import nothing_given
+from helpers.or_finished import without_stand_ins
 from helpers.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
@@ -276,7 +276,7 @@ def _scan(answer, facts: Facts) -> list[str]:
 
 
 def _call(answer, case: Case, args, kwargs):
-    with nothing_given():
+    with without_stand_ins():
         if case.via:
             return SCENARIOS[case.via](answer, args, kwargs)
         return answer(*args, **kwargs), []

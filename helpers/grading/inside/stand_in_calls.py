@@ -10,21 +10,22 @@ import sys
 import types
 from collections.abc import Callable
 
-COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_given")
+TABLES = ("STAND_INS", "FINISHED_PARTS")  # by which the course's modules keep them, by name
+COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_finished")
 
 
 def report_stand_in_calls() -> None:
-    """Wrap what stands in for answers (helpers/or_given.py) wherever the course's modules keep it."""
+    """Wrap what stands in for answers (helpers/or_finished.py) wherever the course's modules keep it."""
     from helpers import lessons
-    from helpers.translator import given, network
+    from helpers.translator import finished_parts, network
 
-    homes = [given, network]
+    homes = [finished_parts, network]
     for room in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
-        if importlib.util.find_spec(f"{room.name}.given"):
-            homes.append(importlib.import_module(f"{room.name}.given"))
+        if importlib.util.find_spec(f"{room.name}.stand_ins"):
+            homes.append(importlib.import_module(f"{room.name}.stand_ins"))
     telling = {}
     for home in homes:
-        for thing in [*vars(home).values(), *getattr(home, "GIVEN", {}).values()]:
+        for thing in [thing for table in _tables(home) for thing in table.values()]:
             if getattr(thing, "__module__", "") != home.__name__:
                 continue
             if isinstance(thing, types.FunctionType):
@@ -33,8 +34,13 @@ def report_stand_in_calls() -> None:
                 thing.__init__ = _telling(thing.__init__, f"{home.__name__}.{thing.__name__}")
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
-            for table in (vars(module), getattr(module, "GIVEN", {})):
+            for table in _tables(module):
                 table.update({key: telling[thing] for key, thing in table.items() if _is_in(thing, telling)})
+
+
+def _tables(module: types.ModuleType) -> list[dict]:
+    """What a module binds, and the tables of stand-ins among it."""
+    return [vars(module), *(getattr(module, name, {}) for name in TABLES)]
 
 
 def _is_in(thing, telling: dict) -> bool:
