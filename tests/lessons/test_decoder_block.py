@@ -370,7 +370,7 @@ def test_what_the_cache_saves_is_what_the_formula_says():
         assert figures.counted_macs(T, blocks.cached_attention) == cached
     alt = figures.cache_saving(blocks.cached_attention).alt
     assert "64 words 79,605,760 against 2,363,392, 33.7 times" in alt
-    assert figures.cache_saving(translator.GIVEN["cached_attention"]).alt == alt
+    assert figures.cache_saving(translator.FINISHED_PARTS["cached_attention"]).alt == alt
 
 
 # ---------------------------------------------------------------- what is said

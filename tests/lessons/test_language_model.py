@@ -33,8 +33,8 @@ from helpers.course import course
 from helpers.lessons.language_model import figures, watch, writing
 from helpers.lessons.language_model import probes as check_12
 from helpers.lessons.language_model.figures import COMPUTE, DROPOUT, LADDER
-from helpers.lessons.language_model.given import GIVEN
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
+from helpers.lessons.language_model.stand_ins import STAND_INS
 from tests.conftest import stored_key
 
 torch.set_num_threads(1)
@@ -542,25 +542,25 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
 # What stands in for answers that are not there yet.
 
 
-def test_given_parts_do_what_the_finished_ones_do():
+def test_stand_ins_do_what_the_finished_ones_do():
     logits, targets = torch.randn(3, 5, 7, generator=seeded(0)), torch.randint(7, (3, 5), generator=seeded(1))
-    torch.testing.assert_close(GIVEN["next_token_loss"](logits, targets), blocks.next_token_loss(logits, targets))
+    torch.testing.assert_close(STAND_INS["next_token_loss"](logits, targets), blocks.next_token_loss(logits, targets))
     train, test = torch.randint(5, (400,), generator=seeded(2)), torch.randint(5, (60,), generator=seeded(3))
     for order in (1, 2, 3):
-        mine, theirs = (part(train, test, order, 5, 0.1) for part in (GIVEN["ngram_loss"], blocks.ngram_loss))
+        mine, theirs = (part(train, test, order, 5, 0.1) for part in (STAND_INS["ngram_loss"], blocks.ngram_loss))
         assert mine == pytest.approx(theirs)
-    x, y = GIVEN["get_batch"](torch.arange(9), 4, 50, seeded(4))
+    x, y = STAND_INS["get_batch"](torch.arange(9), 4, 50, seeded(4))
     assert torch.equal(y, x + 1) and set(x[:, 0].tolist()) == set(range(5))
 
 
-def test_the_given_gpt_is_causal_and_writes():
+def test_the_stand_in_gpt_is_causal_and_writes():
     torch.manual_seed(0)
-    model = GIVEN["GPT"](7, 6, 8, 2, 2).eval()
+    model = STAND_INS["GPT"](7, 6, 8, 2, 2).eval()
     ids = torch.randint(7, (2, 6), generator=seeded(0))
     changed = ids.clone()
     changed[:, 4:] = (changed[:, 4:] + 1) % 7
     assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
-    written = GIVEN["generate"](model, ids, 5, generator=seeded(1))
+    written = STAND_INS["generate"](model, ids, 5, generator=seeded(1))
     assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
     cached = writing.write_with_cache(model, ids[:, :1], 5, cached_attention)
     plain = ids[:, :1]
@@ -569,9 +569,9 @@ def test_the_given_gpt_is_causal_and_writes():
     assert torch.equal(cached, plain)
 
 
-@pytest.mark.parametrize("name", GIVEN)
-def test_given_parts_are_no_answers(name):
-    assert course_part(GIVEN[name]) and course_part(GIVEN)
+@pytest.mark.parametrize("name", STAND_INS)
+def test_stand_ins_are_no_answers(name):
+    assert course_part(STAND_INS[name]) and course_part(STAND_INS)
 
 
 # ---------------------------------------------------------------- other sizes, and no batch
@@ -997,12 +997,12 @@ def test_the_answer_may_use_the_block_that_the_lesson_hands_out():
 
 def test_a_model_that_a_cell_has_made_is_nobodys_answer():
     """The lesson's own GPT, trained where exercise 12.4 is not passed, may be asked for its logits in 12.5."""
-    assert course_part(GIVEN["GPT"](7, 6, 8, 2, 2)) == "" and course_part(GIVEN["GPT"])
+    assert course_part(STAND_INS["GPT"](7, 6, 8, 2, 2)) == "" and course_part(STAND_INS["GPT"])
 
 
 def test_weights_fit_into_the_learners_gpt_and_into_the_stand_in():
     """After a restart the trained weights are loaded, whichever of the two is there."""
-    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), GIVEN["GPT"](7, 6, 8, 2, 2).eval()
+    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), STAND_INS["GPT"](7, 6, 8, 2, 2).eval()
     theirs.load_state_dict(mine.state_dict())
     ids = torch.arange(6)[None]
     torch.testing.assert_close(theirs(ids), mine(ids))

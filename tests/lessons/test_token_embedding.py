@@ -17,7 +17,7 @@ from helpers.checking.observe import observe_all
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.pretrained import model_files
-from helpers.translator import GIVEN, evaluation
+from helpers.translator import FINISHED_PARTS, evaluation
 from helpers.translator.word_ids import english_list
 from helpers.widgets.progress_bar import bar
 from tests.mutation_score import exercises
@@ -201,7 +201,7 @@ def test_sentences_hold_one_word_of_one_group():
     assert [words[i] for i in ids[0]] == sentences[0].split() and known <= set(words)
 
 
-def trained(seed, forces=GIVEN["negative_sampling_gradients"], count=300):
+def trained(seed, forces=FINISHED_PARTS["negative_sampling_gradients"], count=300):
     words, ids = corpus.index_words(corpus.company_sentences(count, random.Random(1)))
     return words, ids, word2vec.train(ids, len(words), torch.Generator().manual_seed(seed), forces)
 

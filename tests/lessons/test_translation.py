@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import blocks, corpus, or_given, translator
+from helpers import blocks, corpus, or_finished, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer
 from helpers.checking import session
@@ -537,17 +537,17 @@ def test_all_points_do_not_stand_beside_not_right_yet(capsys, monkeypatch):
         session.check_one("translate", written, {})
 
 
-def test_or_given_in_an_answer_hands_on_the_learners_own():
-    def by_or_given(cross_weights):
-        return or_given(by_or_given_alignment)(cross_weights)
+def test_or_finished_in_an_answer_hands_on_the_learners_own():
+    def by_or_finished(cross_weights):
+        return or_finished(by_or_finished_alignment)(cross_weights)
 
-    def by_or_given_alignment(cross_weights):
+    def by_or_finished_alignment(cross_weights):
         return cross_weights.mean(0).argmax(-1)
 
     def alignment(cross_weights):
-        return or_given(alignment)(cross_weights)
+        return or_finished(alignment)(cross_weights)
 
-    assert judge("alignment", by_or_given).passed
+    assert judge("alignment", by_or_finished).passed
     assert judge("alignment", alignment).mistake == "raises"  # it calls itself, and gets no finished part
 
 
