@@ -97,8 +97,11 @@ MAY_IMPORT = {
     "helpers.answer_keys": set(),
     "helpers.blocks": {"helpers.progress"},
     "helpers.progress": {"helpers.answer_keys"},
+    "helpers.switches": {"helpers.torch_insides"},
     "helpers.time_limit": set(),
-    "helpers.translator": {f"helpers.{name}" for name in "corpus drawing errors setup time_limit widgets".split()},
+    "helpers.translator": {
+        f"helpers.{name}" for name in "corpus drawing errors setup switches time_limit widgets".split()
+    },
 }
 
 

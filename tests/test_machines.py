@@ -17,8 +17,8 @@ from helpers import at_work
 from helpers.checking.key import load_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe, observe_all
-from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Case
+from helpers.switches import switches_set
 from helpers.time_limit import TooSlow, seconds_spent, time_limit
 from tests.conftest import ROOT
 

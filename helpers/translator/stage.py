@@ -18,8 +18,8 @@ from importlib import resources
 import torch
 from torch import nn
 
-from helpers.checking.switches import switches_set
 from helpers.setup import current_lesson
+from helpers.switches import switches_set
 from helpers.time_limit import TooSlow, time_limit
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
