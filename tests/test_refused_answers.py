@@ -1,7 +1,7 @@
 """Wrong answers that have no name in the keys are refused all the same.
 
 tests/refused_answers/TOPIC.py lists them by exercise, REFUSED = {"exercise": [(edit, ...), ...]}: the edits of the
-solution, "old -> new" as in the key, that make one answer together.
+solution, "old -> new" as in the key, that make one answer together. A function stands where no edit can say it.
 """
 
 from dataclasses import replace
