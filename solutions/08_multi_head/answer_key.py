@@ -176,7 +176,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), y(3, 7), y(3, 7), part=values),
         case(4, y(3, 5), part=values, value=y(3, 7), key=y(3, 7)),
         case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), note="a value and no key"),
-        case(4, y(3, 5), part=MASK, value=y(3, 5), mask=draw.mask(5, 5), note="a value and a mask, and no key"),
+        case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), mask=draw.mask(5, 5), note="a value and a mask, and no key"),
         case(3, *(x(2, n, 12, dtype=FLOAT64) for n in (5, 7, 7)), part=values, gradient=True),
         case(4, y(3, 5), part=MASK, mask=draw.mask(5, 5)),
         case(4, y(3, 5), None, None, draw.mask(5, 5), part=MASK),
@@ -188,9 +188,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(7), note="a mask (T_k,)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 4, 5, 7), note="a mask (B, H, T_q, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 1, 5, 7), note="a mask (B, 1, T_q, T_k)"),
-        case(
-            4, y(4, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="as many sentences as heads, and a mask (H, T, T)"
-        ),
+        case(4, y(4, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="as many sentences as heads, a mask (H, T, T)"),
         case(4, y(3, 5), part=NOTHING, mask=blind(draw)),
         case(4, y(3, 5), y(3, 7), part=NOTHING, mask=blind(draw, 5, 7), note="a key given, and a fully masked row"),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=NOTHING, mask=blind(draw), gradient=True),
@@ -234,7 +232,7 @@ MultiHeadAttention = Exercise(
     forbidden=("attention",),
     instead="use your own attention of lesson 7.",
     weights={MASK: 16, "layers, and num_heads kept": 1, DIVISIBLE: 1} | dict.fromkeys(SMALL, 1),
-    apart=(MASK, BROADCAST, NOTHING, LARGE, AGAIN, DIVISIBLE),
+    apart=(MASK, VALUE_ALONE, BROADCAST, NOTHING, LARGE, AGAIN, DIVISIBLE),
     time_limit=8.0,
 ).with_mistakes(f"""
     one_head_for_all: one head of the full width, never split
