@@ -91,9 +91,9 @@ layer_norm = Exercise(
     square_of_mean: the mean of the squares minus the square of the mean
         x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
         On paper that is the variance. Far from 0 it is the difference of two huge values, and few digits are left.
-    not_centered: the mean was not subtracted
-        (x - mean) / -> x /
-        Each row of x̂, the third formula, should have mean 0. What is the mean of yours?
+    root_mean_square: RMS norm, that is, divided by the root of the mean square
+        (x - mean) / (variance + eps) ** 0.5 -> x / (x.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
+        Many models use that norm. Which of the steps asked for here does it skip?
     everything: one mean and one variance for the whole batch
         x.mean(dim=-1, keepdim=True) -> x.mean()
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(correction=0)
@@ -272,7 +272,7 @@ EncoderBlock = Exercise(
     axes=("token", "channel"),
     forbidden=("transformer",),
     instead="build it from your attention, your FeedForward and two norms.",
-    weights={PRE_NORM: 5},
+    weights={PRE_NORM: 5, MASK: 8},
     apart=(PRE_NORM,),
 ).with_mistakes(f"""
     residual_normalized: with norm_first the residual is taken from the normalized x
@@ -314,9 +314,9 @@ EncoderBlock = Exercise(
     always_post: norm_first changes nothing: always post-norm
         if self.norm_first: -> if False:
         Build the block with norm_first=True. Which line of your code depends on it?
-    orders_exchanged: pre-norm and post-norm exchanged
-        if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what is the input of a sublayer: x, or the normalized x?
+    always_pre: pre-norm where post-norm is asked for
+        if self.norm_first: -> if True:
+        The default is the order of the paper. Where is the norm in that order?
     pre_norm_by_default: pre-norm where nothing was asked for
         norm_first=False -> norm_first=True
         Which default does the signature promise?
@@ -345,10 +345,10 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.feed_forward(self.norm2(start))
         {POST_2} -> return self.norm2(x + self.feed_forward(start))
         Some models run them in parallel. In this block, what is the input of the feed-forward network?
-    mask_ignored: the mask is not used
+    mask_ignored: the mask does not reach attention
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
-        The attention needs to know which keys are padding. Does it get the mask?
+        Attention needs to know which keys are padding. Which of your calls gets the mask?
     mask_as_key: calls with a mask raise an error
         self.norm1(x), mask=mask) -> self.norm1(x), mask)
         self.attention(x, mask=mask) -> self.attention(x, mask)
@@ -413,7 +413,12 @@ def cases_encoder(draw):
 
 
 Encoder = Exercise(
-    "Encoder", cases_encoder, axes=("token", "channel"), forbidden=("transformer",), instead="stack your own blocks."
+    "Encoder",
+    cases_encoder,
+    axes=("token", "channel"),
+    forbidden=("transformer",),
+    instead="stack your own blocks.",
+    weights={MASK: 15},
 ).with_mistakes("""
     no_positions: the position vectors are missing
         self.tokens(ids) + self.positions(positions) -> self.tokens(ids)
@@ -438,6 +443,11 @@ Encoder = Exercise(
         Every block computes attention. Which of them knows what is padding?
     own_padding_mask: id 0 is masked as padding where no mask is given
         x = self.tokens(ids) -> mask = (ids != 0)[:, None, None, :] if mask is None else mask
+        |        x = self.tokens(ids)
+        The caller passes the mask. Which id do you take for padding, and who says that it is?
+    own_padding_mask_as_well: id 0 is masked as padding in addition to the mask
+        x = self.tokens(ids) -> own = (ids != 0)[:, None, None, :]
+        |        mask = own if mask is None else mask & own
         |        x = self.tokens(ids)
         The caller passes the mask. Which id do you take for padding, and who says that it is?
     mask_inverted: the mask was inverted
