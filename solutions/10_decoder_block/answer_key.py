@@ -252,9 +252,9 @@ decoder_block = Exercise(
     norm_first_ignored: always post-norm, whatever norm_first says
         if self.norm_first: -> if False:
         With norm_first=True each sublayer gets a normalized input, and the sum is not normalized.
-    orders_exchanged: the two orders exchanged
-        if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what is the input of a sublayer?
+    always_norm_first: pre-norm where the paper's order is asked for
+        if self.norm_first: -> if True:
+        The default is the paper's order: first add, then normalize.
     norm_between: in post-norm the norm comes between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
@@ -324,10 +324,11 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     first_logits_cut: each position has to predict the word that it has just read
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
         The logits of position 0 depend on bos alone. Which word do they have to predict?
-    rolled_to_the_left: rolled instead of cut, so the last position has to predict bos
-        tgt[:, :-1] -> tgt
-        tgt[:, 1:] -> tgt.roll(-1, 1)
-        What comes round to the end of a rolled row, and does the model have to predict it?
+    divided_by_all_positions: padding adds nothing to the sum, but counts in the number of words
+        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> each = F.cross_entropy(logits.mT, tgt[:, 1:], ignore_index=pad_id, reduction="none")
+        |    return each.mean()
+        By how many words does a mean over the words to be predicted divide?
     bos_read_twice: the whole target shifted once more, bos and all
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
