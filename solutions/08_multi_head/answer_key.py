@@ -54,7 +54,7 @@ split_heads = Exercise("split_heads", cases_split_heads, axes=("token", "channel
         .view(B, T, num_heads, D // num_heads).transpose(1, 2)
         -> .reshape(B, T, D // num_heads, num_heads).permute(0, 3, 1, 2)
         Head 0 has the first D/H channels, which are consecutive.
-    heads_behind_tokens: the head axis left behind the token axis
+    heads_behind_tokens: the head axis left after the token axis
         .transpose(1, 2) ->
         Attention works on the last two axes. Which two axes should those be?
     tokens_and_channels_swapped: tokens and channels swapped
@@ -359,7 +359,7 @@ load_from_torch = Exercise(
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
         Both modules store weights as (out, in), so nothing has to be transposed.
-    output_forgotten: everything but the layer behind the heads
+    output_forgotten: everything copied except W_o
         layer.weight.copy_(weight)
         |            layer.bias.copy_(bias) -> if layer is not mine.W_o: layer.weight.copy_(weight), layer.bias.copy_(bias)
         `theirs` has an out_proj. What is it called in your module?

@@ -161,7 +161,7 @@ FeedForward = Exercise(
     no_activation: no activation between the two layers
         self.activation(self.up(x)) -> self.up(x)
         Two linear layers in a row are one linear layer. What keeps them apart?
-    always_relu: always ReLU, whatever activation was asked for
+    always_relu: always ReLU, whatever activation was given
         self.activation(self.up(x)) -> F.relu(self.up(x))
         The caller may pass another activation. Where does your code use it?
     activation_last: the activation comes after the second layer
@@ -180,7 +180,7 @@ FeedForward = Exercise(
     with_norm: the input was normalized
         self.up(x) -> self.up(F.layer_norm(x, x.shape[-1:]))
         The norms belong to the block. This network takes x as it is.
-    gelu_by_default: GELU where nothing was asked for
+    gelu_by_default: GELU where no activation was given
         activation=F.relu -> activation=F.gelu
         BERT and GPT-2 do that. Which default does the signature promise?
 """)
@@ -317,7 +317,7 @@ EncoderBlock = Exercise(
     always_pre: pre-norm where post-norm is asked for
         if self.norm_first: -> if True:
         The default is the order of the paper. Where is the norm in that order?
-    pre_norm_by_default: pre-norm where nothing was asked for
+    pre_norm_by_default: pre-norm where norm_first was not given
         norm_first=False -> norm_first=True
         Which default does the signature promise?
     no_norm: no layer norms
@@ -444,12 +444,12 @@ Encoder = Exercise(
     own_padding_mask: id 0 is masked as padding where no mask is given
         x = self.tokens(ids) -> mask = (ids != 0)[:, None, None, :] if mask is None else mask
         |        x = self.tokens(ids)
-        The caller passes the mask. Which id do you take for padding, and who says that it is?
+        The caller passes the mask. Which id does your code take for padding, and why that one?
     own_padding_mask_as_well: id 0 is masked as padding in addition to the mask
         x = self.tokens(ids) -> own = (ids != 0)[:, None, None, :]
         |        mask = own if mask is None else mask & own
         |        x = self.tokens(ids)
-        The caller passes the mask. Which id do you take for padding, and who says that it is?
+        The caller passes the mask. Which id does your code take for padding, and why that one?
     mask_inverted: the mask was inverted
         block(x, mask) -> block(x, None if mask is None else ~mask)
         True means may attend, in your encoder and in its blocks.

@@ -28,7 +28,7 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "posi
     not_shifted: the targets came back as they are
         return torch.cat([bos, targets[:, :-1]], dim=1) -> return targets
         At position 0 the decoder has to predict the first word. What does it read there in your code?
-    rolled: the last id came round to the front
+    rolled: rolled instead of shifted, so that the last id stands in front
         torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]
         The last word of the target is the one thing that the decoder never reads. What should come first instead?
     shifted_left: shifted to the left
@@ -310,14 +310,14 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     not_shifted: still the version with the bug: the decoder reads the very words that it has to predict
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt
-        Take position 2. Which word has the model just read there, and which one is it asked for?
+        Take position 2. Which word has the model just read there, and which one does your loss want it to predict?
     both_cut_at_the_end: input and target were cut at the same end
         tgt[:, 1:] -> tgt[:, :-1]
         Lay the two rows under each other. The word below has to be the one that comes after the word above.
     both_cut_at_the_start: bos was cut off both rows
         tgt[:, :-1] -> tgt[:, 1:]
         Lay the two rows under each other. And what does the decoder read before the first word?
-    shifted_backward: the model is asked for the previous word
+    shifted_backward: the model has to predict the previous word
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
         You have the right two rows, but exchanged. Which of them has to begin with bos?
@@ -335,7 +335,7 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         These rows have their bos already. Shifted once more they begin with two, and the model has to predict one of them.
     padding_counted: padding counts in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
-        Nothing is asked for at padding. Which argument says what padding is?
+        The model doesn't have to predict padding. Which argument says what padding is?
     pad_id_is_0: padding is taken to be id 0
         ignore_index=pad_id -> ignore_index=0
         Which id is padding? It is one of the arguments.
@@ -487,7 +487,7 @@ transformer = Exercise(
         Padding after the target is hidden by the causal mask. Which id do you hide in addition?
     word_0_never_learns: padding_idx=0 in an embedding
         nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
-        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
+        With padding_idx a row of the table gets no gradient. Which argument says what padding is?
     not_causal: the causal mask is missing
         block(y, memory, causal, real) -> block(y, memory, None, real)
         In training the decoder gets the full target. What keeps position t from attending to position t + 1?
@@ -631,13 +631,13 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         The decoder needs all words so far, not only the last one.
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
-        What was said has to be read again before the next word is chosen.
+        The decoder reads every word that it has written before it chooses the next one.
     eos_is_2: eos is taken to be id 2
         ids[-1] == eos_id -> ids[-1] == 2
         The id of eos is one of the arguments.
     logit_for_id: the largest logit itself taken for an id
         logits.argmax().item() -> int(logits.max())
-        A logit says how likely a word is. What says which word?
+        A logit says how likely a word is. What do you call the index of the largest one?
 """)
 
 COVERING = "a beam that covers everything"
@@ -720,7 +720,7 @@ def cases_beam_search(draw):
         case(leaning(table(3), 2, 3.0), 1, 2, 4, 200, 3.0, part=AFTER_EOS),
         case(leaning(table(4), 0, 3.0), 1, 0, 4, 900, 2.0, part=AFTER_EOS),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
-        # said again, it would win by the penalty; no other sentence would, so published versions agree
+        # A second eos would win by the penalty. No other sentence would, so that published versions agree.
         case(leaning(always(coarse(draw, 97, 310), 300), 300, -10.0), 1, 300, 3, 1, 3.0, part="eos at once"),
         Case(
             (Stub("step_from_table", (table(3),)),),
@@ -767,7 +767,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     first_finished_wins: the first sentence that is finished wins
         beam = [item for -> beam = [] if finished else [item for
         A longer sentence may still be more likely, or win by the penalty.
-    ends_too_early: the search ends as soon as no longer sentence can be likelier, though one may still win by the penalty
+    ends_too_early: the search ends when no longer sentence can be more likely, although one may win by the penalty
         grown = [] -> if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
         |            break
         |        grown = []
@@ -858,7 +858,7 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         Your decisions are shifted by one. Which one comes first then, and which word is always kept?
     by_their_own_mass: words were cut whose own probability is below top_p
         above >= top_p -> p < top_p
-        Top-p counts the mass of a word's likelier ones. The probability of the word itself doesn't decide.
+        Top-p adds up the probabilities of all likelier words. The probability of the word itself doesn't decide.
     not_put_back: what was cut in the sorted row was not carried back to the words
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p
         sort also returns the original positions. Each decision belongs to the word from there.
@@ -877,7 +877,7 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         The k-th largest is one of the k.
     top_p_or_top_k: top_p is left out where top_k is given
         if top_p is not None: -> if top_p is not None and top_k is None:
-        Both may be asked for in one call.
+        One call may have both. Which of your branches runs then?
     top_k_or_1: without top_k only the largest is kept
         if top_k is not None: -> if True:
         logits.topk(top_k, -> logits.topk(top_k or 1,
