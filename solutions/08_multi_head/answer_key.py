@@ -1,5 +1,7 @@
 """Cases and known mistakes of lesson 8: heads split, merged, run side by side, transplanted and counted."""
 
+import functools
+
 import torch
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Raises, listed_quizzes
@@ -151,9 +153,13 @@ def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
 
 
 def cases_multi_head_attention(draw):
+    @functools.cache
+    def state(D, dtype=torch.float32):
+        return attention_state(draw, D, dtype)
+
     def case(num_heads, *inputs, part="values", gradient=False, note="", via="module", **kwargs):
         D, dtype = inputs[0].shape[-1], inputs[0].dtype
-        args = ((D, num_heads), attention_state(draw, D, dtype), inputs, kwargs)
+        args = ((D, num_heads), state(D, dtype), inputs, kwargs)
         return Case(args, part=part, gradient=gradient, via=via, note=note)
 
     def x(*shape, dtype=torch.float32):
@@ -197,7 +203,7 @@ def cases_multi_head_attention(draw):
         case(1, y(3, 5), part=ONE_HEAD),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=VIEW, via="on_views", note=TRANSPOSED),
         case(7, x(3, 5, 7), part=NARROW),
-        case(4, y(1, 70), part=ONE_SENTENCE),
+        case(1, y(1, 70), part=ONE_SENTENCE),
         case(4, y(1, 5), part=BROADCAST, mask=draw.mask(1, 4, 5, 5), note="one sentence, and a mask (1, H, T, T)"),
         case(4, y(3, 1), part=ONE_SENTENCE),
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
@@ -205,7 +211,7 @@ def cases_multi_head_attention(draw):
         Case(
             (
                 (8, 4),
-                attention_state(draw, 8),
+                state(8),
                 (y(3, 5), None, None, draw.mask(5, 5)),
                 (y(3, 5),),
                 (y(3, 5), y(3, 7), y(3, 7), draw.mask(5, 7)),
@@ -389,9 +395,12 @@ load_from_torch = Exercise(
 
 
 def cases_fixed_heads(draw):
+    @functools.cache
+    def weights(D, dtype):
+        return [draw.normal(D, D, dtype=dtype, scale=1.5 * D**-0.5) for _ in range(4)]
+
     def make(B, T, D, num_heads, dtype=torch.float32):
-        x = draw.normal(B, T, D, dtype=dtype)
-        return (x, *(draw.normal(D, D, dtype=dtype, scale=1.5 * D**-0.5) for _ in range(4)), num_heads)
+        return draw.normal(B, T, D, dtype=dtype), *weights(D, dtype), num_heads
 
     return [
         Case(make(3, 5, 8, 4)),

@@ -1,6 +1,7 @@
 """Answer key of lesson 9: layer norm, feed-forward, the encoder block and the encoder."""
 
 import dataclasses
+import functools
 
 import torch
 
@@ -202,15 +203,21 @@ CAUSAL = ("causal",)
 
 
 def cases_encoder_block(draw):
+    @functools.cache
+    def weights(D=6, F=10, dtype=torch.float32):
+        return block_state(draw, D, F, dtype)
+
     def case(B, T, mask=None, order=(), dtype=torch.float32, D=6, H=2, F=10, named=False, **options):
-        state = block_state(draw, D, F, dtype)
         x = draw.normal(B, T, D, dtype=dtype) * draw.uniform(B, T, 1, low=0.5, high=2.0, dtype=dtype) + 0.5
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
-        return Case(((D, H, F, *order), state, *call), **{"via": "module", "tolerance": tolerance(dtype)} | options)
+        return Case(
+            ((D, H, F, *order), weights(D, F, dtype), *call),
+            **{"via": "module", "tolerance": tolerance(dtype)} | options,
+        )
 
     def by_keyword(T, part=ACTIVATION, note="", **given):
         init = {"d_model": 6, "num_heads": 3, "d_ff": 10, **given}
-        args = (init, block_state(draw, 6, 10, torch.float32), (draw.normal(2, T, 6),), {})
+        args = (init, weights(), (draw.normal(2, T, 6),), {})
         return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32), note=note)
 
     float64, before, after = torch.float64, (True,), (False,)
@@ -220,9 +227,9 @@ def cases_encoder_block(draw):
     no_words[1] = False
 
     def again(*order, **options):
-        x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+        x = draw.normal(2, 5, 6)
         calls = (x, draw.mask(5, 5)), (x.flip(1),)
-        return called_twice((6, 2, 10, *order), state, *calls, tolerance=tolerance(torch.float32), **options)
+        return called_twice((6, 2, 10, *order), weights(), *calls, tolerance=tolerance(torch.float32), **options)
 
     def masked(B, T, *shape, note):  # in both orders
         kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
@@ -373,23 +380,27 @@ def encoder_state(draw, layers, dtype):
 
 
 def cases_encoder(draw):
+    @functools.cache
+    def weights(layers, dtype=torch.float32):
+        return encoder_state(draw, layers, dtype)
+
     def case(B, T, mask=None, named=False, layers=L, dtype=torch.float32, **options):
         ids = draw.integers(0, V, (B, T))
         if options.get("gradient"):
             ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
-        args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
+        args = ((V, D, H, F, layers, LONGEST), weights(layers, dtype), *call)
         return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
     float64, no_words = torch.float64, draw.mask(2, 1, 1, 5)
     no_words[1] = False
-    ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
+    ids = draw.integers(0, V, (2, 5))
     return [
         case(3, 5),
         case(3, 4, layers=1, note="one layer"),
         called_twice(
-            init,
-            state,
+            (V, D, H, F, 1, LONGEST),
+            weights(1),
             (ids[:, :1],),
             (ids, draw.mask(5, 5)),
             ((ids + 1) % V,),
