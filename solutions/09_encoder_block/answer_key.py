@@ -412,7 +412,7 @@ def cases_encoder(draw):
         case(2, 1, part="a single token"),
         case(2, 5, layers=1, via="on_views", part=ELSEWHERE, note=TRANSPOSED),
         case(2, LONGEST, part="the longest sentence"),
-        case(2, 5, dtype=float64, part=DTYPE),
+        case(2, 5, dtype=float64, layers=2, part=DTYPE),
         case(2, 5, dtype=float64, layers=2, part=GRADIENT, gradient=True),
         case(4, 4, draw.mask(4, 4), part=MASK, note="a mask (T, T) for as many sentences as tokens"),
         case(1, 5, draw.mask(5, 5), layers=1, part=MASK, note="a batch of one with a mask (T, T)"),

@@ -102,16 +102,16 @@ AGAIN = "called twice, in training mode"
 
 def cases_DecoderBlock(draw):
     D, H, F, B, T_t, T_s = 12, 4, 10, 2, 5, 7
-    f64 = torch.float64
+    small = dict(dtype=torch.float64, D=8, B=3)
 
     @functools.cache
-    def weights(dtype=torch.float32):
+    def weights(D=D, dtype=torch.float32):
         return block_state(draw, D, F, dtype)
 
-    def case(*masks, order=(), dtype=torch.float32, B=B, T_s=T_s, H=H, part=VALUES, note="", **named):
+    def case(*masks, order=(), dtype=torch.float32, D=D, B=B, T_s=T_s, H=H, part=VALUES, note="", **named):
         gradient = named.pop("gradient", False)
         args = draw.normal(B, T_t, D, dtype=dtype), draw.normal(B, T_s, D, dtype=dtype), *masks
-        module = (D, H, F, *order), weights(dtype), args, named
+        module = (D, H, F, *order), weights(D, dtype), args, named
         return Case(module, via="module", part=part, note=note, gradient=gradient)
 
     def both(B=B, T_s=T_s):
@@ -156,14 +156,14 @@ def cases_DecoderBlock(draw):
         case(order=(True,), part=PRE_NORM),
         case(order=(True,), T_s=3, part=PRE_NORM, note="norm_first=True, more target words than source words"),
         case(*both(B=T_t), order=(True,), B=T_t, part=PRE_NORM),
-        case(*both(), order=(True,), dtype=f64, part=PRE_NORM, gradient=True),
+        case(*both(B=3), **small, order=(True,), part=PRE_NORM, gradient=True),
         case(order=(False, Stub("gelu")), part=ACTIVATION),
         case(order=(True, Stub("gelu")), part=PRE_NORM),
         case(*both(B=1), B=1, H=3, part="a batch of one"),
         again((), AGAIN, "one module called twice in training mode: with masks, and on other inputs without"),
         again((True,), PRE_NORM, "norm_first=True, one module called twice in training mode"),
-        case(*both(), dtype=f64, part=DTYPE),
-        case(*both(), dtype=f64, part=GRADIENT, gradient=True),
+        case(*both(B=3), **small, part=DTYPE),
+        case(*both(B=3), **small, part=GRADIENT, gradient=True),
     ]
 
 
@@ -294,7 +294,7 @@ def cases_fixed_loss(draw):
         for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
             row[length - 1], row[length:] = eos, pad_id
         src = draw.integers(3, 40, (B, T_s))
-        table = draw.normal(97, V, dtype=dtype, scale=scale)
+        table = draw.normal(53, V, dtype=dtype, scale=scale)
         return Case((table, src, tgt, pad_id), via="with_model_from_table", **options)
 
     return [
@@ -443,6 +443,7 @@ def cases_Transformer(draw):
 
     float64, right = torch.float64, ((), (3, 4), (2, 3, 4))
     large = dict(src_vocab=9, tgt_vocab=40, num_layers=1, max_len=40)
+    double = dict(dtype=float64, more=dict(num_layers=1).items())
     return [
         case(3, 5, 4),
         one_by_one(),
@@ -451,7 +452,7 @@ def cases_Transformer(draw):
         case(2, 6, 3, ((0, 1), (2, 4)), part=PADDING, note="padding on the left and inside, none at the end"),
         case(3, 5, 4, right, pad_id=3, part=PAD_ID, note="padded with 3, where 0 is a word"),
         case(3, 5, 4, right, pad_id=10, part=PAD_ID, note="padded with 10, where 0 is a word"),
-        case(3, 5, 4, right, pad_id=3, dtype=float64, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),
+        case(3, 5, 4, right, pad_id=3, **double, part=PAD_ID, gradient=True, note="padded with 3, 0 is a word"),
         case(4, 4, 4, more={"num_layers": 1}.items(), part=CAUSAL, note="as many sentences as words"),
         case(2, 4, 7, part=CAUSAL, note="more target words than source words"),
         called_twice(),
@@ -459,8 +460,8 @@ def cases_Transformer(draw):
         case(1, 40, 40, more=large.items(), part=FULL, note="40 words, a larger vocabulary on the target side"),
         case(2, 5, 4, more={"num_layers": 3, "num_heads": 3}.items(), part="three layers"),
         case(1, 4, 1, part="one sentence, one target word"),
-        case(3, 5, 4, right, dtype=float64, part=DTYPE),
-        case(2, 5, 4, ((), (3, 4)), dtype=float64, part=GRADIENT, gradient=True),
+        case(3, 5, 4, right, **double, part=DTYPE),
+        case(2, 5, 4, ((), (3, 4)), **double, part=GRADIENT, gradient=True),
     ]
 
 
