@@ -508,8 +508,8 @@ language_model_logits = Exercise(
         anything mix the rows of the batch? Is the model in evaluation mode?
     not_trained: worse than counting: no better than the best n-gram
         Has the training cell run, and do you call the trained model? Does every position predict the next token?
-    another_temperature: the logits have the wrong scale, as after a temperature
-        Half or twice your logits would pass. Does your function return what the model returns, unchanged?
+    low_temperature: the logits are too large, as after a low temperature
+        Logits half as large would pass. Does your function return what the model returns, unchanged?
     probabilities: the answer holds probabilities, not logits
         The loss applies the softmax itself. What does your function return?
     a_table: the logits depend only on the current token, as in a bigram table

@@ -424,8 +424,8 @@ def loss_above_the_line(truths, outputs):
     above = loss - line
     share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
     passed = above <= ENOUGH
-    if not passed and any(_loss(scale * logits, ids) - line <= ENOUGH for scale in (0.5, 2.0)):
-        return Score(min(share, 0.5), False, f"{said}, but with half or twice the logits", "another_temperature")
+    if not passed and (half := _loss(logits / 2, ids)) - line <= ENOUGH:
+        return Score(min(share, 0.5), False, f"{said}; with logits half as large it is {half:.3f}", "low_temperature")
     if not passed:
         said += f", and the check asks for {line + ENOUGH:.3f}"
     return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
