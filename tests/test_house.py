@@ -97,11 +97,8 @@ MAY_IMPORT = {
     "helpers.answer_keys": set(),
     "helpers.blocks": {"helpers.progress"},
     "helpers.progress": {"helpers.answer_keys"},
-    "helpers.switches": {"helpers.torch_insides"},
-    "helpers.time_limit": set(),
-    "helpers.translator": {
-        f"helpers.{name}" for name in "corpus drawing errors setup switches time_limit widgets".split()
-    },
+    "helpers.runtime": set(),
+    "helpers.translator": {f"helpers.{name}" for name in "corpus drawing errors runtime setup widgets".split()},
 }
 
 

@@ -18,8 +18,8 @@ from helpers.checking.key import load_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe, observe_all
 from helpers.checking.vocabulary import Case
-from helpers.switches import switches_set
-from helpers.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.runtime.switches import switches_set
+from helpers.runtime.time_limit import TooSlow, seconds_spent, time_limit
 from tests.conftest import ROOT
 
 SLOW = """

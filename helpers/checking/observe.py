@@ -23,8 +23,8 @@ from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 from helpers.or_finished import without_stand_ins
-from helpers.switches import switches_set
-from helpers.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.runtime.switches import switches_set
+from helpers.runtime.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on

@@ -15,8 +15,8 @@ from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
 from helpers.progress import remember, remember_passed
+from helpers.runtime.switches import switches_set
 from helpers.setup import current_lesson
-from helpers.switches import switches_set
 
 INSTANCE = "instance"
 

@@ -18,9 +18,9 @@ from importlib import resources
 import torch
 from torch import nn
 
+from helpers.runtime.switches import switches_set
+from helpers.runtime.time_limit import TooSlow, time_limit
 from helpers.setup import current_lesson
-from helpers.switches import switches_set
-from helpers.time_limit import TooSlow, time_limit
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, listed, short, unanswered_line
