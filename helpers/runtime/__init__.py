@@ -1,1 +1,1 @@
-"""What Python and torch do around an answer: limits of time, global switches, and the names that torch keeps to itself."""
+"""What Python and torch do around an answer: time limits, global switches, and names that torch keeps to itself."""
