@@ -106,12 +106,6 @@ build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
     ids_to_tokens: keys and values swapped
         {token: i for -> {i: token for
         When you encode a sentence you have the tokens and want the ids. Which of the two must be the key?
-    special_tokens_first: special tokens added
-        enumerate(sorted(tokens)) -> enumerate(["[PAD]", "[UNK]", *sorted(tokens)])
-        Real vocabularies start with such tokens, but this one holds only the tokens of the sentences.
-    characters: one id for each character
-        tokenize(sentence) -> "".join(tokenize(sentence))
-        Iterating over a sentence gives characters. Which of your functions gives tokens?
 """)
 
 
@@ -154,9 +148,6 @@ encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
         |        raise KeyError(sentence)
         |    return torch.tensor(
         Which word was unknown? Name this one token in the error.
-    own_vocabulary: a vocabulary built from the sentence itself
-        vocab[token] -> sorted(set(tokenize(sentence))).index(token)
-        Ids must agree between sentences. What is the second argument for?
     marks_left_on: punctuation left on the words
         tokenize(sentence) -> sentence.split()
         Is "short," with its comma a token of the vocabulary? Which of your functions splits sentences?
@@ -296,9 +287,6 @@ cosine_similarity = Exercise(
     epsilon_on_the_product: an epsilon that changes the cosine of short vectors
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)
         Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
-    distance_instead: one minus the cosine
-        return unit(a) -> return 1 - unit(a)
-        That is a distance, which is 0 for equal directions. The contract asks for the similarity.
     sums_instead_of_lengths: rows divided by their sums
         x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
         length > 0 -> length != 0
@@ -371,9 +359,6 @@ negative_sampling_gradients = Exercise(
     no_push_on_the_center: the negative samples are missing in the center's gradient
         lack * context + excess @ negatives -> lack * context
         In how many of the K + 1 dot products does the center occur?
-    mean_of_the_pushes: the mean of the pushes
-        excess @ negatives -> excess @ negatives / len(negatives)
-        The loss is a sum over the K negative samples. Is there a mean anywhere?
     along_themselves: context and negative samples moved along themselves
         lack * center, -> lack * context,
         excess[:, None] * center -> excess[:, None] * negatives
@@ -488,9 +473,6 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
     wrapped_around: context words from the other end of the sentence
         max(0, t - window) -> t - window
         A negative index counts from the end of the list. Which is the smallest index that you want?
-    full_windows_only: words near the ends left out
-        if s != t -> if s != t and window <= t < len(ids) - window
-        Near the ends of the sentence a window is shorter, but it still counts.
 """)
 
 
@@ -550,9 +532,6 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
     only_the_pull: only the positive pairs counted
         + F.logsigmoid(-bad).sum(-1) ->
         Without the negative samples nothing lowers a dot product, so in the end nearly every pair has a high probability.
-    negatives_against_context: negative samples compared with the context
-        center[:, None] -> context[:, None]
-        Which vector occurs in both terms of the formula?
     softmax_over_candidates: a softmax over the context and the negative samples
         return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
         -> return -torch.cat((good[:, None], bad), 1).log_softmax(-1)[:, 0].mean()
@@ -595,9 +574,6 @@ wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes("""
     marks_everywhere: the first piece looked up with ## as well
         ("##" if start else "") -> "##"
         Only a piece that continues a word is written with ##. Does the first piece continue anything?
-    marks_taken_off: the ## removed from the pieces
-        pieces.append(piece) -> pieces.append(piece.removeprefix("##"))
-        Each piece must be an entry of the vocabulary, because it needs an id.
     rest_is_unknown: the pieces so far, then unknown
         return [unk] -> return [*pieces, unk]
         If the split gets stuck, the whole word is unknown.

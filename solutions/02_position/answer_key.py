@@ -64,12 +64,6 @@ equivariance_error = Exercise("equivariance_error", cases_equivariance_error).wi
     norm_of_difference: the norm of the whole difference
         difference.abs().max() -> difference.norm()
         The error is that of the single worst entry. Which reduction returns it?
-    squared_difference: the largest squared difference
-        difference.abs() -> difference.square()
-        The error has the units of the output. Is a square needed?
-    summed_over_tokens: the outputs summed over the tokens before they are compared
-        difference.abs() -> difference.sum(0).abs()
-        A sum over the tokens lets differences cancel. Compare entry by entry.
 """)
 
 
@@ -171,9 +165,6 @@ add_positions = Exercise("add_positions", cases_add_positions, axes=("token", "c
     words_scaled: the word vectors scaled before the sum
         return x + -> return x * x.shape[-1] ** 0.5 +
         The paper scales embeddings elsewhere, when it looks them up. Here x comes as it is.
-    multiplied: multiplied instead of added
-        x + table[:T] -> x * table[:T]
-        The formula adds word and position.
 """)
 
 
@@ -225,9 +216,6 @@ fixed_position_layer = Exercise(
     first_position_for_all: the first position for every token
         pe.squeeze(1)[: x.size(1)] -> pe[0]
         Each token needs a row of its own.
-    last_rows: the last rows of the table
-        [: x.size(1)] -> [-x.size(1) :]
-        The first token is at position 0.
 """)
 
 
@@ -349,9 +337,6 @@ apply_rope = Exercise("apply_rope", cases_apply_rope, axes=("token", "column")).
     overwritten_first_column: the second column made from the new first column
         a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos
         Both new columns are computed from the old pair, so keep it until you have both.
-    added_not_rotated: sinusoids added instead of pairs rotated
-        a * cos - b * sin, a * sin + b * cos -> a + sin, b + cos
-        A rotated vector of zeros should be zero. What is yours?
 """)
 
 

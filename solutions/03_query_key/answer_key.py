@@ -207,9 +207,6 @@ exercises = [
     starts_from_zero: a search that starts with a best match of 0
         matches.argmax() -> matches.clamp(min=0).argmax()
         What happens when every dot product is negative?
-    absolute_match: the largest match without its sign
-        keys @ query -> (keys @ query).abs()
-        A strongly negative dot product is the worst match, not a good one.
     smallest_match: the worst match
         argmax -> argmin
         A large dot product is a good match. Use argmax.
@@ -233,9 +230,6 @@ exercises = [
     all_axes_reversed: right for one sentence, an error in a batch
         x @ W.T -> (W @ x.T).T
         `.T` reverses all dimensions of a tensor. Which two should be swapped?
-    cosines: cosines with the rows of W
-        x @ W.T -> x / x.norm(dim=-1, keepdim=True) @ (W / W.norm(dim=-1, keepdim=True)).T
-        A linear map doesn't normalize. Leave out the division by the lengths.
     scaled: divided by the square root of the width
         x @ W.T -> x @ W.T / W.shape[-1] ** 0.5
         Nothing is divided here; scaling comes in the next lesson.
@@ -271,9 +265,6 @@ exercises = [
     softmaxed: attention weights that add up to 1
         Q @ K.transpose(-2, -1) -> torch.softmax(Q @ K.transpose(-2, -1), dim=-1)
         Return the scores themselves, before any softmax.
-    distance: the distance from each query to each key
-        Q @ K.transpose(-2, -1) -> (Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        A distance is small for a good match, whereas a score must be large. Return the dot products.
 """),
     Exercise("previous_token_weights", cases_previous_token_weights, time_limit=10.0).with_mistakes("""
     looks_at_itself: every token attends to itself
@@ -324,10 +315,6 @@ exercises = [
     divided_by_occurrences: divided by how often the token occurs
         counts.sum(dim=1, keepdim=True) -> torch.bincount(ids, minlength=vocab_size)[:, None]
         The last token of the text occurs once more than it is followed.
-    text_closed_to_a_ring: the first token counted as the follower of the last
-        ids[:-1] * -> ids *
-        ids[1:] -> ids.roll(-1)
-        Nothing comes after the last token.
     repeated_pairs_lost: a pair counted once however often it comes
         vocab_size**2).view -> vocab_size**2).clamp(max=1).view
         Indexed addition with += counts a repeated index only once. Use bincount, index_put_ with accumulate=True, or a loop.
@@ -386,9 +373,6 @@ exercises = [
     ties_backwards: ties from the end
         sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, key=lambda edge: edge[2])[::-1]
         Reversing the whole order reverses the ties as well.
-    first_position_of_a_word: every word taken at its first position
-        tokens[j], weight) -> tokens[j], float(weights[tokens.index(tokens[i]), tokens.index(tokens[j])]))
-        tokens.index finds only the first position of a word. Loop over positions instead.
 """),
     Exercise("fixed_self_scores", cases_fixed_self_scores, axes=("query", "key")).with_mistakes(f"""
     published_version: still the bug, a reshape instead of a transpose
@@ -400,9 +384,6 @@ exercises = [
     keys_twice: the keys' weights used twice
         x @ W_q.T -> x @ W_k.T
         Your scores are symmetric, because W_q is never used.
-    no_weights: tokens compared with no weights
-        Q @ K.transpose(-2, -1) -> x @ x.transpose(-2, -1)
-        Neither of the two matrices is used.
     keys_and_queries_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
         Rows must belong to queries.

@@ -156,9 +156,6 @@ softmax_jacobian = Exercise(
         outer = p -> p = torch.softmax(p, dim=-1)
         |    outer = p
         The argument p is already the output of softmax, not its input.
-    identity_minus_outer: the identity in place of diag(p)
-        diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)
-        If p_i is 0.01, can the derivative with respect to its own score be close to 1?
 """)
 
 LARGE = "scores up to ±1e4"
@@ -196,9 +193,6 @@ max_gradient = Exercise("max_gradient", cases_max_gradient, weights={LARGE: 14})
     exponentials_overflow: exponentials of the scores as they are
         {SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
         What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.
-    scores_clamped: scores were clamped so that exp doesn't overflow
-        {SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)
-        After clamping, 9999 and 9997 are the same score. Should they be?
     largest_probability: the largest probability, not the largest derivative
         (p * (1 - p)) -> p
         If a token has probability 1, how large is the derivative of its probability?
@@ -337,9 +331,6 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     one_projection: queries and keys from the same matrix
         x @ W_k.T -> x @ W_q.T
         Your scores are symmetric. Is one of the two weights never used?
-    twelve_taken_out: the buggy line times the square root of 12
-        {SCALED} -> {RAW} * x.shape[-1] ** -0.5 * 12**0.5
-        That is right only if the model is twelve times as wide as its heads. Read the head's width from a shape instead.
     multiplied_by_root: multiplied by the square root instead of divided
         {SCALED} -> {RAW} * len(W_q) ** 0.5
         Check the sign of the exponent in the buggy line.

@@ -234,10 +234,6 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
     sharpest_row: the head with the largest weight from this query, on any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
         Two positions are given. Where does the second one come in?
-    head_of_the_largest_of_all: the head with the largest weight anywhere, whatever its query and key
-        table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
-        table[layer, head].item() -> attention[layer, head, query, key].item()
-        Only the weights from this query to this key count. Select them first.
 """)
 
 
@@ -291,10 +287,6 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     first_token: the first token's vector
         return (x * expanded).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
         This is another kind of pooling, BERT's own. This network was trained with the mean of all tokens.
-    largest: the largest entry of each channel
-        return (x * expanded).sum(dim=1) / counts
-        -> return x.masked_fill(expanded == 0, -torch.inf).amax(dim=1).masked_fill(expanded.sum(dim=1) == 0, 0.0)
-        That is max pooling. The exercise asks for the mean.
     normalized: the vectors were brought to length 1
         return (x * expanded).sum(dim=1) / counts
         -> return torch.nn.functional.normalize((x * expanded).sum(dim=1) / counts, dim=-1)
@@ -371,9 +363,6 @@ search = Exercise("search", cases_search).with_mistakes("""
     indices: indices instead of values
         [(values[i], score) -> [(i, score)
         The caller wants to read titles, not positions.
-    softmaxed: weights of a softmax instead of cosines
-        best = scores.topk(k) -> best = torch.softmax(scores, dim=0).topk(k)
-        That was the soft lookup of lesson 7. Here each score is independent of the others.
     absolute: the sign of the score was dropped
         best = scores.topk(k) -> best = scores.abs().topk(k)
         A key that points in the opposite direction is a bad answer.
@@ -439,15 +428,9 @@ fixed_sentence_vectors = Exercise(
     mask_reversed: the mask is the wrong way round for the network
         mask[:, None, None, :]) -> ~mask[:, None, None, :])
         In this course, True means that a key may be attended to.
-    first_token: the first token instead of the mean
-        mean_pool(x, mask) -> x[:, 0]
-        This network was trained with the mean of all tokens.
     divided_by_length: divided by T, padding included
         mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).mean(dim=1)
         The sum is right. How many rows does it contain?
-    last_token: the last token instead of the mean
-        mean_pool(x, mask) -> x[torch.arange(len(ids)), mask.sum(dim=1) - 1]
-        This network was trained with the mean of all tokens.
     padding_in_the_sum: padding is in the sum, though not in the count
         mean_pool(x, mask) -> x.sum(dim=1) / mask.sum(dim=1, keepdim=True)
         The count is right. Which rows did you add?
