@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from helpers.translator import GIVEN, stage
+from helpers.translator import FINISHED_PARTS, stage
 
 PLACE = Path(__file__).parents[1] / "helpers" / "translator" / "without.json"
 
@@ -31,7 +31,7 @@ def alike_attention(Q, K, V, mask=None):
 
 def silent(name: str, forward) -> type:
     """The part of that name with its numbers and another forward."""
-    return type(name, (GIVEN[name],), {"forward": forward})
+    return type(name, (FINISHED_PARTS[name],), {"forward": forward})
 
 
 WITHOUT = {

@@ -1,4 +1,4 @@
-"""The course's own package: what its notebooks import. `from helpers import at_work, check, or_given, progress`.
+"""The course's own package: what its notebooks import. `from helpers import at_work, check, or_finished, progress`.
 
 Light on purpose: importing it imports no torch, which `check`, `at_work` and the figures load when they are used.
 """
@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 from helpers.at_work import at_work  # noqa: E402
 from helpers.check import check  # noqa: E402
-from helpers.or_given import or_given  # noqa: E402
+from helpers.or_finished import or_finished  # noqa: E402
 from helpers.progress import progress  # noqa: E402
 
-__all__ = ["at_work", "check", "or_given", "progress"]
+__all__ = ["at_work", "check", "or_finished", "progress"]

@@ -80,7 +80,7 @@ def progress() -> None:
 
     Of each exercise the best check counts.
     """
-    from helpers.checking.contents import contents
+    from helpers.answer_keys import contents
 
     done = _read()
     lines = []

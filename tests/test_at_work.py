@@ -13,8 +13,8 @@ import torch
 
 import helpers
 from bench import without_parts
-from helpers import at_work, blocks, or_given
-from helpers.translator import GIVEN, evaluation, machine, stage
+from helpers import at_work, blocks, or_finished
+from helpers.translator import FINISHED_PARTS, evaluation, machine, stage
 from helpers.translator.parts import PART
 from helpers.translator.table import Fact, Row, as_html
 from tests import golden_at_work
@@ -41,7 +41,7 @@ def scaled_scores(Q, K):
 
 
 def test_importing_helpers_imports_no_torch():
-    code = "import sys, helpers; from helpers import at_work, or_given; sys.exit('torch' in sys.modules)"
+    code = "import sys, helpers; from helpers import at_work, or_finished; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -52,15 +52,15 @@ def test_a_right_answer(said):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", list(GIVEN))
+@pytest.mark.parametrize("name", list(FINISHED_PARTS))
 def test_every_part_has_its_place(said, name):
-    text = said(**{name: GIVEN[name]})
+    text = said(**{name: FINISHED_PARTS[name]})
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
     assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name in dir(blocks) if name in GIVEN])
+@pytest.mark.parametrize("name", [name for name in dir(blocks) if name in FINISHED_PARTS])
 def test_every_finished_block_is_as_good(said, name):
     text = said(**{name: getattr(blocks, name)})
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
@@ -76,7 +76,7 @@ def test_a_published_bug_shows_its_cost(said):
 
 
 def test_several_at_once(said):
-    causal_mask, padding_mask = GIVEN["causal_mask"], GIVEN["padding_mask"]
+    causal_mask, padding_mask = FINISHED_PARTS["causal_mask"], FINISHED_PARTS["padding_mask"]
     text = said(causal_mask, padding_mask)
     assert "your causal_mask and your padding_mask" in text and ": the same" in text and "nothing leaks" in text
 
@@ -136,7 +136,7 @@ def test_unanswered(said):
         def __init__(self, d_model, num_heads):
             raise NotImplementedError
 
-    class OpenForward(GIVEN["MultiHeadAttention"]):
+    class OpenForward(FINISHED_PARTS["MultiHeadAttention"]):
         def forward(self, query, key=None, value=None, mask=None):
             raise NotImplementedError
 
@@ -158,7 +158,7 @@ def test_changing_in_place(said):
         return scores.masked_fill_(~mask, float("-inf"))
 
     assert "in place" in said(mask_scores=greedy_hands)
-    assert ": the same" in said(mask_scores=GIVEN["mask_scores"])  # nothing of it stays
+    assert ": the same" in said(mask_scores=FINISHED_PARTS["mask_scores"])  # nothing of it stays
 
 
 def test_modules_that_do_not_fit(said):
@@ -225,36 +225,36 @@ def test_what_another_cell_has_shown_is_not_drawn_again(monkeypatch):
     assert "all else is as above, with your EncoderBlock" in shown[1]
 
 
-def test_or_given(capsys, monkeypatch):
+def test_or_finished(capsys, monkeypatch):
     from helpers.progress import PASSED, remember_passed
 
-    monkeypatch.setattr(sys.modules["helpers.or_given"], "_SAID", set())
+    monkeypatch.setattr(sys.modules["helpers.or_finished"], "_announced", set())
     PASSED.discard("scaled_scores")
-    assert or_given(scaled_scores) is GIVEN["scaled_scores"]
-    assert or_given(scaled_scores) is GIVEN["scaled_scores"]
+    assert or_finished(scaled_scores) is FINISHED_PARTS["scaled_scores"]
+    assert or_finished(scaled_scores) is FINISHED_PARTS["scaled_scores"]
     assert capsys.readouterr().out.count("scaled_scores") == 1
     remember_passed("scaled_scores", True)
-    assert or_given(scaled_scores) is scaled_scores
+    assert or_finished(scaled_scores) is scaled_scores
     remember_passed("scaled_scores", False)
-    assert or_given(scaled_scores) is GIVEN["scaled_scores"]
-    assert or_given(said) is said
+    assert or_finished(scaled_scores) is FINISHED_PARTS["scaled_scores"]
+    assert or_finished(said) is said
 
 
 def test_the_sandbox_shows_nothing(capsys):
     code = (
         "import helpers; from helpers.grading.inside.cell_runner import make_check_silent; make_check_silent()\n"
-        "from helpers import at_work, or_given\n"
+        "from helpers import at_work, or_finished\n"
         "import sys\n"
         "def f(): raise ValueError\n"
         "assert at_work(f) is None and 'helpers.translator' not in sys.modules\n"
-        "assert or_given(f) is f"
+        "assert or_finished(f) is f"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 def test_helpers_names_are_functions():
-    assert callable(helpers.at_work) and callable(helpers.or_given)
+    assert callable(helpers.at_work) and callable(helpers.or_finished)
 
 
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")
@@ -326,29 +326,35 @@ def test_the_beam_is_as_wide_as_is_said(said):
 
     def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
         asked.append(beam_size)
-        return GIVEN["beam_search"](step, bos_id, eos_id, max_len, beam_size, length_penalty)
+        return FINISHED_PARTS["beam_search"](step, bos_id, eos_id, max_len, beam_size, length_penalty)
 
     assert "beam of 3: " in said(beam_search=beam_search) and asked == [3]
 
 
 def test_what_encode_and_one_hot_make_goes_into_the_network(said):
     for wrong in (
-        {"encode": lambda sentence, vocab: GIVEN["encode"](sentence, vocab).flip(0)},
+        {"encode": lambda sentence, vocab: FINISHED_PARTS["encode"](sentence, vocab).flip(0)},
         {"one_hot": lambda ids, vocab_size: torch.zeros(*ids.shape, vocab_size)},
     ):
         assert "times as much" in said(**wrong)
 
 
 def test_only_parts_that_ran_are_named(said):
-    text = said(embed=GIVEN["embed"], one_hot=GIVEN["one_hot"], cosine_similarity=GIVEN["cosine_similarity"])
+    text = said(
+        embed=FINISHED_PARTS["embed"],
+        one_hot=FINISHED_PARTS["one_hot"],
+        cosine_similarity=FINISHED_PARTS["cosine_similarity"],
+    )
     assert "unseen sentences with your embed; " in text and "your one_hot did not run: nothing" in text
-    assert "nats" not in said(noam_lr=GIVEN["noam_lr"]) and "nats" not in said(greedy_decode=GIVEN["greedy_decode"])
+    assert "nats" not in said(noam_lr=FINISHED_PARTS["noam_lr"]) and "nats" not in said(
+        greedy_decode=FINISHED_PARTS["greedy_decode"]
+    )
 
 
 def test_a_wrong_reader_stands_above_the_finished_one(said):
     text = said(cosine_similarity=lambda a, b: a @ b.T)
     assert "nearest to africa: " in text and "\n  with the finished block: germany, asia, crosses" in text
-    assert "with the finished block:" not in said(cosine_similarity=GIVEN["cosine_similarity"])
+    assert "with the finished block:" not in said(cosine_similarity=FINISHED_PARTS["cosine_similarity"])
 
 
 def test_all_that_is_unanswered_is_named(said):
@@ -356,7 +362,7 @@ def test_all_that_is_unanswered_is_named(said):
         raise NotImplementedError
 
     names = dict.fromkeys(("encode", "embed", "cosine_similarity"), open_function)
-    text = said(**names, add_positions=GIVEN["add_positions"])
+    text = said(**names, add_positions=FINISHED_PARTS["add_positions"])
     assert text.startswith("encode, embed and cosine_similarity are not answered yet")
     assert said(encode=None, embed=...).startswith("encode and embed are not answered yet")
 
@@ -365,7 +371,7 @@ def test_advice_for_a_function_that_is_no_part_works(said, monkeypatch):
     monkeypatch.setattr("helpers.setup._lesson", "04_scaling")
 
     def by_width(Q, K):
-        return GIVEN["attention_scores"](Q, K) / Q.shape[-1]
+        return FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1]
 
     text = said(by_width)
     assert "in this lesson: scaled_scores, softmax_jacobian, weights_jacobian" in text
@@ -380,7 +386,7 @@ def test_a_mask_that_starts_at_the_first_key_shows_with_a_cache(said):
 
     text = said(causal_mask=from_the_first_key)
     assert "written with a cache" in text and f"→ {FRENCH}" not in text and "\n0 % of unseen" in text
-    assert f"→ {FRENCH}" in said(causal_mask=GIVEN["causal_mask"])
+    assert f"→ {FRENCH}" in said(causal_mask=FINISHED_PARTS["causal_mask"])
 
 
 def test_a_right_part_says_what_it_costs_to_go_without(said):
@@ -389,7 +395,7 @@ def test_a_right_part_says_what_it_costs_to_go_without(said):
     measured = without_parts.cost("FeedForward")
     assert measured["nats"] == pytest.approx(kept["FeedForward"]["nats"], rel=0.02)
     assert f"without FeedForward (no feed-forward network): {evaluation.in_nats(measured['nats'])} nats" in said(
-        FeedForward=GIVEN["FeedForward"]
+        FeedForward=FINISHED_PARTS["FeedForward"]
     )
     assert "without FeedForward" not in said(FeedForward=without_parts.WITHOUT["FeedForward"][1])
 
@@ -443,7 +449,7 @@ def test_a_page_has_one_table_with_a_bar_a_row(said):
 
 
 def test_what_is_said_stands_in_a_row_and_once(said):
-    right = page_of({"greedy_decode": GIVEN["greedy_decode"]})
+    right = page_of({"greedy_decode": FINISHED_PARTS["greedy_decode"]})
     assert [row[2] for row in right.rows if len(row) == 4] == ["100 %", "100 %"] and right.bars == [100, 100]
     leak = page_of({"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)})
     (moved,) = (row for row in leak.rows if row[0] == "by up to")

@@ -425,7 +425,7 @@ def test_the_check_imports_in_no_circle():
     paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.glob("helpers/**/*.py")}
     files = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph = {name: _imports(path, files) - {name} for name, path in files.items()}
-    own = ("helpers.checking", "helpers.check", "helpers.or_given", "helpers.progress", "helpers.setup")
+    own = ("helpers.checking", "helpers.check", "helpers.or_finished", "helpers.progress", "helpers.setup")
     for name in [name for name in graph if name.startswith(own)]:
         reached, waiting = set(), [*graph[name]]
         while waiting:

@@ -18,10 +18,10 @@ from helpers.authoring.text import read_lesson
 from helpers.checking.key import load_keys
 from helpers.checking.vocabulary import Stub
 from helpers.course import course
-from helpers.lessons.language_model import given as writer
+from helpers.lessons.language_model import stand_ins as writer
 from helpers.lessons.language_model import watch
-from helpers.lessons.real_model.given import GIVEN as REAL
-from helpers.translator import GIVEN as TRANSLATOR
+from helpers.lessons.real_model.stand_ins import STAND_INS as REAL
+from helpers.translator import FINISHED_PARTS
 from helpers.widgets import checkpoint
 from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, moved, tensors_in
 
@@ -80,15 +80,15 @@ def test_blocks_stay_on_the_device_of_their_inputs(lesson):
 @pytest.mark.parametrize("lesson", BUILT)
 def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
     """As functions; its modules are made of them. A part need not take every input that its exercise does."""
-    given = TRANSLATOR | writer.GIVEN | REAL
-    found, _ = told(lesson, lambda name: lenient(given[name]) if inspect.isfunction(given.get(name)) else None)
+    parts = FINISHED_PARTS | writer.STAND_INS | REAL
+    found, _ = told(lesson, lambda name: lenient(parts[name]) if inspect.isfunction(parts.get(name)) else None)
     assert not found, "\n".join(found)
 
 
 def test_the_cached_step_stays_there():
     """Its cases come in pieces, which the tests above leave out."""
     q = moved(torch.randn(1, 2, 3, 4))
-    for attend in (TRANSLATOR["cached_attention"], load_blocks(course(), course().lesson("10")).cached_attention):
+    for attend in (FINISHED_PARTS["cached_attention"], load_blocks(course(), course().lesson("10")).cached_attention):
         with elsewhere():
             first, cache = attend(q, q, q, None)
             second, cache = attend(q, q, q, cache)
@@ -159,7 +159,7 @@ def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu
     with_a_mask_made_here = names["GPT"]
     with Factories(), Literals():
         assert watch.best_device(blocks.GPT) == DEVICE
-        assert watch.best_device(writer.GIVEN["GPT"]) == DEVICE
+        assert watch.best_device(writer.STAND_INS["GPT"]) == DEVICE
         assert capsys.readouterr().out == ""
         assert watch.best_device(with_a_mask_made_here).type == "cpu"
         assert "put that tensor on ids.device" in capsys.readouterr().out
@@ -177,7 +177,8 @@ class Here(torch.Generator):
 @pytest.mark.full
 def test_lesson_12_trains_and_writes_on_another_device(gpu, monkeypatch, capsys):
     """Its own cells, solved, in quick mode, without checks (made for the processor) and what is slow there."""
-    monkeypatch.setattr(sys.modules["helpers.or_given"], "PASSED", {"get_batch", "next_token_loss", "GPT", "generate"})
+    passed = {"get_batch", "next_token_loss", "GPT", "generate"}
+    monkeypatch.setattr(sys.modules["helpers.or_finished"], "PASSED", passed)
     monkeypatch.setenv("COURSE_QUICK", "1")
     monkeypatch.setattr(torch, "Generator", Here)
     names, slow = {"__name__": "__main__"}, ("check(", "explore.writing(", "figures.two_losses(", "progress(")

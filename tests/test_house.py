@@ -20,8 +20,8 @@ from tests.conftest import ROOT
 
 HELPERS = ROOT / "helpers"
 TOPICS = {lesson.topic: lesson.name for lesson in course().lessons}
-# In a lesson's room and in the translator's alike: what stands in for an answer, and the network that it runs in.
-ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "given", "network"}
+# A lesson's directory may have each of these; the translator has a network as well.
+ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "stand_ins", "network"}
 PYTHON = sorted(path for path in HELPERS.rglob("*.py"))
 
 
@@ -63,7 +63,7 @@ def wing(module: str) -> str:
 
 
 def test_the_first_floor_has_ten_doors():
-    files = [path.name for path in HELPERS.iterdir() if path.is_file()]
+    files = [path.name for path in HELPERS.glob("*.py")]
     assert len(files) <= 10, sorted(files)
 
 
@@ -92,6 +92,35 @@ def test_wings_stand_apart():
     assert crossed == set()
 
 
+# What each of these may import besides itself, so that no arrow runs from a foundation up to what stands on it.
+MAY_IMPORT = {
+    "helpers.answer_keys": set(),
+    "helpers.blocks": {"helpers.progress"},
+    "helpers.progress": {"helpers.answer_keys"},
+    "helpers.switches": {"helpers.torch_insides"},
+    "helpers.time_limit": set(),
+    "helpers.translator": {
+        f"helpers.{name}" for name in "corpus drawing errors setup switches time_limit widgets".split()
+    },
+}
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_no_foundation_imports_what_stands_on_it(package):
+    allowed = MAY_IMPORT[package] | {package}
+    upward = {
+        (a, b)
+        for a, others in GRAPH.items()
+        for b in others
+        if within(a, package) and not any(within(b, other) for other in allowed)
+    }
+    assert upward == set()
+
+
 def room_of(module: str) -> str | None:
     """The topic of the lesson whose room a module stands in."""
     parts = module.split(".")
@@ -100,7 +129,7 @@ def room_of(module: str) -> str | None:
 
 def test_a_lessons_room_is_entered_by_its_own_only():
     entered = {(room_of(a) or a, room_of(b)) for a, others in GRAPH.items() for b in others if room_of(b)}
-    entered -= {(topic, topic) for topic in TOPICS} | {(f"helpers.blocks.{name}", t) for t, name in TOPICS.items()}
+    entered -= {(topic, topic) for topic in TOPICS}
     for topic, name in TOPICS.items():
         for path in (ROOT / "solutions" / name).glob("*.py"):
             entered |= {(path.name, other) for other in map(room_of, imports(path)) if other not in (None, topic)}
@@ -127,7 +156,7 @@ def test_a_lesson_has_its_places_under_one_name(topic):
     ("folder", "pattern"),
     [
         ("helpers/lessons", r"({topic})|__init__\.py|__pycache__"),
-        ("helpers/blocks", r"({name})\.py|__init__\.py|rotary\.py|__pycache__"),
+        ("helpers/blocks", r"({name})\.py|__init__\.py|handouts\.py|__pycache__"),
         ("helpers/answer_keys", r"({name})\.npz|__init__\.py|__pycache__"),
         ("tests/accepted_variants", r"({topic})\.py|__pycache__"),
         ("tests/lessons", r"test_({topic})\w*\.py|__init__\.py|__pycache__|lesson_text\.py"),

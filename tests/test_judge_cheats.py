@@ -113,7 +113,7 @@ def scaling():
     yield from between_honest_ones("04_scaling")
 
 
-FINISHED = "from helpers.translator.network import GIVEN\npart = GIVEN['scaled_scores']\n"
+FINISHED = "from helpers.translator.network import FINISHED_PARTS\npart = FINISHED_PARTS['scaled_scores']\n"
 ROWS = (
     "def weights_jacobian(q, K, divisor):\n    weights = lambda q: torch.softmax(K @ q / divisor, -1)\n    rows = []\n"
 )
@@ -125,7 +125,7 @@ HIDDEN = {
     "an instance": FINISHED + "class Mine:\n    part = staticmethod(part)\n    def __call__(self, Q, K):\n"
     "        return self.part(Q, K)\nscaled_scores = Mine()",
     "tables": "box = [sys.modules]\ndef scaled_scores(Q, K):\n"
-    "    return box[0]['helpers.translator.network'].GIVEN['scaled_scores'](Q, K)",
+    "    return box[0]['helpers.translator.network'].FINISHED_PARTS['scaled_scores'](Q, K)",
     "forward mode": "box = [torch.func.jvp]\n" + ROWS + EACH.format("q")
     + "rows += [box[0](weights, (q,), (one,))[1]]\n    return torch.stack(rows, -1)",
     "dual numbers": ROWS + EACH.format("q") + "torch._C._enter_dual_level()\n        "

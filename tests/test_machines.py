@@ -14,13 +14,12 @@ import torch
 from torch._tensor_str import PRINT_OPTS
 
 from helpers import at_work
-from helpers.checking import clock
-from helpers.checking.clock import TooSlow, time_limit
 from helpers.checking.key import load_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe, observe_all
-from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Case
+from helpers.switches import switches_set
+from helpers.time_limit import TooSlow, seconds_spent, time_limit
 from tests.conftest import ROOT
 
 SLOW = """
@@ -148,11 +147,11 @@ def test_all_calls_of_a_check_together_are_bounded():
             pass
         return x
 
-    before = clock.spent()
+    before = seconds_spent()
     seen = observe_all(slow, [Case((torch.ones(2),))] * 20, Facts("slow", "04_scaling", (), 0.4))
     assert seen[0].error is None and seen[-1].error.message == "not tried"
     assert any(one.error and one.error.message.endswith("0.8 seconds in all") for one in seen)
-    assert clock.spent() - before < 4
+    assert seconds_spent() - before < 4
 
 
 def slow_first(modules=("wave",)):

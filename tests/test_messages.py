@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from helpers import progress
+from helpers.answer_keys import contents
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
-from helpers.checking.contents import contents
 from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all

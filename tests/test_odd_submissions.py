@@ -561,7 +561,7 @@ class MeasuredBench(Bench):
             patch.setenv("COURSE_KEEP_FOLDER", str(path.parent))
             patch.chdir(path.parent)
             for name in self.judge.keys:
-                remember_passed(name, True)  # so that `or_given` hands on the answers
+                remember_passed(name, True)  # so that `or_finished` hands on the answers
             for cell in self.notebook["cells"]:
                 if cell["cell_type"] == "code" and grade_id(cell) != "setup" and not self.is_check(cell):
                     exec(compile(cell["source"], "<cell>", "exec"), names)

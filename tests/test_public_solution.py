@@ -9,7 +9,8 @@ import pytest
 from helpers.authoring.build import released_text
 from helpers.classroom.collect import collect
 from helpers.course import course
-from helpers.grading.class_report import as_csv, read_class
+from helpers.grading.class_report import as_csv
+from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_tell
 from helpers.grading.intake import read_submission
@@ -93,7 +94,7 @@ def test_a_pasted_answer_is_told_whatever_the_white_space_and_an_own_one_is_not(
 
 
 def test_a_pasted_stand_in_is_told(folders):
-    source = (ROOT / "helpers" / "lessons" / "scaling" / "given.py").read_text(encoding="utf-8")
+    source = (ROOT / "helpers" / "lessons" / "scaling" / "stand_ins.py").read_text(encoding="utf-8")
     name = next(iter(stand_ins(LESSON)))
     submission = read(folders, {NAME: answered("scaled_scores", source)})
     assert any(flag.startswith("identical to the course's stand-ins") and name in flag for flag in submission.flags)

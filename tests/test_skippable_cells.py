@@ -15,13 +15,13 @@ from helpers.grading.submission import Cell, Release
 from tests.sample_class import Lesson, hand_in
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
-IMPORTS = "import math\nimport torch\nfrom helpers import or_given"
+IMPORTS = "import math\nimport torch\nfrom helpers import or_finished"
 GIVEN = {
     "imports": IMPORTS,
     "numbers": "x = torch.ones(3)",
     "twice": "doubled = 2 * x",
     "in place": "x.add_(1)",
-    "asks": "shown = or_given(answer)(x)\nprint(sum(shown))",
+    "asks": "shown = or_finished(answer)(x)\nprint(sum(shown))",
     "other": "log = []\ndef note(one): log.append(one)",
     "notes": "note(3)",
     "figure": "figures.one(x)",
@@ -31,7 +31,7 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("x = or_given(answer)(y)", {"x", "y", "or_given"}),
+        ("x = or_finished(answer)(y)", {"x", "y", "or_finished"}),
         ("at_work(answer=mine)", {"at_work", "mine"}),
         ("def f(q):\n    k = q\n    return k + scale", {"f", "scale"}),
         ("figures.one(x)", set()),
@@ -70,7 +70,7 @@ TOUCHING_X = {"numbers", "twice", "in place", "asks"}
 
 def test_nothing_runs_that_no_learners_code_hangs_on():
     assert run_of(PLAIN) == set()
-    assert run_of(PLAIN, "import torch", "import math\nfrom helpers import or_given") == set()
+    assert run_of(PLAIN, "import torch", "import math\nfrom helpers import or_finished") == set()
     assert run_of("def answer(") == GIVEN.keys() - {"figure"}  # what Python cannot read may be anything
 
 

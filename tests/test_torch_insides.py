@@ -1,4 +1,4 @@
-"""What the check takes from torch without a promise is still what helpers/checking/torch_insides.py takes it for."""
+"""What the check takes from torch without a promise is still what helpers/torch_insides.py takes it for."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.checking import torch_insides
+from helpers import torch_insides
 from tests.lab import ROOT
 
 

@@ -196,7 +196,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
     lesson, folders, config, trained = classroom(LANGUAGE)
     torch.manual_seed(1)
     other = numbers_of(blocks.GPT(31, 64, 32, 2, 1), tmp_path / "other")
-    model = "or_given(GPT)(len(symbols), 64"  # begins the line that makes it
+    model = "or_finished(GPT)(len(symbols), 64"  # begins the line that makes it
     in_haste = {"library.train, 200,": "library.train, 5,"}  # the GPT on real text
 
     def saying(body):

@@ -12,7 +12,7 @@ from safetensors.torch import load
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
-from helpers.translator import GIVEN, evaluation, given, pictures, trained, training
+from helpers.translator import FINISHED_PARTS, evaluation, finished_parts, pictures, trained, training
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
@@ -46,7 +46,7 @@ def test_the_published_bugs_show(network):
         return evaluation.nats_a_word(translator.machine(**parts), batch)
 
     right = evaluation.nats_a_word(network, batch)
-    dots = GIVEN["attention_scores"]
+    dots = FINISHED_PARTS["attention_scores"]
     assert loss(scaled_scores=dots) > 2 * right
     assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 8) > 2 * right
     assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 16) > 10 * right
@@ -97,7 +97,7 @@ def test_state_names_load_into_the_exercises_modules(network):
         "Encoder": "encoder",
     }
     for name, prefix in names.items():
-        module = GIVEN[name](*sizes[name])
+        module = FINISHED_PARTS[name](*sizes[name])
         module.load_state_dict(translator.part_state(prefix))
         if name in dir(blocks):
             getattr(blocks, name)(*sizes[name]).load_state_dict(translator.part_state(prefix))
@@ -106,7 +106,7 @@ def test_state_names_load_into_the_exercises_modules(network):
 
 
 def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
-    class Renamed(GIVEN["Transformer"]):
+    class Renamed(FINISHED_PARTS["Transformer"]):
         def __init__(self, *sizes):
             super().__init__(*sizes)
             self.target_embedding, self.target_positions, self.to_words = self.tokens, self.positions, self.unembed
@@ -120,7 +120,7 @@ def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
     network = translator.machine(Transformer=Renamed)
     assert translator.translate(network, "tom is happy") == "tom est heureux"
 
-    class Lacking(GIVEN["Transformer"]):
+    class Lacking(FINISHED_PARTS["Transformer"]):
         def __init__(self, *sizes):
             super().__init__(*sizes)
             self.unembed = torch.nn.Linear(64, 7)
@@ -149,7 +149,7 @@ CALLS = {
     "weights_jacobian": (draw(4), draw(5, 4, seed=5), 2.0),
     "causal_mask": (3, 5),
     "padding_mask": (torch.tensor([0, 2, 5]), 5),
-    "combine_masks": (GIVEN["causal_mask"](3, 5), GIVEN["padding_mask"](torch.tensor([2, 5]), 5)),
+    "combine_masks": (FINISHED_PARTS["causal_mask"](3, 5), FINISHED_PARTS["padding_mask"](torch.tensor([2, 5]), 5)),
     "mask_scores": (Q @ K.transpose(-2, -1), MASK),
     "masked_softmax": (Q @ K.transpose(-2, -1), MASK),
     "softmax": (1e3 * draw(3, 4), 0),
@@ -170,8 +170,8 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_given_parts_do_what_the_finished_blocks_do(name):
-    mine, theirs = GIVEN[name](*CALLS[name]), getattr(blocks, name)(*CALLS[name])
+def test_finished_parts_do_what_the_blocks_do(name):
+    mine, theirs = FINISHED_PARTS[name](*CALLS[name]), getattr(blocks, name)(*CALLS[name])
     same(mine, theirs)
 
 
@@ -187,30 +187,30 @@ def same(mine, theirs):
 @pytest.mark.parametrize(
     "name, sizes, inputs",
     [
-        ("AttentionHead", (8, 4), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
+        ("AttentionHead", (8, 4), (draw(2, 5, 8), FINISHED_PARTS["causal_mask"](5))),
         ("MultiHeadAttention", (8, 4), (draw(2, 5, 8), draw(2, 7, 8, seed=1), None, MASK)),
         ("FeedForward", (8, 12), (draw(2, 5, 8),)),
-        ("EncoderBlock", (8, 4, 12), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
+        ("EncoderBlock", (8, 4, 12), (draw(2, 5, 8), FINISHED_PARTS["causal_mask"](5))),
         ("Encoder", (9, 8, 4, 12, 2, 6), (torch.tensor([[1, 2, 3], [4, 5, 0]]),)),
-        ("DecoderBlock", (8, 4, 12), (draw(2, 5, 8), draw(2, 7, 8, seed=1), GIVEN["causal_mask"](5), MASK)),
+        ("DecoderBlock", (8, 4, 12), (draw(2, 5, 8), draw(2, 7, 8, seed=1), FINISHED_PARTS["causal_mask"](5), MASK)),
     ],
 )
-def test_given_modules_do_what_the_finished_ones_do(name, sizes, inputs):
+def test_finished_modules_do_what_the_blocks_do(name, sizes, inputs):
     torch.manual_seed(0)
-    mine, theirs = GIVEN[name](*sizes), getattr(blocks, name)(*sizes)
+    mine, theirs = FINISHED_PARTS[name](*sizes), getattr(blocks, name)(*sizes)
     theirs.load_state_dict(mine.state_dict())
     same(mine(*inputs), theirs(*inputs))
 
 
-@pytest.mark.parametrize("name", [name for name in GIVEN if name in CALLS or name[0].isupper()])
+@pytest.mark.parametrize("name", [name for name in FINISHED_PARTS if name in CALLS or name[0].isupper()])
 def test_every_finished_block_runs_in_its_place(name, network):
     batch = evaluation.unseen(50)
     replaced = translator.machine(**{name: getattr(blocks, name)})
     assert evaluation.nats_a_word(replaced, batch) == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-3)
 
 
-def test_given_parts_are_no_blocks():
-    assert not any(block_lesson(part) for part in GIVEN.values())
+def test_finished_parts_are_no_blocks():
+    assert not any(block_lesson(part) for part in FINISHED_PARTS.values())
 
 
 def test_a_short_training_is_seeded(capsys):
@@ -228,40 +228,40 @@ def test_training_anew_gives_as_good_a_machine():
 
 
 def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
-    from helpers import or_given
+    from helpers import or_finished
     from helpers.checking.forbidden import in_source
 
-    given_scores = GIVEN["scaled_scores"]
+    finished_scores = FINISHED_PARTS["scaled_scores"]
 
     def by_name(Q, K):
-        return given_scores(Q, K)
+        return finished_scores(Q, K)
 
     def by_table(Q, K):
-        return GIVEN["scaled_scores"](Q, K)
+        return FINISHED_PARTS["scaled_scores"](Q, K)
 
     def by_detour(Q, K):
-        return or_given(by_name)(Q, K)
+        return or_finished(by_name)(Q, K)
 
     def by_import(Q, K):
-        from helpers.translator.given import scaled_scores
+        from helpers.translator.finished_parts import scaled_scores
 
         return scaled_scores(Q, K)
 
     def honest(Q, K):
         return Q @ K.mT / len(translator.english)
 
-    class Mine(GIVEN["AttentionHead"]):
+    class Mine(FINISHED_PARTS["AttentionHead"]):
         pass
 
-    by_code = types.FunctionType(given_scores.__code__, {}, "scaled_scores")
-    by_file = runpy.run_path(given.__file__)["scaled_scores"]
+    by_code = types.FunctionType(finished_scores.__code__, {}, "scaled_scores")
+    by_file = runpy.run_path(finished_parts.__file__)["scaled_scores"]
     for answer in (
-        given_scores,
+        finished_scores,
         by_name,
         by_table,
         by_detour,
         by_import,
-        GIVEN["AttentionHead"],
+        FINISHED_PARTS["AttentionHead"],
         Mine,
         by_code,
         by_file,

@@ -11,7 +11,6 @@ from types import ModuleType
 
 from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import BEGIN, END, LessonText, require_none
-from helpers.checking.forbidden import OPEN_HOMES
 from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson
 
@@ -87,7 +86,7 @@ def _allowed_imports(source: str) -> dict[str, str]:
 
 def _may_import(module: str) -> bool:
     top = module.split(".")[0]
-    return module in ("helpers.blocks", *OPEN_HOMES) or top == "torch" or top in sys.stdlib_module_names
+    return module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names
 
 
 def _rank(line: str) -> int:

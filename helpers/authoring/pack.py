@@ -114,7 +114,7 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         inside = path.relative_to(home.root)
         if path.is_file() and not set(NOT_PACKED) & set(inside.parts):
             files[inside.as_posix()] = path.read_bytes()
-    for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/rotary.py"):
+    for name in ("answer_keys/__init__.py", "blocks/__init__.py", "blocks/handouts.py"):
         path = home.root / "helpers" / name
         if path.is_file():
             files[f"helpers/{name}"] = path.read_bytes()

@@ -35,7 +35,7 @@ class ClearAnswers(ClearSolutions):
 
 
 KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
-LIVE = {"check", "progress", "at_work", "or_given"}  # what shows a learner's own work
+LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
 ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner shall guess what the next cells show
 
 

@@ -10,12 +10,12 @@ from torch import nn
 import torch
 import torch.nn.functional as F
 
+from helpers.blocks import RMSNorm
 from helpers.blocks import causal_mask
 from helpers.blocks import grouped_query_attention
 from helpers.blocks import merge_heads
+from helpers.blocks import merge_pair
 from helpers.blocks import split_heads
-from helpers.lessons.today.handed import RMSNorm
-from helpers.lessons.today.handed import merge_pair
 
 
 def rms_norm(x, weight, eps=1e-6):

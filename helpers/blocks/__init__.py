@@ -1,6 +1,6 @@
 """The finished blocks of every lesson in one flat namespace: `from helpers.blocks import attention_scores`.
 
-Each lesson's pieces stand in a file of its own, NN_topic.py, and what a lesson hands out besides in rotary.py. A name
+Each lesson's blocks are in a file of its own, NN_topic.py, and what lessons hand out besides is in handouts.py. A name
 imports only the file it comes from, and files may be missing: a lesson that is being graded sees the blocks of earlier
 lessons alone.
 """

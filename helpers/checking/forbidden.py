@@ -22,7 +22,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers.checking.names import used_things
-from helpers.checking.torch_insides import (
+from helpers.torch_insides import (
     AUTOGRAD_HOMES,
     ENGINE,
     OperatorMode,
@@ -381,12 +381,9 @@ def block_lesson(thing) -> int | None:
 # The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
     f"helpers.{home}"
-    for home in ("translator", "or_given", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
+    for home in ("translator", "or_finished", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
 )
-
-# In those homes, and no exercise's answer: what a lesson hands to its exercises.
-OPEN_HOMES = ("helpers.lessons.today.handed",)
-ASKS_FOR_A_PART = "helpers.or_given.or_given"  # gives none to an answer that is being judged
+ASKS_FOR_A_PART = "helpers.or_finished.or_finished"  # gives none to an answer that is being judged
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.
@@ -396,12 +393,12 @@ COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.tran
 def course_part(thing) -> str:
     """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
     network = sys.modules.get("helpers.translator.network")
-    if network is not None and thing is network.GIVEN:
-        return "helpers.translator.GIVEN"
+    if network is not None and thing is network.FINISHED_PARTS:
+        return "helpers.translator.FINISHED_PARTS"
     if isinstance(thing, dict):
         for home, module in list(sys.modules.items()):
-            if re.fullmatch(r"helpers\.lessons\.\w+\.given", home) and thing is getattr(module, "GIVEN", None):
-                return f"{home}.GIVEN"
+            if re.fullmatch(r"helpers\.lessons\.\w+\.stand_ins", home) and thing is getattr(module, "STAND_INS", None):
+                return f"{home}.STAND_INS"
     if isinstance(thing, torch.nn.Module):
         return ""  # a model that a cell has made and trained: only its class would be an answer
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
@@ -409,7 +406,7 @@ def course_part(thing) -> str:
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
         return "helpers.corpus.translate"
-    if not _lies_in(home, COURSE_HOMES) or _lies_in(home, OPEN_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
+    if not _lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
 

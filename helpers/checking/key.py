@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from helpers.answer_keys import contents
 from helpers.checking.codec import pack, unpack
-from helpers.checking.contents import contents
 from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch

@@ -15,17 +15,16 @@ from pathlib import Path
 
 import torch
 
-from helpers.checking import clock
-from helpers.checking.clock import TooSlow, time_limit
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.first_use import import_first
 from helpers.checking.forbidden import Listener, Watch, in_source
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
-from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
-from helpers.or_given import nothing_given
+from helpers.or_finished import without_stand_ins
+from helpers.switches import switches_set
+from helpers.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
@@ -194,7 +193,7 @@ def observe_all(
     """
     import_first(answer, cases)
     seen: list[Observation] = []
-    before = clock.spent()
+    before = seconds_spent()
     blind, called = replace(facts, forbidden=()), Counter()
     for number, case in enumerate(cases):
         called[case.via] += 1
@@ -203,7 +202,7 @@ def observe_all(
         if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
         else:
-            left = MOST_CALLS * facts.time_limit - (clock.spent() - before)
+            left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
             told = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
             late = told.time_limit < facts.time_limit
             modules = len(sys.modules)
@@ -277,7 +276,7 @@ def _scan(answer, facts: Facts) -> list[str]:
 
 
 def _call(answer, case: Case, args, kwargs):
-    with nothing_given():
+    with without_stand_ins():
         if case.via:
             return SCENARIOS[case.via](answer, args, kwargs)
         return answer(*args, **kwargs), []

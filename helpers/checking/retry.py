@@ -17,7 +17,7 @@ from helpers.checking.forbidden import not_watched
 from helpers.checking.key import ExerciseKey
 from helpers.checking.messages import with_message
 from helpers.checking.verdict import Verdict
-from helpers.or_given import stand_in_for
+from helpers.or_finished import stand_in_for
 
 
 def judged(

@@ -13,10 +13,10 @@ from helpers.checking.observe import observe_all
 from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
-from helpers.checking.switches import switches_set
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
 from helpers.progress import remember, remember_passed
 from helpers.setup import current_lesson
+from helpers.switches import switches_set
 
 INSTANCE = "instance"
 

@@ -71,9 +71,9 @@ def without_marks(source: str) -> str:
 
 @functools.cache
 def stand_ins(lesson: str) -> dict[str, str]:
-    """What hands on for answers that are not there yet (helpers/or_given.py), by name, without its first lines."""
+    """What hands on for answers that are not there yet (helpers/or_finished.py), by name, without its first lines."""
     bodies: dict[str, str] = {}
-    for path in (HELPERS / "lessons" / lesson[3:] / "given.py", HELPERS / "translator" / "given.py"):
+    for path in (HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"):
         bodies |= _function_bodies(path)
     return bodies
 

@@ -9,7 +9,7 @@ from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.submission import Cell, Release, Submission
 
 SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
-HANDS_ON = "or_given"  # a right answer, else the finished block: what is called so shows the same for all
+HANDS_ON = "or_finished"  # a right answer, else the finished block: what is called so shows the same for all
 # Code that looks up one of these may read any name.
 ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec", "get_ipython", "sys", "In", "Out", "_", "__", "___"}
 

@@ -37,7 +37,7 @@ class SubmissionRun:
         self.output_left = OUTPUT_CHARACTERS
         self.errors: dict[str, str] = {}
         self.flags: list[str] = []
-        self.passed: list[str] = []  # exercises whose answers `or_given` hands on
+        self.passed: list[str] = []  # exercises whose answers `or_finished` hands on
         self.passed_known = 0  # how many of them this process knows
         self.process: LearnerProcess | None = None
         self.seen_alive = False  # it has answered since an answer, which may end it, was called
@@ -102,7 +102,7 @@ class SubmissionRun:
         return self.read_bindings(keep=cell.exercise)
 
     def _tell_passed(self) -> None:
-        """From here on `or_given` hands on the learner's own answers that are right, as it does in a notebook."""
+        """From here on `or_finished` hands on the learner's own answers that are right, as it does in a notebook."""
         if self.process is not None and self.passed_known < len(self.passed):
             with contextlib.suppress(Lost):  # the next request notices a process that has ended
                 self.process.ask({"do": "passed", "names": self.passed[self.passed_known :]}, 10)

@@ -1,10 +1,10 @@
 """The course's translator: one small Transformer, trained before lesson 1, whose every part a learner can replace.
 
     machine()                the trained network
-    machine(scaled_scores=f) the same network with f in that place; names as in GIVEN
+    machine(scaled_scores=f) the same network with f in that place; names as in FINISHED_PARTS
     translate(network, "jane visits africa in september")
     english, french          vocabularies: word to id (PAD 0; French also BOS 1, EOS 2)
-    GIVEN                    the machine's own part for every replaceable name
+    FINISHED_PARTS                    the machine's own part for every replaceable name
     state()                  the trained numbers by name, float32, to load into modules of your own
 
 Sizes: D_MODEL 64, NUM_HEADS 4, D_FF 128, NUM_LAYERS 2 encoder and 2 decoder blocks, MAX_LEN 24, post-norm, relu.
@@ -29,7 +29,7 @@ them (i is 0 or 1; a layer has weight and bias):
 `part_state("encoder.blocks.0.attention")` gives the numbers of one part under the names that the part itself uses.
 """
 
-from helpers.translator.network import GIVEN, Parts
+from helpers.translator.network import FINISHED_PARTS, Parts
 from helpers.translator.trained import (
     D_FF,
     D_MODEL,
@@ -51,7 +51,7 @@ __all__ = [
     "D_FF",
     "D_MODEL",
     "EOS",
-    "GIVEN",
+    "FINISHED_PARTS",
     "MAX_LEN",
     "NUM_HEADS",
     "NUM_LAYERS",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from helpers.translator.network import GIVEN
+from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.parts import PART
 
 
@@ -31,7 +31,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callable:
-    """The part, with its errors turned into PartFailed and its first result compared with the given part's shape.
+    """The part, with its errors turned into PartFailed and its first result compared with the finished part's shape.
 
     notes: what is to be said of it; ran: gets its name as soon as it runs.
     """
@@ -58,7 +58,7 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
             if any(not _same(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
             if not PART[name].whole:
-                _compare_shapes(name, result, GIVEN[name](*before, **kwargs))
+                _compare_shapes(name, result, FINISHED_PARTS[name](*before, **kwargs))
         return result
 
     return guarded

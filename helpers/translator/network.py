@@ -1,7 +1,7 @@
 """The network: an encoder and a decoder whose every part can be replaced by name.
 
-Two ways in: `Transformer(...)` alone is made of GIVEN; with `parts=Parts({"scaled_scores": f})` it calls f in that
-place. Attribute names are those of the exercises, so that its state loads into a learner's modules.
+Two ways in: `Transformer(...)` alone is made of FINISHED_PARTS; with `parts=Parts({"scaled_scores": f})` it calls f in
+that place. Attribute names are those of the exercises, so that its state loads into a learner's modules.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.translator import given
+from helpers.translator import finished_parts
 from helpers.translator.parts import PARTS
 
 OPENING = {part.name for part in PARTS if part.opens}  # without one, F.scaled_dot_product_attention does all of it
 
 
 class Parts:
-    """The parts of one network: those that were replaced, and GIVEN for all other names."""
+    """The parts of one network: those that were replaced, and FINISHED_PARTS for all other names."""
 
     def __init__(self, replaced: dict[str, Callable] | None = None):
         self.replaced = dict(replaced or {})
@@ -27,16 +27,16 @@ class Parts:
     def __getattr__(self, name: str) -> Callable:
         if name.startswith("_"):
             raise AttributeError(name)
-        part = self.__dict__["replaced"].get(name) or GIVEN.get(name)
+        part = self.__dict__["replaced"].get(name) or FINISHED_PARTS.get(name)
         if part is None:
             raise AttributeError(name)
         return part
 
     def module(self, name: str, *sizes, **options) -> nn.Module:
-        """A module of that name: the replaced one, or the given one, which then uses these parts."""
+        """A module of that name: the replaced one, or the finished one, which then uses these parts."""
         if name in self.replaced:
             return self.replaced[name](*sizes, **options)
-        return GIVEN[name](*sizes, **options, parts=self)
+        return FINISHED_PARTS[name](*sizes, **options, parts=self)
 
     def attend(self, Q, K, V, mask):
         """Attention (out, weights), through the parts that were replaced."""
@@ -226,4 +226,6 @@ def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
     return parts.add_positions(rows, table)
 
 
-GIVEN: dict[str, Callable] = {part.name: getattr(given, part.name, None) or globals()[part.name] for part in PARTS}
+FINISHED_PARTS: dict[str, Callable] = {
+    part.name: getattr(finished_parts, part.name, None) or globals()[part.name] for part in PARTS
+}

@@ -11,8 +11,8 @@ import torch
 
 from helpers.translator import evaluation
 from helpers.translator import pictures as figures
-from helpers.translator.given import sinusoidal_positions
-from helpers.translator.network import GIVEN
+from helpers.translator.finished_parts import sinusoidal_positions
+from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
 from helpers.translator.trained import machine, source_batch, state
@@ -54,7 +54,7 @@ def ids_view(trial, sentence, parts):
 def _neighbors(table, parts, ids) -> list[list[int]]:
     if "fixed_neighbors" in parts:
         return parts["fixed_neighbors"](table.clone(), 3)[ids].tolist()
-    cosines = parts.get("cosine_similarity", GIVEN["cosine_similarity"])(table[ids], table.clone()).clone()
+    cosines = parts.get("cosine_similarity", FINISHED_PARTS["cosine_similarity"])(table[ids], table.clone()).clone()
     cosines[torch.arange(len(ids)), ids] = -torch.inf
     cosines[:, PAD] = -torch.inf
     return cosines.topk(3).indices.tolist()
@@ -84,7 +84,7 @@ def scores_view(trial, sentence, parts):
     """Lesson 3: the raw scores of a real head, and the edges that they draw."""
     layer, head, _ = evaluation.telling_encoder_head(sentence)
     Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
-    scores = parts.get("attention_scores", GIVEN["attention_scores"])(Q, K)  # (T, T)
+    scores = parts.get("attention_scores", FINISHED_PARTS["attention_scores"])(Q, K)  # (T, T)
     if not scores.isfinite().any():
         return [Fact("none of these scores is a number: there is no map to draw")], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
@@ -92,7 +92,7 @@ def scores_view(trial, sentence, parts):
 
 def _heads_of(trial, sentence, layer, letter, parts=None):
     """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
-    network, project = machine(), (parts or {}).get("project", GIVEN["project"])
+    network, project = machine(), (parts or {}).get("project", FINISHED_PARTS["project"])
     src = source_batch([sentence])
     block = network.encoder.blocks[layer]
     caught = []
@@ -101,7 +101,7 @@ def _heads_of(trial, sentence, layer, letter, parts=None):
     hook.remove()
     x = caught[0]  # (1, T, D)
     W = getattr(block.attention, f"W_{letter}").weight
-    return GIVEN["split_heads"](project(x, W), block.attention.num_heads)[0]
+    return FINISHED_PARTS["split_heads"](project(x, W), block.attention.num_heads)[0]
 
 
 def divisor_view(trial, sentence, parts):
@@ -111,11 +111,12 @@ def divisor_view(trial, sentence, parts):
     width = machine().encoder.tokens.embedding_dim
     for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
         loss = evaluation.nats_a_word(
-            machine(scaled_scores=lambda Q, K, p=power: GIVEN["attention_scores"](Q, K) / Q.shape[-1] ** p), batch
+            machine(scaled_scores=lambda Q, K, p=power: FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1] ** p),
+            batch,
         )
         said.append(_loss(f"divided by {words}", loss, "  "))
     loss = evaluation.nats_a_word(
-        machine(scaled_scores=lambda Q, K: GIVEN["attention_scores"](Q, K) / width**0.5), batch
+        machine(scaled_scores=lambda Q, K: FINISHED_PARTS["attention_scores"](Q, K) / width**0.5), batch
     )
     said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
@@ -156,7 +157,7 @@ def _leaks_found(leaks_future) -> Fact:
     """Run the learner's detector on the decoder's self-attention, with its mask and without."""
     attention = machine().blocks[0].self_attention
     x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
-    mask = GIVEN["causal_mask"](6)
+    mask = FINISHED_PARTS["causal_mask"](6)
     with_mask, without = (
         leaks_future(lambda y: attention(y, mask=mask)[0], x),
         leaks_future(lambda y: attention(y)[0], x),
@@ -166,7 +167,8 @@ def _leaks_found(leaks_future) -> Fact:
 
 def temperature_view(trial, sentence, parts):
     """Lesson 6: the loss against the temperature of the softmax in attention."""
-    softmax, batch, points = parts.get("softmax", GIVEN["softmax"]), evaluation.unseen(evaluation.LOSS_SENTENCES), []
+    softmax, points = parts.get("softmax", FINISHED_PARTS["softmax"]), []
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     for temperature in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0):
         if "softmax_with_temperature" in parts:
             heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts["softmax_with_temperature"](x, t)}
@@ -186,7 +188,7 @@ def head_view(trial, sentence, parts):
     for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
         after = network.encode(src)[0]  # (T, D)
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
-        shifts = parts.get("context_shift", GIVEN["context_shift"])(before, after)
+        shifts = parts.get("context_shift", FINISHED_PARTS["context_shift"])(before, after)
         turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
         what = f"how far the encoder turned each word {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
@@ -203,8 +205,8 @@ def _no_attention(Q, K, V, mask=None):
 def heads_view(trial, sentence, parts):
     """Lesson 8: all heads of the encoder, and how far the output of their attention moves without each."""
     network, src = trial.network, source_batch([sentence])
-    x = GIVEN["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
-    importance = parts.get("head_importance", GIVEN["head_importance"])
+    x = FINISHED_PARTS["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
+    importance = parts.get("head_importance", FINISHED_PARTS["head_importance"])
     found = []
     for block in network.encoder.blocks:
         found.append(importance(block.attention, x).tolist())

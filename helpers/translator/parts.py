@@ -1,6 +1,6 @@
 """The table of the machine's parts: one line for every name that a learner's answer may replace, lesson by lesson.
 
-What stands in a part's place is written in given.py and network.py, what one sees of it in part_views.py, by its name.
+The finished parts are in finished_parts.py and network.py, and what is shown of each in part_views.py, by its name.
 """
 
 from __future__ import annotations

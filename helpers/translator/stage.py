@@ -18,13 +18,13 @@ from importlib import resources
 import torch
 from torch import nn
 
-from helpers.checking.clock import TooSlow, time_limit
-from helpers.checking.switches import switches_set
 from helpers.setup import current_lesson
+from helpers.switches import switches_set
+from helpers.time_limit import TooSlow, time_limit
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, listed, short, unanswered_line
-from helpers.translator.network import GIVEN
+from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.part_views import view_of
 from helpers.translator.parts import PART, PARTS
 from helpers.translator.table import EXACT, NATS, Fact, Row, as_html, beside
@@ -86,14 +86,14 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
     parts = {}
     for answer in answers:
         own = [name for name, value in names.items() if value is answer and answer is not None]
-        name = next((n for n in [*own, getattr(answer, "__name__", "")] if n in GIVEN), None)
+        name = next((n for n in [*own, getattr(answer, "__name__", "")] if n in FINISHED_PARTS), None)
         if name is None:
             shown = (own or [getattr(answer, "__name__", type(answer).__name__)])[0]
             return {}, f"The translator has no part called {shown}. {_advice(answer, shown)}"
         parts[name] = answer
     for name, answer in named.items():
-        if name not in GIVEN:
-            near = difflib.get_close_matches(name, GIVEN, n=1)
+        if name not in FINISHED_PARTS:
+            near = difflib.get_close_matches(name, FINISHED_PARTS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return {}, f"The translator has no part called {name}.{hint}"
         parts[name] = answer
@@ -112,7 +112,7 @@ def _advice(answer: object, shown: str) -> str:
     own = [part.name for part in PARTS if lesson and part.lesson == int(lesson[:2])] or [part.name for part in PARTS]
     here = "Its parts in this lesson" if len(own) < len(PARTS) else "Some of its parts"
     said = f"{here}: {', '.join(own[:8])}."
-    fits = [name for name in own if len(own) < len(PARTS) and _takes_the_same(answer, GIVEN[name])]
+    fits = [name for name in own if len(own) < len(PARTS) and _takes_the_same(answer, FINISHED_PARTS[name])]
     if fits and shown.isidentifier():
         said += f" To put yours in the place of one, name that one: at_work({fits[0]}={shown})."
     return said
@@ -212,7 +212,7 @@ def unanswered(parts: Mapping[str, Callable], sentence: str) -> list[str]:
 @functools.lru_cache(maxsize=64)
 def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[Fact], list]:
     """The facts and pictures that the finished blocks of these names have."""
-    return view_of(attempt_finished(sentence), sentence, {name: GIVEN[name] for name in names})
+    return view_of(attempt_finished(sentence), sentence, {name: FINISHED_PARTS[name] for name in names})
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load
 
 from helpers.errors import CourseError
-from helpers.translator.given import sinusoidal_positions
+from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import Parts
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_ids, french, french_sentence
 

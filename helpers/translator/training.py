@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from helpers.corpus import sentence_pairs
 from helpers.translator.evaluation import as_batch
-from helpers.translator.given import sinusoidal_positions
+from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import Transformer
 from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS
 from helpers.translator.word_ids import PAD

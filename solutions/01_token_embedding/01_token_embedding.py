@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, corpus, or_given, pretrained, translator
+from helpers import at_work, check, corpus, or_finished, pretrained, translator
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.token_embedding import experiments, explore, figures, word2vec
 
@@ -201,8 +201,8 @@ check(encode)
 
 # %%
 life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
-# or_given(encode): your encode once its check has passed, else the course's
-ids = or_given(encode)("Life is short, eat dessert first", life)  # (6,)
+# or_finished(encode): your encode once its check has passed, else the course's
+ids = or_finished(encode)("Life is short, eat dessert first", life)  # (6,)
 token_of = {i: token for token, i in life.items()}
 print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 
@@ -515,7 +515,7 @@ check(fixed_neighbors)
 # </details>
 
 # %%
-near = or_given(fixed_neighbors)(trained, 3)  # (V, 3)
+near = or_finished(fixed_neighbors)(trained, 3)  # (V, 3)
 for word in some:
     print(f"{words[word]:8} is near", [words[i] for i in near[word].tolist()])
 hub = words.index("by")
@@ -728,7 +728,7 @@ check(negative_sampling_gradients)
 
 
 # %%
-gradients = or_given(negative_sampling_gradients)
+gradients = or_finished(negative_sampling_gradients)
 
 
 def only_pull(center, context, negatives):

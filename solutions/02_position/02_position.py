@@ -11,7 +11,7 @@
 # %%
 import torch
 
-from helpers import at_work, check, or_given, translator
+from helpers import at_work, check, or_finished, translator
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.position import experiments, explore, figures
 
@@ -315,7 +315,7 @@ check(add_positions)
 # Now let's repeat the measurement of the first exercise on *jane visits africa*, with attention on the words alone and on words plus positions. *Which of the two numbers will be 0?*
 
 # %%
-experiments.gaps(equivariance_error, mix, or_given(add_positions), x, P, perm)
+experiments.gaps(equivariance_error, mix, or_finished(add_positions), x, P, perm)
 
 # %% [markdown]
 # ### Exercise 2.4 `fixed_position_layer`
@@ -467,7 +467,7 @@ at_work(add_positions=without_positions, sentence="the dog visits the cat")
 
 
 # %%
-long_pe = or_given(sinusoidal_positions)(5000, 64)[:, None]  # (5000, 1, D), as long as in the tutorial
+long_pe = or_finished(sinusoidal_positions)(5000, 64)[:, None]  # (5000, 1, D), as long as in the tutorial
 
 
 def published_layer(x, table):

@@ -13,7 +13,7 @@
 import torch
 from torch import nn
 
-from helpers import at_work, check, or_given
+from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.query_key import experiments, explore, figures
 
@@ -315,7 +315,7 @@ torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
 Wk, Wq = (nn.Linear(C, head_size, bias=False) for _ in range(2))
 batch = torch.randn(B, T, C)  # (4, 8, 32)
-scores = or_given(attention_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
+scores = or_finished(attention_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
 scores.shape
 
 # %% [markdown]
@@ -340,8 +340,8 @@ torch.allclose(by_einsum, scores, atol=1e-5)
 # %%
 tokens = "jane visits africa in september".split()
 x_head, W_q_head, W_k_head = figures.one_real_head()  # (T=5, D=64), (d_k=16, D=64), (16, 64)
-Q, K = or_given(project)(x_head, W_q_head), or_given(project)(x_head, W_k_head)  # (5, 16) each
-head_scores = or_given(attention_scores)(Q, K).detach()  # (5, 5)
+Q, K = or_finished(project)(x_head, W_q_head), or_finished(project)(x_head, W_k_head)  # (5, 16) each
+head_scores = or_finished(attention_scores)(Q, K).detach()  # (5, 5)
 explore.arcs(head_scores, tokens)
 
 # %% [markdown]

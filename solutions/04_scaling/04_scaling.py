@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, or_given
+from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.scaling import explore, figures
 
@@ -200,7 +200,7 @@ check(scaled_scores)
 torch.manual_seed(0)
 for d_k in (4, 16, 64, 256):
     Q, K = torch.randn(100, d_k), torch.randn(100, d_k)  # (T_q, d_k), (T_k, d_k)
-    before, after = or_given(score_variance)(Q, K), or_given(scaled_scores)(Q, K).var(correction=0)  # scalars
+    before, after = or_finished(score_variance)(Q, K), or_finished(scaled_scores)(Q, K).var(correction=0)  # scalars
     print(f"width {d_k:3d}   variance {before.item():6.1f} before, {after.item():.2f} after")
 
 # %% [markdown]
@@ -401,7 +401,7 @@ check(max_gradient)
 # %%
 wide = figures.random_scores(256, 1000, 6)  # (queries, keys), entries of variance 1
 for name, c in [("not scaled", 1), ("divided by 16", 16)]:
-    largest = or_given(max_gradient)(wide / c)  # (queries,)
+    largest = or_finished(max_gradient)(wide / c)  # (queries,)
     print(f"{name:13}  median {largest.median():.4f}   below 0.01: {100 * (largest < 0.01).float().mean():.0f}%")
 
 # %% [markdown]
@@ -509,7 +509,7 @@ check(head_scores)
 # Here is the same measurement with your version:
 
 # %%
-print(f"standard deviation {or_given(head_scores)(x_bert_size, *one_of_12).std().item():.2f}")
+print(f"standard deviation {or_finished(head_scores)(x_bert_size, *one_of_12).std().item():.2f}")
 
 # %% [markdown]
 # This bug is easy to miss, because all shapes are right and a network can learn a factor of $3.5$ into $W_Q$. If you
@@ -703,7 +703,7 @@ check(weights_jacobian)
 
 # %%
 for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
-    J_query = or_given(weights_jacobian)(query_is, keys, c)  # (6, 24)
+    J_query = or_finished(weights_jacobian)(query_is, keys, c)  # (6, 24)
     print(f"divided by {name:4} size of ∂p/∂q {J_query.norm().item():.3f}")
 
 # %% [markdown]
@@ -755,7 +755,7 @@ explore.width_and_divisor()
 # %%
 x_jane, W_q, W_k = figures.first_head("jane visits africa in september")  # (5, 64), (16, 64), (16, 64)
 for divisor in (1, 4, 16, 100):
-    sizes = [or_given(weights_jacobian)(q, x_jane @ W_k.T, divisor).norm().item() for q in x_jane @ W_q.T]
+    sizes = [or_finished(weights_jacobian)(q, x_jane @ W_k.T, divisor).norm().item() for q in x_jane @ W_q.T]
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import at_work, check, or_given
+from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.masking import explore, figures, machine
 
@@ -121,7 +121,7 @@ check(causal_mask)
 # %%
 q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
 print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))  # (1, T_q, d_v)
-F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_given(causal_mask)(1, 4))  # (1, T_q, d_v)
+F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_finished(causal_mask)(1, 4))  # (1, T_q, d_v)
 
 # %% [markdown]
 # With `is_causal` the newest query sees only the oldest key, without any error message, but with your mask it sees all
@@ -465,7 +465,7 @@ def buggy_attention(Q, K, V):
 
 # %%
 x_leak = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))  # (B, T, D)
-or_given(leaks_future)(lambda x: buggy_attention(x, x, x), x_leak)
+or_finished(leaks_future)(lambda x: buggy_attention(x, x, x), x_leak)
 
 # %% [markdown]
 # It leaks, although every weight on the future is zero. Find out how that is possible and write the function correctly:
@@ -526,7 +526,7 @@ figures.influence()
 # To see whether training makes use of such an indirect leak, we train the small model of Figure 5.4 with both versions.
 
 # %%
-for name, attention in {"with the bug": buggy_attention, "fixed": or_given(fixed_causal_attention)}.items():
+for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fixed_causal_attention)}.items():
     print(f"{name:13} loss on random letters {figures.last_loss(attention):.3f}")
 
 # %% [markdown]
@@ -568,13 +568,13 @@ at_work(masked_softmax=masked_after)
 
 # %%
 y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(1))  # (B, T, D)
-causal = or_given(causal_mask)(6)[None, None]  # (1, 1, T, T)
+causal = or_finished(causal_mask)(6)[None, None]  # (1, 1, T, T)
 for name, f in {
     "the translator": machine.first_block(causal),
     "without the causal mask": machine.first_block(None),
     "masked after the softmax": machine.first_block(causal, masked_softmax=masked_after),
 }.items():
-    print(f"{name:26} leaks: {or_given(leaks_future)(f, y)}")
+    print(f"{name:26} leaks: {or_finished(leaks_future)(f, y)}")
 
 # %% [markdown]
 # ### Quiz 5.1
@@ -670,7 +670,7 @@ def aligned_at_first_key(T_q, T_k):
     return torch.ones(T_q, T_k, dtype=torch.bool).tril()  # (T_q, T_k)
 
 
-for mask_of in (or_given(causal_mask), aligned_at_first_key):
+for mask_of in (or_finished(causal_mask), aligned_at_first_key):
     print(f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in machine.in_two_goes(mask_of).tolist()))
 
 # %% [markdown]

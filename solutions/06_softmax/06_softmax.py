@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, or_given
+from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.softmax import explore, figures
 
@@ -190,7 +190,7 @@ masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T), not ye
 masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf)  # (B, T, T)
 
 # %%
-right, wrong = or_given(softmax)(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
+right, wrong = or_finished(softmax)(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
 figures.right_and_wrong_axis(right[0], wrong[0])
 
 # %% [markdown]
@@ -257,7 +257,7 @@ check(fixed_head_weights)
 # %%
 torch.manual_seed(0)
 q, k = torch.randn(1, 4, 2, 8), torch.randn(1, 5, 2, 8)  # (B, T_q, H, d_k), (B, T_k, H, d_k)
-for head_weights in (published_head_weights, or_given(fixed_head_weights)):
+for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
     print("head 0, sum of each query's weights:", head_weights(q, k).sum(dim=-2)[0, :, 0])
 
 # %% [markdown]
@@ -382,7 +382,7 @@ check(entropy)
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
 scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])  # (T,)
-figures.temperatures(or_given(softmax_with_temperature), or_given(entropy), scores_is, life)
+figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
 # At the dashed line you get the weights that lesson 4 printed. The entropy rises fastest near it, at a temperature of
@@ -606,7 +606,7 @@ figures.prediction_minus_truth()
 
 # %%
 p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # (V,) each
-print(or_given(softmax_backward)(p, g))
+print(or_finished(softmax_backward)(p, g))
 
 # %% [markdown]
 # The division by $p_y$ has canceled, so nothing can overflow. This may be the most useful result of the lesson, because
@@ -783,8 +783,8 @@ check(cross_entropy_backward)
 torch.manual_seed(0)
 logits, targets = 0.1 * torch.randn(8, 6), torch.randint(6, (8,))  # (positions, V), (positions,)
 for step in range(5):
-    print(f"step {step}   loss {or_given(cross_entropy)(logits, targets).item():.3f}")
-    logits = logits - 8 * or_given(cross_entropy_backward)(logits, targets)  # (positions, V)
+    print(f"step {step}   loss {or_finished(cross_entropy)(logits, targets).item():.3f}")
+    logits = logits - 8 * or_finished(cross_entropy_backward)(logits, targets)  # (positions, V)
 
 # %% [markdown]
 # ### Exercise 6.9 `online_softmax`
@@ -880,8 +880,8 @@ check(online_softmax)
 # %%
 torch.manual_seed(0)
 s, v = 5 * torch.randn(1000), torch.randn(1000, 4)  # (T,), (T, d_v)
-print("in blocks  ", or_given(online_softmax)(s.split(10), v.split(10)))
-print("all at once", or_given(softmax)(s) @ v)
+print("in blocks  ", or_finished(online_softmax)(s.split(10), v.split(10)))
+print("all at once", or_finished(softmax)(s) @ v)
 
 # %% [markdown]
 # ### A table that was not a softmax

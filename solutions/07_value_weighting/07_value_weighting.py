@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, or_given
+from helpers import at_work, check, or_finished
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.value_weighting import explore, figures
 
@@ -366,7 +366,7 @@ check(AttentionHead)
 # %%
 jane = "jane visits africa in september".split()
 x_jane, parameters = figures.inside_the_translator(" ".join(jane), head=3)  # (T=5, D=64), the three matrices
-previous_head = or_given(AttentionHead)(64, 16)
+previous_head = or_finished(AttentionHead)(64, 16)
 previous_head.load_state_dict(parameters)
 figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 
@@ -450,7 +450,7 @@ check(fixed_head)
 # Let's run the same test on your version:
 
 # %%
-or_given(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
+or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
 # Why did this go unnoticed for so long? A layer after the head can learn to multiply by $\sqrt{d_k}$, and a network
@@ -520,10 +520,10 @@ check(context_shift)
 # %%
 dog = "the white dog forgets the green door".split()
 x_dog, parameters = figures.inside_the_translator(" ".join(dog), head=0)  # (T=7, D=64), the three matrices
-noun_head = or_given(AttentionHead)(64, 16)
+noun_head = or_finished(AttentionHead)(64, 16)
 noun_head.load_state_dict(parameters)
 before, after = noun_head.W_v(x_dog).detach(), noun_head(x_dog).detach()  # (7, 16) each
-figures.shifts(or_given(context_shift)(before, after), parameters, x_dog, dog)
+figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog)
 
 # %% [markdown]
 # The nouns barely change, nor does the verb. Articles and adjectives turn far, because they attend to their noun and
@@ -534,8 +534,8 @@ figures.shifts(or_given(context_shift)(before, after), parameters, x_dog, dog)
 
 # %%
 print(" " * 9, "  ".join(dog))
-for name, any_head in {"trained": noun_head, **figures.random_heads(or_given(AttentionHead), 3)}.items():
-    shift = or_given(context_shift)(any_head.W_v(x_dog), any_head(x_dog)).tolist()  # (7,)
+for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(AttentionHead), 3)}.items():
+    shift = or_finished(context_shift)(any_head.W_v(x_dog), any_head(x_dog)).tolist()  # (7,)
     print(f"{name:9}", "  ".join(f"{s:.2f}".rjust(len(word)) for word, s in zip(dog, shift, strict=True)))
 
 # %% [markdown]
@@ -548,7 +548,7 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_given(Att
 # %%
 def two_articles(sentence):
     x_the, parameters = figures.inside_the_translator(sentence, head=0)
-    head = or_given(AttentionHead)(64, 16)
+    head = or_finished(AttentionHead)(64, 16)
     head.load_state_dict(parameters)
     positions = [i for i, word in enumerate(sentence.split()) if word == "the"]
     before, after = head.W_v(x_the)[positions], head(x_the)[positions]  # (2, 16) each
@@ -669,7 +669,7 @@ at_work(attention=published_attention)
 
 # %%
 def quarter_strength(Q, K, V, mask=None):
-    weights = or_given(attention)(Q, K, V, mask)[1] * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
+    weights = or_finished(attention)(Q, K, V, mask)[1] * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
     return weights @ V, weights  # (..., T_q, d_v), (..., T_q, T_k)
 
 
@@ -689,7 +689,7 @@ at_work(attention=quarter_strength)
 
 # %%
 long_Q, long_K, long_V = torch.randn(3, 1, 8, 2048, 64, generator=torch.Generator().manual_seed(0))  # (B, H, T, d_k)
-calls = {"yours": lambda *qkv: or_given(attention)(*qkv)[0], "PyTorch": F.scaled_dot_product_attention}
+calls = {"yours": lambda *qkv: or_finished(attention)(*qkv)[0], "PyTorch": F.scaled_dot_product_attention}
 with torch.no_grad():
     for name, call in calls.items():
         call(long_Q, long_K, long_V)  # once before the clock starts
@@ -878,10 +878,10 @@ check(attention_backward)
 torch.manual_seed(0)
 Q, K, V, target = torch.randn(4, 8), torch.randn(6, 8), torch.randn(6, 3), torch.randn(4, 3)
 for step in range(41):
-    out = or_given(attention)(Q, K, V)[0]  # (4, 3)
+    out = or_finished(attention)(Q, K, V)[0]  # (4, 3)
     if step % 10 == 0:
         print(f"step {step:2}   loss {(out - target).square().sum() / 2:.3f}")
-    gradients = or_given(attention_backward)(Q, K, V, out - target)
+    gradients = or_finished(attention_backward)(Q, K, V, out - target)
     Q, K, V = (tensor - 0.5 * gradient for tensor, gradient in zip((Q, K, V), gradients, strict=True))
 
 # %% [markdown]

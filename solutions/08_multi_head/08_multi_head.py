@@ -15,7 +15,7 @@ import copy
 import torch
 from torch import nn
 
-from helpers import at_work, check, or_given, translator
+from helpers import at_work, check, or_finished, translator
 from helpers.blocks import apply_rope, attention, causal_mask, equivariance_error, leaks_future
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.multi_head import explore, figures
@@ -326,7 +326,7 @@ check(MultiHeadAttention)
 
 # %%
 sentence = "jane visits africa in september"
-mha = or_given(MultiHeadAttention)(64, 4)
+mha = or_finished(MultiHeadAttention)(64, 4)
 mha.load_state_dict(translator.part_state("encoder.blocks.0.attention"))
 x_jane = figures.embedded(sentence)  # (1, T=5, D=64), word vectors with positions added
 figures.what_heads_write(mha, x_jane, token=1)
@@ -395,7 +395,7 @@ check(load_from_torch)
 # %%
 torch.manual_seed(0)
 theirs = nn.MultiheadAttention(64, 4, batch_first=True).eval()
-mine = or_given(MultiHeadAttention)(64, 4)
+mine = or_finished(MultiHeadAttention)(64, 4)
 print(figures.transplant(load_from_torch, mine, theirs))
 
 # %% [markdown]
@@ -519,7 +519,7 @@ check(fixed_heads)
 # Let's repeat both experiments with your version of the function:
 
 # %%
-fixed = or_given(fixed_heads)
+fixed = or_finished(fixed_heads)
 print("leaks the future:", leaks_future(lambda x: fixed(x, *four, 2, causal_mask(8)), tokens))
 print("unexplained, by the number of tokens:", trained_on_eight(fixed))
 
@@ -670,7 +670,7 @@ check(quiz_2=quiz_2)
 torch.manual_seed(0)
 order = torch.randperm(8)
 for num_heads in (1, 2, 4, 8):
-    module, x_random = or_given(MultiHeadAttention)(16, num_heads), torch.randn(8, 16)
+    module, x_random = or_finished(MultiHeadAttention)(16, num_heads), torch.randn(8, 16)
     error = equivariance_error(lambda x, f=module: f(x[None])[0][0], x_random, order)
     masked = equivariance_error(lambda x, f=module: f(x[None], mask=causal_mask(8))[0][0], x_random, order)
     print(f"heads: {num_heads}   error {error:.0e}   with a causal mask {masked:.2f}")
@@ -682,7 +682,7 @@ for num_heads in (1, 2, 4, 8):
 # queries and keys of trained heads.
 
 # %%
-split = or_given(split_heads)
+split = or_finished(split_heads)
 bare = figures.embedded(sentence, positions=False)  # (1, 5, 64), words alone
 Q, K = split(mha.W_q(bare), 4), split(mha.W_k(bare), 4)  # (1, 4, 5, 16) each
 
@@ -803,7 +803,7 @@ check(head_importance)
 # </details>
 
 # %%
-figures.importance_against_damage(or_given(head_importance))
+figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
 # The size of a head's output is only a hint. Here the head with the largest output is also the one that the model
@@ -863,7 +863,7 @@ check(grouped_query_attention)
 # further training?
 
 # %%
-figures.shared_keys(or_given(grouped_query_attention))
+figures.shared_keys(or_finished(grouped_query_attention))
 
 # %% [markdown]
 # The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. The

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import at_work, check, or_given, progress, translator
+from helpers import at_work, check, or_finished, progress, translator
 from helpers.blocks import MultiHeadAttention
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.encoder_block import explore, figures
@@ -343,7 +343,7 @@ check(EncoderBlock)
 # with the usual $d_{ff} = 4D$ its two layers have $8D^2$ weights and attention has $4D^2$.
 
 # %%
-block = or_given(EncoderBlock)(64, 4, 256)
+block = or_finished(EncoderBlock)(64, 4, 256)
 for name, part in block.named_children():
     print(f"{name:<13}{sum(p.numel() for p in part.parameters()):>7,}")
 
@@ -470,7 +470,7 @@ check(fixed_block)
 # two orders and your fix:
 
 # %%
-figures.traces_of_words(or_given(fixed_block))
+figures.traces_of_words(or_finished(fixed_block))
 
 # %% [markdown]
 # The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix keeps exactly as
@@ -557,7 +557,7 @@ check(Encoder)
 # translator's encoder, up to rounding:
 
 # %%
-encoder = or_given(Encoder)(len(translator.english), 64, 4, 128, num_layers=2, max_len=24)
+encoder = or_finished(Encoder)(len(translator.english), 64, 4, 128, num_layers=2, max_len=24)
 encoder.load_state_dict(translator.part_state("encoder"), strict=False)  # further parts of yours are no fault
 ids = translator.source_batch([figures.SENTENCE])  # (B=1, T=5)
 difference = (encoder(ids) - translator.machine().encode(ids)).abs().max().item()
@@ -731,9 +731,9 @@ check(block_macs)
 # </details>
 
 # %%
-ours, paper = or_given(block_macs)(5, 64, 128), or_given(block_macs)(512, 512, 2048)
+ours, paper = or_finished(block_macs)(5, 64, 128), or_finished(block_macs)(512, 512, 2048)
 print(f"the translator's block, five words: {ours:,}; the paper's, 512 tokens: {paper:,}")
-figures.costs(or_given(block_macs))
+figures.costs(or_finished(block_macs))
 
 # %% [markdown]
 # At the paper's width, the quadratic part overtakes the four projections at 1024 tokens, and everything else together
@@ -840,7 +840,7 @@ check(token_influence)
 # Your function works for the full trained encoder as well. Which words influence *visits*, and which does it influence?
 
 # %%
-figures.encoder_influence(or_given(token_influence))
+figures.encoder_influence(or_finished(token_influence))
 
 # %% [markdown]
 # ### Why does it work so well? Four explanations, four experiments

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, or_given, progress, translator
+from helpers import at_work, check, or_finished, progress, translator
 from helpers.blocks import Encoder, FeedForward, MultiHeadAttention
 from helpers.blocks import attention, causal_mask, cross_entropy
 from helpers.drawing.transformer_map import transformer_map
@@ -129,7 +129,7 @@ check(shift_right)
 words = "jane visite l' afrique en septembre".split()
 targets = torch.tensor([[translator.french[word] for word in words] + [translator.EOS]])  # (B=1, T_t=7)
 print("targets", targets.tolist()[0])
-print("input  ", or_given(shift_right)(targets, translator.BOS).tolist()[0])
+print("input  ", or_finished(shift_right)(targets, translator.BOS).tolist()[0])
 
 # %% [markdown]
 # ### Exercise 10.2 `fixed_loss`
@@ -191,7 +191,7 @@ check(fixed_loss)
 # sentences does each get right?
 
 # %%
-figures.two_trainings(or_given(fixed_loss))
+figures.two_trainings(or_finished(fixed_loss))
 
 # %% [markdown]
 # The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input. That
@@ -406,10 +406,10 @@ check(Transformer)
 # names.
 
 # %%
-model = or_given(Transformer)(*translator.SIZES)
+model = or_finished(Transformer)(*translator.SIZES)
 model.load_state_dict(translator.state(), strict=False)  # further parts of yours keep their weights
 src = translator.source_batch(["jane visits africa in september"])  # (B=1, T_s=5)
-logits = model(src, or_given(shift_right)(targets, translator.BOS))  # (1, T_t=7, V=194)
+logits = model(src, or_finished(shift_right)(targets, translator.BOS))  # (1, T_t=7, V=194)
 french = {index: word for word, index in translator.french.items()}
 print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 
@@ -480,7 +480,7 @@ def step(prefix):
     return model.decode(prefix, memory, src)[:, -1]  # (1, V)
 
 
-ids = or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)
+ids = or_finished(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
@@ -636,7 +636,7 @@ check(cached_attention)
 # To see how much this saves, we count the multiplications of one block while it writes T words, with and without your cache.
 
 # %%
-figures.cache_saving(or_given(cached_attention))
+figures.cache_saving(or_finished(cached_attention))
 
 # %% [markdown]
 # You see that without a cache the work grows like T² (and its attention like T³). With a cache, each word costs about as much as the
@@ -727,8 +727,8 @@ check(quiz_2=quiz_2)
 # loop passes only the newest word, uses the wrong position with a cache, or reads the logits of position 0. The loss never
 # runs this code. To test it, feed the true words through the loop and compare its logits with those of one pass.
 #
-# **Marking scheme, 15 points:** Three different causes that fit both low losses, 2 each. For each, why the loss stays low, 1
-# each. For each, a test that would tell it apart from the other two, 2 each.
+# **Marking scheme (15).** 6: three different causes that fit both low losses, 2 each. 3: for each, why the loss stays low,
+# 1 each. 6: for each, a test that would tell it apart from the other two, 2 each.
 
 # %% [markdown]
 # ## Recap
@@ -759,7 +759,7 @@ progress()
 first = figures.first_word_logits()  # (V=194,)
 tail = first.argsort(descending=True)[14:]  # the ids of the 180 unlikeliest words
 for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"top_p": 0.9}}.items():
-    p = torch.softmax(or_given(filter_logits)(first, **options), dim=-1)  # (V,)
+    p = torch.softmax(or_finished(filter_logits)(first, **options), dim=-1)  # (V,)
     drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))  # (2000,)
     words = " ".join(french[index] for index in drawn[:8].tolist())
     print(f"{name:<10} {torch.isin(drawn, tail).sum():>3} from the tail, {(p > 0).sum():>3} words left: {words}")
@@ -783,7 +783,7 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 # %%
 src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
 memory = model.encode(src)  # (1, 5, 64)
-print(" ".join(french[index] for index in or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
+print(" ".join(french[index] for index in or_finished(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
 
 # %% [markdown]
 # There's no Spain in our sentence. In the training data no continent ever visits anybody, and far outside of its training
@@ -881,7 +881,7 @@ check(beam_search)
 
 # %%
 for width in (1, 3, 10):
-    ids, score = or_given(beam_search)(step, translator.BOS, translator.EOS, 12, width)
+    ids, score = or_finished(beam_search)(step, translator.BOS, translator.EOS, 12, width)
     print(f"a beam of {width:>2}: {score:.2f}  " + " ".join(french[index] for index in ids[1:]))
 
 # %% [markdown]

@@ -16,7 +16,7 @@ from collections import Counter
 import torch
 from torch import nn
 
-from helpers import check, or_given, progress, translator
+from helpers import check, or_finished, progress, translator
 from helpers.blocks import beam_search, cross_entropy, greedy_decode
 from helpers.corpus import training_pairs, unseen_pairs
 from helpers.drawing.transformer_map import transformer_map
@@ -158,7 +158,7 @@ check(make_batch)
 def train(model, draw, rate, loss_of, live):
     """Train `model` in place: draw() -> pairs of ids; rate(step) -> float; loss_of(logits, targets)
     -> scalar."""
-    batch_of, accuracy_of = or_given(make_batch), or_given(token_accuracy)
+    batch_of, accuracy_of = or_finished(make_batch), or_finished(token_accuracy)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in live:
         batch = batch_of(draw(), PAD, BOS, EOS)
@@ -242,7 +242,7 @@ check(token_accuracy)
 targets = torch.tensor([[5, 6, EOS, *[PAD] * 6], [3, 4, 5, 6, 7, 3, 4, 5, EOS]])  # (2, 9)
 logits = nn.functional.one_hot(torch.where(targets == PAD, EOS, targets), 8).float()  # (2, 9, 8)
 print(f"buggy: {published_accuracy(logits, targets, PAD):.2f}")
-print(f"yours: {or_given(token_accuracy)(logits, targets, PAD):.2f}")
+print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 
 # %% [markdown]
 # ## Your own Transformer
@@ -308,7 +308,7 @@ train(
 
 # %% tags=["ungraded"]
 words = draw_words(1000)
-src = or_given(make_batch)(words, PAD, BOS, EOS)["src"]  # (1000, T_s)
+src = or_finished(make_batch)(words, PAD, BOS, EOS)["src"]  # (1000, T_s)
 written = translator.greedy(turner.eval(), src, 10).tolist()  # lists that begin with bos
 right = sum(row[1 : len(word) + 2] == [*word[::-1], EOS] for row, (word, _) in zip(written, words, strict=True))
 print(f"{right} of 1000 new words are reversed correctly")
@@ -324,7 +324,7 @@ print(f"{right} of 1000 new words are reversed correctly")
 letters = random.Random(1)
 for length in (2, 3, 8, 9, 12):
     words = [[letters.randrange(3, 29) for _ in range(length)] for _ in range(200)]
-    src = or_given(make_batch)([(word, []) for word in words], PAD, BOS, EOS)["src"]  # (200, length)
+    src = or_finished(make_batch)([(word, []) for word in words], PAD, BOS, EOS)["src"]  # (200, length)
     written = translator.greedy(turner, src, 14).tolist()
     right = sum(row[1 : length + 2] == [*word[::-1], EOS] for row, word in zip(written, words, strict=True))
     print(f"{length:2} letters: {right / 2:5.1f}% correct")
@@ -517,7 +517,7 @@ STEPS = 10 if quick() else 700
 data = [
     ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
 ]
-schedule, smoothed_loss = or_given(noam_lr), or_given(label_smoothed_loss)
+schedule, smoothed_loss = or_finished(noam_lr), or_finished(label_smoothed_loss)
 
 
 def rate(step):
@@ -670,12 +670,12 @@ check(alignment)
 
 # %%
 ids = [([english[w] for w in pair.english.split()], [french[w] for w in pair.french.split()]) for pair in unseen]
-batch = or_given(make_batch)(ids, PAD, BOS, EOS)
+batch = or_finished(make_batch)(ids, PAD, BOS, EOS)
 weights = figures.cross_weights(model, batch["src"], batch["tgt_in"])  # (500, H, T_t, T_s)
 hits = total = 0
 for pair, one in zip(unseen, weights, strict=True):
     T_t, T_s = len(pair.french.split()), len(pair.english.split())
-    found = or_given(alignment)(one[:, :T_t, :T_s]).tolist()
+    found = or_finished(alignment)(one[:, :T_t, :T_s]).tolist()
     hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
     total += T_t
 print(f"{hits} of {total} French words are aligned with the word that they come from: {100 * hits / total:.1f}%")

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import check, corpus, or_given, progress
+from helpers import check, corpus, or_finished, progress
 from helpers.blocks import RotaryBlock, cached_attention, causal_mask, filter_logits, previous_token_weights
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.language_model import explore, figures
@@ -444,13 +444,13 @@ check(GPT)
 #   end of the lesson).
 
 # %%
-device = best_device(or_given(GPT))  # the GPU where there is one
+device = best_device(or_finished(GPT))  # the GPU where there is one
 
 
 def train(model, data, steps, rate, look=None):
     """Train a model on random windows of data; look(model, step) every 20 steps."""
     steps = 10 if quick() else steps
-    batch_of, loss_of = or_given(get_batch), or_given(next_token_loss)
+    batch_of, loss_of = or_finished(get_batch), or_finished(next_token_loss)
     generator = torch.Generator().manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
     for step in bar(range(steps), f"training on {device}"):
@@ -483,7 +483,7 @@ def initialize(model):
 
 # %%
 torch.manual_seed(0)
-model = initialize(or_given(GPT)(len(symbols), 64, 64, 2, 2)).to(device)
+model = initialize(or_finished(GPT)(len(symbols), 64, 64, 2, 2)).to(device)
 watch = Watch()
 model = checkpoint(model, "language_model.safetensors", lambda: train(model, text, 1200, 4e-3, watch))
 watch.keep("language_model.curves.json")
@@ -606,7 +606,7 @@ check(generate)
 # %%
 start = torch.tensor([[symbols.index(".")]], device=device)  # (1, 1)
 random = torch.Generator(device).manual_seed(3)
-written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
+written = or_finished(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
@@ -668,7 +668,7 @@ figures.ablated_heads(model, watch)
 # for a short time, one with your loss and one with the buggy one, and measure both with the correct loss.
 
 # %%
-figures.two_losses(or_given(next_token_loss), published_loss)
+figures.two_losses(or_finished(next_token_loss), published_loss)
 
 # %% [markdown]
 # With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
@@ -863,7 +863,7 @@ check(induction_head)
 # </details>
 
 # %%
-figures.induction_from_weights(or_given(induction_head))
+figures.induction_from_weights(or_finished(induction_head))
 
 # %% [markdown]
 # ### Generation with a KV cache
@@ -910,21 +910,21 @@ figures.compute(model, watch)
 # %% tags=["ungraded"]
 library = corpus.real_text(length=400_000)
 torch.manual_seed(0)
-writer = initialize(or_given(GPT)(len(library.symbols), 64, 64, 2, 2)).to(device)
+writer = initialize(or_finished(GPT)(len(library.symbols), 64, 64, 2, 2)).to(device)
 train(writer, library.train, 200, 5e-3)
 
 # %% tags=["ungraded"]
 counted, asked = library.train[:200_000], library.test[: 300 * 64 + 1]
 for order in (1, 2, 3):
-    loss = or_given(ngram_loss)(counted, asked, order, len(library.symbols), 0.1)
+    loss = or_finished(ngram_loss)(counted, asked, order, len(library.symbols), 0.1)
     print(f"order {order}: {loss:.2f} nats per character")
 with torch.no_grad():
     logits = writer(asked[:-1].view(-1, 64).to(device)).cpu()  # (300, 64, V)
-print(f"GPT: {or_given(next_token_loss)(logits, asked[1:].view(-1, 64)):.2f} nats per character")
+print(f"GPT: {or_finished(next_token_loss)(logits, asked[1:].view(-1, 64)):.2f} nats per character")
 
 # %% tags=["ungraded"]
 prompt = library.encode("def ")[None].to(device)  # (1, 4)
-sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=random)
+sample = or_finished(generate)(writer, prompt, 200, temperature=0.8, generator=random)
 print(library.decode(sample[0].tolist()))
 
 # %% [markdown]

@@ -13,7 +13,7 @@
 import torch
 from torch.nn import functional as F
 
-from helpers import check, or_given, pretrained, progress
+from helpers import check, or_finished, pretrained, progress
 from helpers.blocks import Encoder, token_influence, wordpiece
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.real_model import explore, figures
@@ -156,7 +156,7 @@ check(rename_weights)
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
 width = weights["embeddings.word_embeddings.weight"].shape[1]
 encoder = Encoder(len(pretrained.vocab()), width, 12, inner, 6, 512, activation=F.gelu)
-missing, unexpected = encoder.load_state_dict(or_given(rename_weights)(weights), strict=False)
+missing, unexpected = encoder.load_state_dict(or_finished(rename_weights)(weights), strict=False)
 for block in encoder.blocks:
     block.norm1.eps = block.norm2.eps = 1e-12
 encoder.requires_grad_(False)  # this lesson trains nothing
@@ -247,7 +247,7 @@ def read(sentences):
     """hidden: L + 1 times (B, T, D), embeddings first; attention (L, B, H, T, T); mask (B, T)."""
     ids, mask = pretrained.batch(sentences, wordpiece)  # (B, T) each
     seen = mask[:, None, None]  # (B, 1, 1, T)
-    hidden, attention = [or_given(bert_embeddings)(ids, weights)], []
+    hidden, attention = [or_finished(bert_embeddings)(ids, weights)], []
     for block in encoder.blocks:
         attention.append(block.attention(hidden[-1], mask=seen)[1])  # (B, H, T, T)
         hidden.append(block(hidden[-1], seen))  # (B, T, D)
@@ -390,7 +390,7 @@ attention, words = among_words("jane visits africa")
 for query in range(3):
     for key in range(3):
         if query != key:
-            layer, head, weight = or_given(strongest_head)(attention, query, key)
+            layer, head, weight = or_finished(strongest_head)(attention, query, key)
             print(f"{words[query]} → {words[key]}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
@@ -621,7 +621,7 @@ check(mean_pool)
 # %%
 sentences = ["jane visits africa", "a woman travels to kenya", "the stock market fell"]
 hidden, _, mask = read(sentences)
-vectors = F.normalize(or_given(mean_pool)(hidden[-1], mask), dim=-1)  # (3, D)
+vectors = F.normalize(or_finished(mean_pool)(hidden[-1], mask), dim=-1)  # (3, D)
 print(f"{sentences[0]} · {sentences[1]}: {vectors[0] @ vectors[1]:.3f}")
 print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 
@@ -683,11 +683,13 @@ check(search)
 # %%
 titles = list(figures.TITLES)
 hidden, _, mask = read(titles)
-keys = or_given(mean_pool)(hidden[-1], mask)  # (N, D)
+keys = or_finished(mean_pool)(hidden[-1], mask)  # (N, D)
 for question in ("my dog chews my fingers", "why is there so much scattered light above us"):
-    query = or_given(mean_pool)(read([question])[0][-1], read([question])[2])[0]  # (D,)
+    query = or_finished(mean_pool)(read([question])[0][-1], read([question])[2])[0]  # (D,)
     print(
-        question, *(f"   {score:.3f}  {title}" for title, score in or_given(search)(query, keys, titles, 2)), sep="\n"
+        question,
+        *(f"   {score:.3f}  {title}" for title, score in or_finished(search)(query, keys, titles, 2)),
+        sep="\n",
     )
 
 # %% [markdown]
@@ -771,7 +773,7 @@ check(fixed_sentence_vectors)
 # %%
 @torch.no_grad()
 def encode(ids, mask=None):
-    x = or_given(bert_embeddings)(ids, weights)
+    x = or_finished(bert_embeddings)(ids, weights)
     for block in encoder.blocks:
         x = block(x, mask)  # (B, T, D)
     return x
@@ -783,11 +785,11 @@ def buggy_sentence_vectors(encode, ids, pad_id):
 
 # %%
 question = "my dog chews my fingers"
-for vectors_of in (or_given(fixed_sentence_vectors), buggy_sentence_vectors):
+for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
     alone = vectors_of(encode, pretrained.batch([question], wordpiece)[0], 0)[0]  # (D,)
     batch = vectors_of(encode, pretrained.batch([question, *titles, figures.LONG], wordpiece)[0], 0)  # (N + 2, D)
     print(f"{vectors_of.__name__}: cosine of alone and in the batch {F.cosine_similarity(alone, batch[0], dim=0):.3f}")
-    for title, score in or_given(search)(batch[0], batch[1:-1], titles, 3):
+    for title, score in or_finished(search)(batch[0], batch[1:-1], titles, 3):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]

@@ -19,13 +19,21 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import check, corpus, or_given, progress, translator
-from helpers.blocks import apply_rope, causal_mask, grouped_query_attention, layer_norm, merge_heads, split_heads
+from helpers import check, corpus, or_finished, progress, translator
+from helpers.blocks import (
+    RMSNorm,
+    apply_rope,
+    causal_mask,
+    grouped_query_attention,
+    layer_norm,
+    merge_heads,
+    merge_pair,
+    split_heads,
+)
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
 from helpers.lessons.today.decoder import Decoder, reach
-from helpers.lessons.today.handed import RMSNorm, merge_pair
 from helpers.translator import evaluation
 
 # %%
@@ -145,7 +153,9 @@ check(rms_norm)
 # %%
 words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
 in_mean = words.mean(-1) ** 2 / words.pow(2).mean(-1)  # (165,)
-difference = or_given(rms_norm)(words, torch.ones(64)) - layer_norm(words, torch.ones(64), torch.zeros(64))  # (165, 64)
+difference = or_finished(rms_norm)(words, torch.ones(64)) - layer_norm(
+    words, torch.ones(64), torch.zeros(64)
+)  # (165, 64)
 print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mean.max():.2%}")
 print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
 
@@ -311,7 +321,7 @@ q, k = (torch.randn(1, 6, generator=torch.Generator().manual_seed(seed)) for see
 for i, j in ((5, 5), (5, 7), (105, 107)):
     at_i, at_j = torch.tensor([i]), torch.tensor([j])
     interleaved = (apply_rope(q, at_i) * apply_rope(k, at_j)).sum()
-    half_split = (or_given(apply_rope_half_split)(q, at_i) * or_given(apply_rope_half_split)(k, at_j)).sum()
+    half_split = (or_finished(apply_rope_half_split)(q, at_i) * or_finished(apply_rope_half_split)(k, at_j)).sum()
     print(f"positions {i:>3} and {j:>3}: interleaved {interleaved:+.4f}, half-split {half_split:+.4f}")
 
 # %% [markdown]
@@ -429,7 +439,7 @@ check(LlamaBlock)
 
 # %%
 with torch.device("meta"):
-    block = or_given(LlamaBlock)(4096, 32, 8, 14336)
+    block = or_finished(LlamaBlock)(4096, 32, 8, 14336)
 count = sum(p.numel() for p in block.parameters())
 print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 4096:,} parameters")
 
@@ -527,7 +537,7 @@ check(sliding_window_mask)
 # </details>
 
 # %%
-figures.windows(or_given(sliding_window_mask))
+figures.windows(or_finished(sliding_window_mask))
 
 # %% [markdown]
 # Now we use your mask in your block. **Predict before you run:** with twelve tokens and a window of three, on how
@@ -535,8 +545,8 @@ figures.windows(or_given(sliding_window_mask))
 
 # %%
 for sinks in (0, 1):
-    mask = or_given(sliding_window_mask)(12, window=3, sinks=sinks)  # (T, T)
-    positions = [reach(or_given(LlamaBlock), mask, layers) for layers in (1, 2, 3)]
+    mask = or_finished(sliding_window_mask)(12, window=3, sinks=sinks)  # (T, T)
+    positions = [reach(or_finished(LlamaBlock), mask, layers) for layers in (1, 2, 3)]
     print(f"{sinks} sinks: the last output depends on positions {positions}")
 
 # %% [markdown]
@@ -662,7 +672,7 @@ print(training[0].english, "→", training[0].french)
 
 # %%
 torch.manual_seed(0)
-network = adapted(finished_translator(), or_given(LoRA), rank=4, alpha=8.0)
+network = adapted(finished_translator(), or_finished(LoRA), rank=4, alpha=8.0)
 learned = [p for p in network.parameters() if p.requires_grad]
 print(f"{sum(p.numel() for p in learned):,} of {sum(p.numel() for p in network.parameters()):,} parameters are trained")
 print(f"loss on ordinary French: {nats_a_word(finished_translator()):.4f} before, {nats_a_word(network):.4f} with LoRA")
@@ -885,8 +895,8 @@ def scores(rope, W_q, W_k):
 
 
 meant = scores(apply_rope, W_q, W_k)
-moved = scores(or_given(apply_rope_half_split), *(or_given(interleaved_to_half_split)(W, 2) for W in (W_q, W_k)))
-forgotten = scores(or_given(apply_rope_half_split), W_q, W_k)
+moved = scores(or_finished(apply_rope_half_split), *(or_finished(interleaved_to_half_split)(W, 2) for W in (W_q, W_k)))
+forgotten = scores(or_finished(apply_rope_half_split), W_q, W_k)
 figures.three_scores(meant, moved, forgotten)
 
 # %% [markdown]
@@ -973,8 +983,8 @@ check(rename_llama)
 state = (
     layout.made_up_llama()
 )  # random weights in Llama's layout: two blocks, width 24, four heads, two key-value heads
-model = Decoder(or_given(LlamaBlock), **layout.SIZES)
-model.load_state_dict(or_given(rename_llama)(state))
+model = Decoder(or_finished(LlamaBlock), **layout.SIZES)
+model.load_state_dict(or_finished(rename_llama)(state))
 ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])  # (1, T)
 with torch.no_grad():
     logits = model(ids)  # (1, T, V)
@@ -1100,9 +1110,9 @@ check(encode_bpe)
 
 # %%
 pairs = corpus.training_pairs()[:200]
-merges = or_given(train_bpe)("\n".join(f"{pair.english}\n{pair.french}" for pair in pairs), 300)
+merges = or_finished(train_bpe)("\n".join(f"{pair.english}\n{pair.french}" for pair in pairs), 300)
 for text in ("jane visits africa in september", "jane visite l' antarctique", "東京", "👋"):
-    tokens = or_given(encode_bpe)(text, merges)
+    tokens = or_finished(encode_bpe)(text, merges)
     print(f"{len(text.encode()):>2} bytes, {len(tokens):>2} tokens: {tokens}")
 
 # %% [markdown]
@@ -1115,9 +1125,9 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 
 # %%
 found = published.model()
-model = Decoder(or_given(LlamaBlock), **found.sizes)
-model.load_state_dict(or_given(rename_llama)(found.state))
-print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0.8, seed=1))
+model = Decoder(or_finished(LlamaBlock), **found.sizes)
+model.load_state_dict(or_finished(rename_llama)(found.state))
+print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperature=0.8, seed=1))
 
 # %% [markdown]
 # It writes words, lines of verse and names with a colon, but makes sense for half a line only. With the three files

@@ -606,7 +606,7 @@ def test_fast_weights_of_visits():
     assert seen == {"jane": 0.49, "france": 0.53}
 
 
-class ByTheLetter(translator.GIVEN["EncoderBlock"]):
+class ByTheLetter(translator.FINISHED_PARTS["EncoderBlock"]):
     def forward(self, x, mask=None):
         x = x + self.norm1(self.attention(x, mask=mask)[0])
         return x + self.norm2(self.feed_forward(x))

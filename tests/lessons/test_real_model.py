@@ -21,8 +21,7 @@ from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, 
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.course import course
-from helpers.lessons.real_model import explore, figures
-from helpers.lessons.real_model import given as stand_ins
+from helpers.lessons.real_model import explore, figures, stand_ins
 from helpers.lessons.real_model import network as real_network
 from helpers.pretrained import model_files, weights
 
@@ -427,7 +426,7 @@ def test_gpt2_of_transformers_runs_in_the_blocks():
     torch.testing.assert_close(out, expected, atol=1e-10, rtol=1e-10)
 
 
-# ---------------------------------------------------------------- given parts, forbidden parts
+# ---------------------------------------------------------------- stand-ins, forbidden parts
 
 
 def verdict_on(name, answer):
@@ -463,9 +462,9 @@ def test_what_holds_at_most_places_only_is_refused():
     assert not verdict_on("mean_pool", counts_what_is_not_zero).passed
 
 
-@pytest.mark.parametrize("name", sorted(stand_ins.GIVEN))
-def test_given_parts_do_what_the_exercises_do_and_are_refused(name):
-    mine = stand_ins.GIVEN[name]
+@pytest.mark.parametrize("name", sorted(stand_ins.STAND_INS))
+def test_stand_ins_do_what_the_exercises_do_and_are_refused(name):
+    mine = stand_ins.STAND_INS[name]
     around = mine.__globals__ | {"mean_pool": blocks.mean_pool}  # the one that another of them calls
     wrapped = type(mine)(mine.__code__.replace(co_filename="somewhere"), around, name, mine.__defaults__)
     wrapped.__module__ = "somewhere"
@@ -474,17 +473,17 @@ def test_given_parts_do_what_the_exercises_do_and_are_refused(name):
     assert verdict_on(name, wrapped).passed
 
 
-def test_or_given_knows_the_parts(capsys, monkeypatch):
+def test_or_finished_knows_them(capsys, monkeypatch):
     import sys
 
-    from helpers import or_given
+    from helpers import or_finished
 
-    monkeypatch.setattr(sys.modules["helpers.or_given"], "_SAID", set())
+    monkeypatch.setattr(sys.modules["helpers.or_finished"], "_announced", set())
 
     def mean_pool(x, mask):
         raise NotImplementedError
 
-    assert or_given(mean_pool) is stand_ins.GIVEN["mean_pool"]
+    assert or_finished(mean_pool) is stand_ins.STAND_INS["mean_pool"]
     assert capsys.readouterr().out.startswith("mean_pool: the course's own part")
 
 

@@ -10,7 +10,7 @@ from helpers import blocks, pretrained
 from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
-from helpers.lessons.real_model.given import mean_pool
+from helpers.lessons.real_model.stand_ins import mean_pool
 
 torch.set_num_threads(1)
 LESSON = "13_real_model"

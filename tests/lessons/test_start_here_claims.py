@@ -10,7 +10,7 @@ import torch
 from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.start_here import figures
-from helpers.or_given import stand_in_for
+from helpers.or_finished import stand_in_for
 from tests.lessons.lesson_text import SOLUTIONS, says
 
 says = functools.partial(says, "00_start_here")
@@ -102,7 +102,7 @@ def test_what_waits_for_an_answer_and_what_does_not(capsys):
     assert capsys.readouterr().out == "swap_last_two runs here once it is answered (NotImplementedError).\n"
     missing = set()
     for lesson in SOLUTIONS.glob("*/[01]*.py"):
-        needed = re.findall(r"or_given\((\w+)\)", lesson.read_text(encoding="utf-8"))
+        needed = re.findall(r"or_finished\((\w+)\)", lesson.read_text(encoding="utf-8"))
         missing |= {name for name in needed if stand_in_for(lesson.stem, name) is None}
     assert missing == {"induction_head"}  # its figure draws the learner's own weights
 

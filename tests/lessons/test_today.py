@@ -25,8 +25,7 @@ from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
-from helpers.lessons.today.given import GIVEN
-from helpers.lessons.today.handed import merge_pair
+from helpers.lessons.today.stand_ins import STAND_INS
 from helpers.translator import evaluation
 from tests.conftest import stored_key
 from tests.lessons.lesson_text import says
@@ -569,10 +568,10 @@ def elsewhere(piece):
     return made
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("name", STAND_INS)
 def test_a_stand_in_is_no_answer(name):
-    assert course_part(GIVEN[name]) and course_part(GIVEN)
-    verdict = verdict_on(name, GIVEN[name], ())
+    assert course_part(STAND_INS[name]) and course_part(STAND_INS)
+    verdict = verdict_on(name, STAND_INS[name], ())
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
 
 
@@ -587,30 +586,30 @@ ALONE = (
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_stand_in_does_what_the_exercise_does(name):
-    verdict = verdict_on(name, elsewhere(GIVEN[name]), ())
+    verdict = verdict_on(name, elsewhere(STAND_INS[name]), ())
     assert verdict.passed, verdict.message
 
 
 def test_the_stand_ins_of_byte_pairs_are_them():
     text = "the cat, the cats\n  aaaa aaa é é 東京"
     merges = blocks.train_bpe(text, 20)
-    assert GIVEN["train_bpe"](text, 20) == merges and GIVEN["train_bpe"]("", 3) == []
-    assert GIVEN["encode_bpe"](f"{text} hats", merges) == blocks.encode_bpe(f"{text} hats", merges)
+    assert STAND_INS["train_bpe"](text, 20) == merges and STAND_INS["train_bpe"]("", 3) == []
+    assert STAND_INS["encode_bpe"](f"{text} hats", merges) == blocks.encode_bpe(f"{text} hats", merges)
 
 
 def test_the_stand_in_of_a_block_is_one():
     for mask in (None, torch.rand(5, 5, generator=torch.Generator().manual_seed(0)) < 0.5):
-        mine, theirs = blocks.LlamaBlock(24, 4, 2, 10, 30.0, 1e-3), GIVEN["LlamaBlock"](24, 4, 2, 10, 30.0, 1e-3)
+        mine, theirs = blocks.LlamaBlock(24, 4, 2, 10, 30.0, 1e-3), STAND_INS["LlamaBlock"](24, 4, 2, 10, 30.0, 1e-3)
         theirs.load_state_dict(mine.state_dict())
         x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
         torch.testing.assert_close(theirs(x, mask), mine(x, mask), atol=1e-5, rtol=1e-5)
     with pytest.raises(ValueError):
-        GIVEN["LlamaBlock"](24, 4, 3, 10)
+        STAND_INS["LlamaBlock"](24, 4, 3, 10)
 
 
 def test_the_stand_in_of_lora_is_one():
     linear = nn.Linear(7, 5)
-    mine, theirs = blocks.LoRA(linear, 3, 2.0), GIVEN["LoRA"](linear, 3, 2.0)
+    mine, theirs = blocks.LoRA(linear, 3, 2.0), STAND_INS["LoRA"](linear, 3, 2.0)
     with torch.no_grad():
         mine.B.normal_()
         theirs.A.copy_(mine.A)
@@ -725,6 +724,33 @@ def test_what_shows_in_few_parts_only_is_seen(name, answer, parts):
 # ---------------------------------------------------------------- answers that were taken for right once
 
 
+class LinearInAList(blocks.LoRA):
+    """torch does not move or save what a module keeps in a list."""
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.kept = [linear]
+        del self.linear
+
+    def __getattr__(self, name):
+        return self.kept[0] if name == "linear" else super().__getattr__(name)
+
+
+def test_a_lora_that_keeps_its_layer_in_a_list_is_told_so():
+    verdict = verdict_on("LoRA", LinearInAList)
+    assert verdict.mistake is None and "in a list, where torch does not see it" in as_text(verdict)
+
+
+class BlindToPlainMasks(blocks.LlamaBlock):
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is not None and mask.dim() == 2 else mask)
+
+
+def test_a_block_that_uses_some_masks_is_not_said_to_ignore_all():
+    verdict = verdict_on("LlamaBlock", BlindToPlainMasks)
+    assert not verdict.passed and verdict.mistake is None
+
+
 class SameRows(blocks.LoRA):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__(linear, rank, alpha)
@@ -740,7 +766,7 @@ class NeverLearns(blocks.LoRA):
 def without_pieces(text, merges):
     tokens = [bytes([byte]) for byte in text.encode()]
     for pair in merges:
-        tokens = merge_pair(tokens, pair)
+        tokens = blocks.merge_pair(tokens, pair)
     return tokens
 
 
@@ -779,7 +805,7 @@ def lesson_cells(*beginnings):
         "finished_translator": adapting.finished_translator,
         "LoRA": blocks.LoRA,
         "nats_a_word": adapting.nats_a_word,
-        "or_given": lambda answer: answer,
+        "or_finished": lambda answer: answer,
         "torch": torch,
         "translator": translator,
     }

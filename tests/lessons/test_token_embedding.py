@@ -17,7 +17,7 @@ from helpers.checking.observe import observe_all
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.pretrained import model_files
-from helpers.translator import GIVEN, evaluation
+from helpers.translator import FINISHED_PARTS, evaluation
 from helpers.translator.word_ids import english_list
 from helpers.widgets.progress_bar import bar
 from tests.mutation_score import exercises
@@ -201,7 +201,7 @@ def test_sentences_hold_one_word_of_one_group():
     assert [words[i] for i in ids[0]] == sentences[0].split() and known <= set(words)
 
 
-def trained(seed, forces=GIVEN["negative_sampling_gradients"], count=300):
+def trained(seed, forces=FINISHED_PARTS["negative_sampling_gradients"], count=300):
     words, ids = corpus.index_words(corpus.company_sentences(count, random.Random(1)))
     return words, ids, word2vec.train(ids, len(words), torch.Generator().manual_seed(seed), forces)
 
@@ -380,15 +380,15 @@ REFUSED = {
         (None, lambda s, vocab: _encode_or(s, vocab, f"one of {lesson.tokenize(s)} is unknown")),
         (None, lambda s, vocab: _encode_or(s, vocab, "unknown token")),
         ("marks_left_on", lambda s, vocab: torch.tensor([vocab[token] for token in s.split()])),
-        ("floats", lambda s, vocab: torch.tensor([float(vocab[t]) for t in lesson.tokenize(s)])),
+        (None, lambda s, vocab: torch.tensor([float(vocab[t]) for t in lesson.tokenize(s)])),
     ],
     "one_hot": [
-        ("squeezed", lambda ids, size: torch.eye(size)[ids].squeeze()),
+        (None, lambda ids, size: torch.eye(size)[ids].squeeze()),
         (None, lambda ids, size: torch.eye(size)[ids].mT),
         ("counted_from_one", lambda ids, size: torch.eye(size)[ids - 1]),
     ],
     "embed": [
-        ("squeezed", lambda ids, table: table[ids].squeeze()),
+        (None, lambda ids, table: table[ids].squeeze()),
         (None, lambda ids, table: table[ids].squeeze(0)),
         (None, lambda ids, table: table[ids].squeeze(-1)),
         ("one_hot_of_float32", lambda ids, table: torch.eye(len(table))[ids] @ table),
@@ -396,19 +396,19 @@ REFUSED = {
     "cosine_similarity": [
         ("epsilon_on_the_product", lambda a, b: a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)),
         (None, lambda a, b: a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1)).clamp_min(1e-5)),
-        ("lengths_side_by_side", lambda a, b: a @ b.T / (a.norm(dim=1) * b.norm(dim=1))),
-        ("two_columns_of_lengths", lambda a, b: a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))),
+        (None, lambda a, b: a @ b.T / (a.norm(dim=1) * b.norm(dim=1))),
+        (None, lambda a, b: a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))),
         ("only_a_normalized", lambda a, b: a @ b.T / a.norm(dim=1, keepdim=True).clamp_min(1e-12)),
-        ("one_length_for_b", lambda a, b: _floored(a) @ (b / (b.norm() + 1e-12)).T),
+        (None, lambda a, b: _floored(a) @ (b / (b.norm() + 1e-12)).T),
         ("nan_on_the_way_back", lambda a, b: _rooted(a) @ _rooted(b).T),
         ("nan_on_the_way_back", lambda a, b: torch.nan_to_num(a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1)))),
     ],
     "negative_sampling_gradients": [
         (None, lambda c, o, n: [part for part in lesson.negative_sampling_gradients(c, o, n)]),
         (None, lambda c, o, n: tuple(part.float() for part in lesson.negative_sampling_gradients(c, o, n))),
-        ("slope_of_the_sigmoid_in_the_pull", _slope_of_sigmoid),
-        ("opposite_forces", _opposite),
-        ("forces_themselves", lambda c, o, n: tuple(-part for part in lesson.negative_sampling_gradients(c, o, n))),
+        (None, _slope_of_sigmoid),
+        (None, _opposite),
+        ("all_negated", lambda c, o, n: tuple(-part for part in lesson.negative_sampling_gradients(c, o, n))),
         (None, lambda c, o, n: tuple(2 * part for part in lesson.negative_sampling_gradients(c, o, n))),
         (None, lambda c, o, n: torch.func.grad(_loss_of_one, (0, 1, 2))(c, o, n)),
         (None, lambda c, o, n: lesson.negative_sampling_gradients(c.clamp(-3, 3), o, n)),
@@ -417,7 +417,7 @@ REFUSED = {
         ("first_dropped", lambda table, k: (_unit(table) @ _unit(table).T).topk(k + 1).indices[:, 1:]),
         ("lengths_in_a_row", lambda table, k: _nearest(table / table.norm(dim=1), k)),
         ("as_published", lambda table, k: _nearest(table, k)),
-        ("squeezed", lambda table, k: _nearest(_unit(table), k).squeeze()),
+        (None, lambda table, k: _nearest(_unit(table), k).squeeze()),
         (None, lambda table, k: _nearest(_unit(table), k).float()),
         (None, lambda table, k: (_unit(table) @ _unit(table).T).fill_diagonal_(-1).topk(k).indices),
     ],
@@ -427,10 +427,7 @@ REFUSED = {
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -x.sigmoid().log())),
         ("epsilon_1e-8", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -(x.sigmoid() + 1e-8).log())),
     ],
-    "skipgram_pairs": [
-        ("sorted_pairs", lambda ids, window: sorted(lesson.skipgram_pairs(ids, window))),
-        ("right_before_left", _right_first),
-    ],
+    "skipgram_pairs": [(None, lambda ids, window: sorted(lesson.skipgram_pairs(ids, window))), (None, _right_first)],
     "wordpiece": [
         (
             "at_most_100_letters",

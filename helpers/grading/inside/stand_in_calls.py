@@ -10,21 +10,22 @@ import sys
 import types
 from collections.abc import Callable
 
-COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_given")
+TABLES = ("STAND_INS", "FINISHED_PARTS")  # by which the course's modules keep them, by name
+COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_finished")
 
 
 def report_stand_in_calls() -> None:
-    """Wrap what stands in for answers (helpers/or_given.py) wherever the course's modules keep it."""
+    """Wrap what stands in for answers (helpers/or_finished.py) wherever the course's modules keep it."""
     from helpers import lessons
-    from helpers.translator import given, network
+    from helpers.translator import finished_parts, network
 
-    modules = [given, network]
+    modules = [finished_parts, network]
     for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
-        if importlib.util.find_spec(f"{package.name}.given"):
-            modules.append(importlib.import_module(f"{package.name}.given"))
+        if importlib.util.find_spec(f"{package.name}.stand_ins"):
+            modules.append(importlib.import_module(f"{package.name}.stand_ins"))
     wrapped = {}
     for module_of in modules:
-        for value in [*vars(module_of).values(), *getattr(module_of, "GIVEN", {}).values()]:
+        for value in [value for table in _tables(module_of) for value in table.values()]:
             if getattr(value, "__module__", "") != module_of.__name__:
                 continue
             if isinstance(value, types.FunctionType):
@@ -33,8 +34,13 @@ def report_stand_in_calls() -> None:
                 value.__init__ = _reporting(value.__init__, f"{module_of.__name__}.{value.__name__}")
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
-            for table in (vars(module), getattr(module, "GIVEN", {})):
+            for table in _tables(module):
                 table.update({key: wrapped[value] for key, value in table.items() if _is_in(value, wrapped)})
+
+
+def _tables(module: types.ModuleType) -> list[dict]:
+    """What a module binds, and the tables of stand-ins among it."""
+    return [vars(module), *(getattr(module, name, {}) for name in TABLES)]
 
 
 def _is_in(thing, telling: dict) -> bool:

@@ -334,10 +334,10 @@ class NextWord:
         self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
 
     def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
-        from helpers.translator import GIVEN
+        from helpers.translator import FINISHED_PARTS
 
         logits = self.logits / temperature
-        cut = GIVEN["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
+        cut = FINISHED_PARTS["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
         before, after = torch.softmax(logits, dim=0), torch.softmax(cut, dim=0)  # (V,)
         for bars, p in ((self.before, before), (self.after, after)):
             for bar, height in zip(bars, p.tolist(), strict=False):

@@ -172,7 +172,7 @@ def recipe(kind: str, x, norm, sublayer):
 def loss_when_rewired(kind: str) -> float:
     """The translator's loss in nats per word on 200 unseen sentences, its encoder blocks in an arrangement of LOOKS."""
 
-    class Rewired(translator.GIVEN["EncoderBlock"]):
+    class Rewired(translator.FINISHED_PARTS["EncoderBlock"]):
         def forward(self, x, mask=None):
             x = recipe(kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
             return recipe(kind, x, self.norm2, self.feed_forward)
@@ -440,7 +440,7 @@ def encoders_to_compare() -> dict:
     trained, sizes = translator.machine().encoder, (len(translator.english), 64, 4, 128, 2, translator.MAX_LEN)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        untrained, random_words_too = (translator.GIVEN["Encoder"](*sizes) for _ in range(2))
+        untrained, random_words_too = (translator.FINISHED_PARTS["Encoder"](*sizes) for _ in range(2))
     untrained.tokens.load_state_dict(trained.tokens.state_dict())
     for encoder in (untrained, random_words_too):
         encoder.positions.load_state_dict(trained.positions.state_dict())
@@ -468,11 +468,11 @@ def predictable(encoder) -> list[list[float]]:
 def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
     """(nats per word, fraction of 200 unseen sentences exact): as trained, without feed-forward, without ReLU."""
 
-    class NoFeedForward(translator.GIVEN["EncoderBlock"]):
+    class NoFeedForward(translator.FINISHED_PARTS["EncoderBlock"]):
         def forward(self, x, mask=None):
             return self.norm2(self.norm1(x + self.attention(x, mask=mask)[0]))
 
-    class NoReLU(translator.GIVEN["FeedForward"]):
+    class NoReLU(translator.FINISHED_PARTS["FeedForward"]):
         def forward(self, x):
             return self.down(self.up(x))
 

@@ -510,11 +510,11 @@ def importance_against_damage(head_importance) -> Picture:
 def _grouped(attend, groups: int) -> type:
     """The translator's attention whose heads of keys and values are averaged into groups."""
 
-    class Grouped(translator.GIVEN["MultiHeadAttention"]):
+    class Grouped(translator.FINISHED_PARTS["MultiHeadAttention"]):
         def forward(self, query, key=None, value=None, mask=None):
             key = query if key is None else key
             inputs = ((self.W_q, query), (self.W_k, key), (self.W_v, key if value is None else value))
-            split = translator.GIVEN["split_heads"]
+            split = translator.FINISHED_PARTS["split_heads"]
             Q, K, V = (split(layer(x), self.num_heads) for layer, x in inputs)  # (B, H, T, d) each
             K, V = (x.unflatten(1, (groups, -1)).mean(dim=2) for x in (K, V))  # (B, G, T_k, d) each
             return self.W_o(attend(Q, K, V, mask).transpose(1, 2).flatten(2)), None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.translator.given import sinusoidal_positions
+from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.widgets.answered import answered
 
 

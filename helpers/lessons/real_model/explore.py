@@ -8,8 +8,8 @@ import ipywidgets as widgets
 
 from helpers import pretrained
 from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure, tilt
-from helpers.lessons.real_model import given
 from helpers.lessons.real_model import network as real_network
+from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
 from helpers.lessons.real_model.network import among_words
 from helpers.widgets.panel import panel
@@ -105,7 +105,7 @@ class Search:
         self.own = own
         question = own if own and own != before else question
         query = real_network.network().vectors([question])[0]
-        found = given.search(query, self.keys, TITLES, len(TITLES))
+        found = stand_ins.search(query, self.keys, TITLES, len(TITLES))
         scores = dict(found)
         for bar, title in zip(self.bars, TITLES, strict=True):
             bar.set_width(scores[title])

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 
 from helpers import pretrained
 from helpers.drawing.style import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SMALLEST, WEIGHTS, Picture, new_figure
-from helpers.lessons.real_model import given
 from helpers.lessons.real_model import network as real_network
+from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.network import among_words
 
 SENTENCE = "jane visits africa in september"
@@ -144,7 +144,7 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
     """For each head: 1 - cosine of the sentence's vector, and of jane's last vector, with and without it."""
     network, found = real_network.network(), {}
     start = real_network.reading(SHORT)
-    before = given.mean_pool(start.hidden[-1], start.mask)[0]
+    before = stand_ins.mean_pool(start.hidden[-1], start.mask)[0]
     with torch.no_grad():
         for i, layer in enumerate(network.layers):
             width = layer.self_attn.head_dim
@@ -155,7 +155,7 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
                 layer.self_attn.out_proj.weight.data = ablated
                 top = network.up(start.hidden[i], slice(i, None))
                 layer.self_attn.out_proj.weight.data = saved
-                pooled = given.mean_pool(top, start.mask)[0]
+                pooled = stand_ins.mean_pool(top, start.mask)[0]
                 turned = (
                     1 - F.cosine_similarity(pooled, before, dim=0),
                     1 - F.cosine_similarity(top[0, 1], start.hidden[-1][0, 1], dim=0),

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import pretrained
-from helpers.lessons.real_model.given import EPS, bert_embeddings, mean_pool
+from helpers.lessons.real_model.stand_ins import EPS, bert_embeddings, mean_pool
 
 
 @dataclass(frozen=True)

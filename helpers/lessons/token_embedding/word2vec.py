@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.translator.given import negative_sampling_gradients
+from helpers.translator.finished_parts import negative_sampling_gradients
 from helpers.widgets.progress_bar import bar
 
 SNAPSHOTS = 20

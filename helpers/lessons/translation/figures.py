@@ -30,7 +30,7 @@ from helpers.drawing.style import (
 )
 from helpers.errors import CourseError
 from helpers.translator import evaluation
-from helpers.translator.given import noam_lr
+from helpers.translator.finished_parts import noam_lr
 from helpers.translator.stage import unknown_words
 
 RECIPES = measured("translation", "recipes")

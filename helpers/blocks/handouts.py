@@ -1,10 +1,12 @@
-"""The pre-norm block with rotary position embedding that lesson 12 hands out, beside the finished blocks."""
+"""What lessons hand out beside the finished blocks, and what is no exercise's answer: lesson 12 a block with rotary
+position embedding, lesson 14 a norm's module and the merging of a pair."""
 
 from __future__ import annotations
 
 import sys
 
 import torch
+from torch import nn
 
 from helpers.blocks import EncoderBlock, MultiHeadAttention, apply_rope, attention, merge_heads, split_heads
 from helpers.progress import PASSED
@@ -43,3 +45,25 @@ class RotaryBlock(_encoder_block()):
     def __init__(self, d_model, num_heads, d_ff):
         super().__init__(d_model, num_heads, d_ff, norm_first=True)
         self.attention = RotaryAttention(d_model, num_heads)
+
+
+class RMSNorm(nn.Module):
+    """A function norm(x, weight, eps), such as `rms_norm`, together with its weight (D,)."""
+
+    def __init__(self, norm, d_model: int, eps: float = 1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.norm, self.eps = norm, eps
+
+    def forward(self, x):
+        return self.norm(x, self.weight, self.eps)
+
+
+def merge_pair(tokens: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
+    """The tokens, with the two of the pair joined wherever they are neighbors, from left to right."""
+    merged, i = [], 0
+    while i < len(tokens):
+        width = 2 if tuple(tokens[i : i + 2]) == pair else 1
+        merged.append(b"".join(tokens[i : i + width]))
+        i += width
+    return merged

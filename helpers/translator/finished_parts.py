@@ -1,6 +1,6 @@
 """The machine's own part for every name that a learner's answer may replace. Library calls wherever there is one.
 
-GIVEN[name] takes and returns what the exercise of that name does.
+FINISHED_PARTS[name] takes and returns what the exercise of that name does.
 """
 
 from __future__ import annotations

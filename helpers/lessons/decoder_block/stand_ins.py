@@ -1,4 +1,4 @@
-"""What stands in for answers of lesson 10 that are not there yet (helpers/or_given.py): the same, of library calls."""
+"""Functions that replace unanswered exercises of lesson 10 (helpers/or_finished.py), written with library calls."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def fixed_loss(model, src, tgt, pad_id):
     return F.cross_entropy(logits.movedim(-1, 1), tgt.narrow(1, 1, length), ignore_index=pad_id)  # ()
 
 
-GIVEN = {"fixed_loss": fixed_loss}
+STAND_INS = {"fixed_loss": fixed_loss}

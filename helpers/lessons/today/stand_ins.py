@@ -1,4 +1,4 @@
-"""What stands in for answers of lesson 14 that are not there yet (helpers/or_given.py): the same, of library calls.
+"""What stands in for answers of lesson 14 that are not there yet (helpers/or_finished.py): the same, of library calls.
 
 An answer that calls anything from here is refused, like a block.
 """
@@ -161,4 +161,4 @@ PIECES = (
     rename_llama,
     sliding_window_mask,
 )
-GIVEN = {piece.__name__: piece for piece in (*PIECES, train_bpe, encode_bpe, LoRA)}
+STAND_INS = {piece.__name__: piece for piece in (*PIECES, train_bpe, encode_bpe, LoRA)}

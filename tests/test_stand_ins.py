@@ -7,21 +7,21 @@ import types
 import pytest
 import torch
 
-from helpers import blocks, or_given
+from helpers import blocks, or_finished
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.grading.sandbox_files import HELPERS, stage_wing
-from helpers.or_given import stand_in_for
+from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names
 from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
-ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "given.py" for lesson in lesson_names()}
+ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "stand_ins.py" for lesson in lesson_names()}
 ROOMS = {lesson: path for lesson, path in ROOMS.items() if path.is_file()}
 OWN_TESTS = ("12_language_model", "13_real_model", "14_today")  # in tests/lessons; stand-ins may lack some of it
-TABLES = {lesson: importlib.import_module(f"helpers.lessons.{lesson[3:]}.given").GIVEN for lesson in ROOMS}
+TABLES = {lesson: importlib.import_module(f"helpers.lessons.{lesson[3:]}.stand_ins").STAND_INS for lesson in ROOMS}
 PIECES = [(lesson, name) for lesson, table in TABLES.items() if lesson not in OWN_TESTS for name in table]
 
 
@@ -50,16 +50,16 @@ def test_a_stand_in_is_no_answer(lesson, name):
 
 
 @pytest.mark.parametrize(("lesson", "name"), PIECES)
-def test_or_given_finds_it(lesson, name, monkeypatch, capsys):
-    monkeypatch.setattr(sys.modules["helpers.or_given"], "_SAID", set())
-    monkeypatch.setattr(sys.modules["helpers.or_given"], "PASSED", set())
+def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["helpers.or_finished"], "_announced", set())
+    monkeypatch.setattr(sys.modules["helpers.or_finished"], "PASSED", set())
 
     def unanswered(*args):
         raise NotImplementedError
 
     unanswered.__name__ = name
     assert stand_in_for(lesson, name) is TABLES[lesson][name]
-    assert or_given(unanswered) is TABLES[lesson][name]
+    assert or_finished(unanswered) is TABLES[lesson][name]
     assert capsys.readouterr().out.startswith(f"{name}: the course's own part")
 
 
