@@ -17,7 +17,10 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
-OBSERVERS = ("observe", "forbidden", "torch_insides", "codec", "compare", "scenarios")  # of these, all functions
+OBSERVERS = (  # of these, all functions
+    "helpers.torch_insides",
+    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
+)
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], object] = {}
 
@@ -41,8 +44,7 @@ def patched_names() -> list[str]:
 def _observers_code() -> dict[tuple[str, str], object]:
     """The code of every function and method in the modules that observe."""
     codes = {}
-    for short in OBSERVERS:
-        home = f"helpers.checking.{short}"
+    for home in OBSERVERS:
         for name, value in list(vars(sys.modules[home]).items()):
             if isinstance(value, types.FunctionType):
                 codes[home, name] = value.__code__
