@@ -47,8 +47,8 @@ GUIDES = (
     *(f"docs/{name}.md" for name in "running teaching measurements architecture authoring sources".split()),
 )
 LEAD = (
-    "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and a "
-    "GPT. For people who know some Python and PyTorch."
+    "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
+    "a GPT. For people who know some Python and PyTorch."
 )
 ROW = 34  # pixels of a row of the map of prerequisites
 
@@ -262,8 +262,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     begin = (
         f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
     )
-    first = f"{home.lessons[0].name}/{home.lessons[0].name}.html"
-    start = f'<p>{LEAD}</p>\n<p class="start"><a href="{first}">Start lesson 0</a></p>'
+    first = f"{home.lessons[0].name}/{home.lessons[0].name}.ipynb"
+    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({first})\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {

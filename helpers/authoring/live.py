@@ -71,7 +71,7 @@ def _numbers() -> dict:
 
 
 def live_machine(home: Course) -> str:
-    """Markdown: the machine's map, whose boxes are links to lessons until the scripts make them work, and what it is."""
+    """Markdown: the machine's map, whose boxes are links to lessons until scripts make them work, and what it is."""
     count = sum(value.numel() for value in state().values())
     words = (
         f"This is the network that you write in lessons 1 to 11, at work in this page: a translator of {count:,} "
