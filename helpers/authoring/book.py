@@ -245,7 +245,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
     card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
-    card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
+    card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card)
+    card = re.sub(r"^#+ ", "# ", card, count=1, flags=re.MULTILINE)
     costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
     costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
     measured = {part[:2]: part.partition("\n")[2] for part in parts}
