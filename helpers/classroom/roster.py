@@ -64,15 +64,17 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     zone: of the times in it. notes: takes a sentence for whatever was left out.
     """
     sheet = read_sheet(path)
-    headings = _headings(sheet, path)
+    headings = english_headings(sheet, path)
     notes = [] if notes is None else notes
     if sheet.encoding == "cp1252":
-        notes.append(f"{path.name} is not in UTF-8; it was read as Windows writes Western languages. Look at the names.")
+        notes.append(
+            f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names."
+        )
     people, left = [], []
     for row, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
         role = _first(cells, ROLE)
-        if _is_nobody(cells):
+        if is_nobody(cells):
             continue
         if role and not re.search("student|learner", role.casefold()):
             left.append(f"{_first(cells, (*NAME, *FIRST, *STUDENT))} ({role})")
@@ -99,7 +101,7 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     return people
 
 
-def _headings(sheet: Sheet, path: Path) -> list[str]:
+def english_headings(sheet: Sheet, path: Path) -> list[str]:
     """The headings in small letters; those of Moodle's worksheet in English, whatever language it is in."""
     if not sheet.rows:
         raise CourseError(f"{path} is no roster that can be read: it is empty.")
@@ -131,7 +133,7 @@ def _are(column: list[str], form: str, least: str = ".+") -> bool:
     return all(re.fullmatch(form, cell, re.DOTALL) for cell in filled) and any(re.fullmatch(least, c) for c in filled)
 
 
-def _is_nobody(cells: dict[str, str]) -> bool:
+def is_nobody(cells: dict[str, str]) -> bool:
     """Whether a line is one of Canvas's own: points possible, manual posting, or the student that tries things."""
     canvas = "sis login id" in cells
     name = _first(cells, (*NAME, *LAST)).casefold()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from helpers.grading.due import read_due
 from helpers.grading.folders import Folders
 from helpers.grading.intake import course_release, find_submissions
 from helpers.grading.nbgrader_insides import open_gradebook
@@ -142,6 +143,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
                 report.changed.setdefault(student, []).append(grade_id.removeprefix("check_"))
         there = set(find_submissions(folders.submitted, lesson)) | set(rows)
         report.missing = sorted({student for (student,) in gradebook.db.query(api.Student.id)} - there)
+        due = read_due(folders, gradebook, lesson)
         late = {one.student_id: one.total_seconds_late for one in gradebook.assignment_submissions(lesson)}
     report.rows = list(rows.values())
     bonus = [column.grade_id for column in report.columns if column.kind == "bonus"]
@@ -152,9 +154,9 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             row.status = "waits for a person" if given else "not graded"
         if not given:
             row.total = None
-        row.days_late = math.ceil(late.get(row.student, 0) / 86_400)
+        row.days_late = due.days_late(late.get(row.student, 0))
         if row.days_late:
-            row.notes.insert(0, f"handed in {row.days_late} {'day' if row.days_late == 1 else 'days'} late")
+            row.notes.insert(0, f"handed in {row.days_late} {'day' if row.days_late == 1 else 'days'} late ({due})")
         if names := report.changed.get(row.student):
             was = ", ".join(f"{name}, which had {_number(_earlier(report, row, name))}" for name in names)
             told = (

@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat import from_dict
 
+from helpers.grading.due import read_due
 from helpers.grading.folders import Folders
 from helpers.grading.intake import blank_cells
 from helpers.grading.nbgrader_insides import announce, assign_penalty, not_usable, one_commit, open_gradebook
@@ -249,7 +250,7 @@ class Recorder:
                 blank = blank and grade_id not in waiting
                 comments[grade_id].auto_comment = "No response." if blank else None
         recorded.late_submission_penalty = None
-        if handed_in.total_seconds_late > 0:
+        if read_due(self.folders, self.gradebook, self.lesson).days_late(handed_in.total_seconds_late):
             assign_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
         return changed
