@@ -23,8 +23,9 @@ from bench.written import RESULTS, keep
 from helpers.grading.batch import batch_seed
 from helpers.grading.cluster.client import PORTION
 from helpers.grading.folders import load
-from helpers.grading.intake import read_release, read_submission
-from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, settle
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, report_of_answer
 from helpers.grading.record import Recorder
 from tests.sample_class import Lesson, make_class
 
@@ -37,7 +38,7 @@ def measured(name: str) -> dict:
     """Seconds to start a judge, for its self test, for each submission with a judge, and to read and record one."""
     with tempfile.TemporaryDirectory() as place:
         folders, config = load(place)
-        lesson, release = Lesson(folders, name), read_release(folders.notebook(name), folders.executed(name))
+        lesson, release = Lesson(folders, name), course_release(folders.executed(name))
         students = [one.student for one in make_class(folders, lesson) if one.odd != "an endless loop"]
         judged, written = [], []
         began = time.monotonic()
@@ -49,14 +50,14 @@ def measured(name: str) -> dict:
             with Recorder(folders, release, "measured", config=config) as recorder:
                 for student in students:
                     ours = time.process_time()
-                    submission = read_submission(folders.submitted, student, release, folders.release)
-                    message = (*judge_message(submission, release), False)
+                    submission = read_submission(folders.submitted, student, release, folders.source)
+                    message = (*judge_message(submission, release), False, False)
                     asked = time.monotonic()
                     [(_, kind, answer)] = pool.answers([message], lambda item: item)
                     judged.append(round(time.monotonic() - asked, 3))
                     if kind != "judged":
                         raise SystemExit(f"{student} was not judged: {answer}")
-                    recorder.record(submission, settle(submission, kind, answer))
+                    recorder.record(submission, report_of_answer(submission, kind, answer))
                     written.append(round(time.process_time() - ours, 3))
     return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
 

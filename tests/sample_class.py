@@ -21,7 +21,7 @@ from pathlib import Path
 
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
-from helpers.grading.intake import read_release
+from helpers.grading.lesson_release import read_release
 from helpers.grading.pool import GradingStopped
 
 STUDENTS = 30

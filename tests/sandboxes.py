@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from helpers.grading.judge import Judge
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 
 LESSON = "03_query_key"
 SEED = 11

@@ -242,7 +242,7 @@ def test_or_finished(capsys, monkeypatch):
 
 def test_the_sandbox_shows_nothing(capsys):
     code = (
-        "import helpers; from helpers.grading.inside.running import make_check_silent; make_check_silent()\n"
+        "import helpers; from helpers.grading.inside.cell_runner import make_check_silent; make_check_silent()\n"
         "from helpers import at_work, or_finished\n"
         "import sys\n"
         "def f(): raise ValueError\n"

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from helpers.grading.judge import Judge
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 from tests.sandboxes import SEED, need_sandbox
 
 LESSON = "09_encoder_block"
@@ -74,6 +74,14 @@ def test_whoever_stops_or_waits_ends_soon(judge, right, how):
     assert ("stopped the process" in verdict.message) == ("SIGSTOP" in how)
 
 
+def test_a_child_that_stops_itself_costs_nobody_a_point(judge, right):
+    child = "import os, signal\nif os.fork() == 0:\n    os.kill(os.getpid(), signal.SIGSTOP)\n    os._exit(0)"
+    slow = f"{right}\nimport time\nclass FeedForward(FeedForward):\n    def forward(self, x):\n"
+    slow += "        time.sleep(0.3)\n        return super().forward(x)"
+    _, verdict = judged(judge, "FeedForward", child, slow)
+    assert verdict.passed, verdict.message
+
+
 def test_a_module_beside_the_notebook_comes_before_pythons_own(judge, right):
     own = {"test.py": b"def helper():\n    return 1\n", "random.py": b"raise SystemExit\n"}
     graded, verdict = judged(judge, "FeedForward", f"from test import helper\nassert helper() == 1\n{right}", files=own)
@@ -100,8 +108,9 @@ class FeedForward(nn.Module):
 def test_a_new_attribute_replaces_nothing(judge, right):
     graded, _ = judged(judge, "FeedForward", "torch.Tensor.describe = lambda self: 1\nsetattr(torch, 'mine', 2)", right)
     assert graded.flags == []
-    graded, _ = judged(judge, "FeedForward", "torch.Tensor.exp = lambda self: 1", right)
-    assert any("replaces functions" in flag for flag in graded.flags)
+    for replaced in ("torch.Tensor.exp = lambda self: 1", "kept, F.gelu = F.gelu, None"):
+        graded, _ = judged(judge, "FeedForward", replaced, right)
+        assert any("replaces functions" in flag for flag in graded.flags)
 
 
 @pytest.mark.parametrize("signature", ["d_model, d_ff, activation=F.relu", "*args, **kwargs"])

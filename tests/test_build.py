@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import os
 import re
@@ -217,6 +218,32 @@ def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
             assert "not answered yet" in str(cell.outputs), cell["id"]
         elif "raises-exception" not in cell.metadata.get("tags", []) or is_answer(cell):
             assert not errors, f"{cell['id']}: {errors}"
+
+
+def errors_of(cell) -> list[str]:
+    return [output.ename for output in cell.outputs if output.output_type == "error"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("lesson", one_of(of_these(LESSONS, solved=True)))
+def test_cells_run_once_more_from_the_last_section_to_the_first(lesson, monkeypatch):
+    """A reader who goes back and runs an earlier cell again meets no name that stands for something else by then."""
+    monkeypatch.setenv("COURSE_QUICK", "1")
+    notebook = copy.deepcopy(solution(lesson))
+    sections = [[]]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            sections.append([])
+        if cell.cell_type == "code":
+            sections[-1].append(cell)
+    once = [cell for section in sections for cell in section]
+    again = [copy.deepcopy(cell) for section in reversed(sections) for cell in section]
+    for cell in again:
+        cell["id"] = f"again-{cell['id']}"[:64]
+    notebook.cells = [*once, *again]
+    ran = run_notebook(course(), notebook, ROOT / "solutions" / lesson, lesson, allow_errors=True).cells
+    first = {cell.source: errors_of(cell) for cell in ran[: len(once)]}  # a quick training may be too short for a check
+    assert [cell["id"] for cell in ran[len(once) :] if errors_of(cell) != first[cell.source]] == []
 
 
 @pytest.mark.full

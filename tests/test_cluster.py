@@ -29,18 +29,19 @@ import yaml
 from helpers.classroom.export import as_csv as export_csv
 from helpers.classroom.export import read_totals
 from helpers.errors import CourseError
-from helpers.grading.batch import grade_lesson
+from helpers.grading.batch import GradingOptions, grade_lesson
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.cluster import client, worker
 from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
+from helpers.grading.course_version import version_of
 from helpers.grading.folders import ROOT, load
-from helpers.grading.intake import read_release, read_submission
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import Batch, GradingStopped
 from helpers.grading.record import Recorder
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.submission import Cell
-from helpers.grading.version import version_of
 from tests import slow_worker
 from tests.ports import free_port
 from tests.sample_class import _in_own_words, grade_id, hand_in, text
@@ -100,7 +101,7 @@ def test_a_worker_that_may_not_judge_says_why(monkeypatch):
 
 def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "helpers", tmp_path / "helpers", ignore=shutil.ignore_patterns("__pycache__", "*.npz"))
-    monkeypatch.setattr("helpers.grading.version.HELPERS", tmp_path / "helpers")
+    monkeypatch.setattr("helpers.grading.course_version.HELPERS", tmp_path / "helpers")
     before = version_of(LESSON)
     (tmp_path / "helpers" / "grading" / "__pycache__").mkdir()
     (tmp_path / "helpers" / "grading" / "__pycache__" / "judge.pyc").write_bytes(b"x")
@@ -463,7 +464,7 @@ def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machine
     before = machines.scheduler()
     with ThreadPoolExecutor(1) as threads, machines.while_grading():
         where = f"tcp://127.0.0.1:{machines.port}"
-        grading = threads.submit(grade_lesson, folders, LESSON, config=config, scheduler=where)
+        grading = threads.submit(grade_lesson, folders, LESSON, None, GradingOptions(scheduler=where), config)
 
         def came(what):
             until(lambda: grading.done() or what())

@@ -24,8 +24,9 @@ from helpers.classroom.roster import folder_name, read_roster
 from helpers.classroom.unpack import find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import ROOT, Folders, load
-from helpers.grading.intake import name_problem, read_release, read_submission
-from helpers.grading.nbgrader_insides import announce, open_gradebook
+from helpers.grading.intake import name_problem, read_submission
+from helpers.grading.lesson_release import read_release
+from helpers.grading.nbgrader_insides import open_gradebook, register_lesson
 
 LESSON, OTHER = "04_scaling", "03_query_key"
 
@@ -352,7 +353,7 @@ def test_what_a_person_mended_stays(one):
 def test_late_by_nbgraders_due_date_and_extension(one):
     due = local_time("2026-11-03 23:59", "%Y-%m-%d %H:%M")
     with open_gradebook(one.folders) as gradebook:
-        announce(gradebook, one.folders, LESSON)
+        register_lesson(gradebook, one.folders, LESSON)
         gradebook.update_or_create_assignment(LESSON, duedate=due)
         gradebook.update_or_create_student("Ben B-8")
         with gradebook.db.no_autoflush:

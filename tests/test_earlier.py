@@ -14,9 +14,9 @@ from helpers.checking.retry import finished_block, put_in
 from helpers.checking.session import verdict_on
 from helpers.course import course
 from helpers.grading.judge import Judge
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 from helpers.progress import PASSED
 from tests.conftest import EVERY, one_of
 from tests.mutation_score import exercises, lessons

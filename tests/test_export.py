@@ -16,7 +16,8 @@ from helpers.classroom.export import as_canvas, as_csv, as_moodle, read_totals
 from helpers.classroom.platforms import CANVAS, MOODLE, local_time
 from helpers.grading.class_report import as_csv as report_csv
 from helpers.grading.class_report import as_page, read_class
-from helpers.grading.intake import find_submissions, read_release, read_submission
+from helpers.grading.intake import find_submissions, read_submission
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Recorder
 from helpers.grading.reports import ExerciseReport, SubmissionReport

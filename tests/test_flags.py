@@ -11,10 +11,10 @@ import pytest
 
 from helpers.checking.forbidden import banned_names
 from helpers.course import course
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.submission import Cell
-from helpers.grading.suspicion import flags_of
-from helpers.grading.top_level import TopLevel
+from helpers.grading.suspicious_code import flags_of
 from tests.mutation_score import accepted_variants, exercises, lessons
 
 

@@ -460,12 +460,17 @@ class BrokenPool:
     def judge(self, portion, release, on_judged, hurried):
         return dict.fromkeys(submission.student for submission in portion)
 
+    def judge_each(self, submissions, release, on_judged):
+        for submission in submissions:
+            self.self_test("after a submission")
+            yield submission, None
+
 
 def test_a_grader_that_fails_its_own_test_records_nothing(lesson, tmp_path, monkeypatch):
     folders, config = load(tmp_path)
     hand_in(folders, lesson, "one", full_answers(lesson, {}))
     monkeypatch.setattr("helpers.grading.batch.Pool", BrokenPool)
-    with pytest.raises(GradingStopped, match="failed its own test after the batch"):
+    with pytest.raises(GradingStopped, match="failed its own test after"):
         grade_lesson(folders, LESSON, config=config)
     assert recorded(folders) == {} and not folders.result(LESSON, "one").exists()
 

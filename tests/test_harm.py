@@ -13,7 +13,7 @@ import pytest
 from helpers.__main__ import main
 from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
-from helpers.grading.batch import OneWriter, grade_lesson
+from helpers.grading.batch import GradingOptions, grade_lesson, one_writer
 from helpers.grading.folders import load
 from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import GradingStopped
@@ -236,6 +236,10 @@ class FullMarks:
         }
         return {submission.student: SubmissionReport(score) for submission in portion}
 
+    def judge_each(self, submissions, release, on_judged):
+        for one in submissions:
+            yield one, self.judge([one], release, on_judged, False)[one.student]
+
 
 def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
     folders, config = one
@@ -270,10 +274,10 @@ def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
     outcome = grade_lesson(folders, LESSON, config=config)
-    assert asked == [(["a", "b", "c"], True), (["a", "b"], False)]
+    assert asked == [(["a", "b", "c"], True), (["a"], False), (["b"], False)]
     assert (outcome.new, sorted(recorded(folders))) == (3, ["a", "b", "c"])
     asked.clear()
-    grade_lesson(folders, LESSON, ["a"], force=True, config=config)
+    grade_lesson(folders, LESSON, ["a"], GradingOptions(force=True), config)
     assert [hurried for _, hurried in asked] == [False]  # for one alone nobody waits
 
 
@@ -333,14 +337,14 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
     from nbgrader.apps.api import NbGraderAPI
 
     folders, config = one
-    with OneWriter(folders, LESSON):
+    with one_writer(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
         answer = NbGraderAPI(config=config).autograde(LESSON, "a")  # Formgrader's button
         assert not answer["success"] and "is being graded in this gradebook already" in answer["log"]
-        with OneWriter(folders, "03_query_key"):
+        with one_writer(folders, "03_query_key"):
             pass
-    with OneWriter(folders, LESSON):
+    with one_writer(folders, LESSON):
         pass
 
 

@@ -13,13 +13,13 @@ import torch
 
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
-from helpers.grading.inside.setting import Limits
-from helpers.grading.intake import _prose
+from helpers.grading.inside.limits import Limits
 from helpers.grading.judge import Judge
 from helpers.grading.judge_lock import JudgeLock
+from helpers.grading.merge_cells import _is_prose
+from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.submission import Cell, Release, Submission
-from helpers.grading.top_level import TopLevel, without_magics
 from helpers.grading.trial import TOO_LONG, Trial
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
@@ -209,7 +209,7 @@ def test_long_code_is_read_in_time_that_grows_with_its_length(source):
     assert pieces.blocks_used("scores_of", ()) == set()
     assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
-    assert _prose(cell) in (True, False)
+    assert _is_prose(cell) in (True, False)
 
 
 FORMS = {

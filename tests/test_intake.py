@@ -5,19 +5,13 @@ import os
 
 import pytest
 
-from helpers.grading.attachments import lying_beside
-from helpers.grading.intake import (
-    LARGEST,
-    UNGRADED,
-    course_release,
-    find_submissions,
-    misplaced,
-    read_release,
-    read_submission,
-)
+from helpers.grading.attachments import read_files_beside
+from helpers.grading.intake import find_misplaced, find_submissions, read_submission
+from helpers.grading.lesson_release import UNGRADED, course_release, read_release
+from helpers.grading.name_bindings import TopLevel
+from helpers.grading.notebook_file import LARGEST
 from helpers.grading.skippable_cells import judge_input, only_shows
 from helpers.grading.submission import Release
-from helpers.grading.top_level import TopLevel
 from tests.conftest import lesson_names
 from tests.lab import ROOT
 
@@ -444,8 +438,11 @@ def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
 def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
     for name in ("notes.txt", "table.csv", "timestamp.txt", "other.txt"):
         (tmp_path / name).write_text("1")
-    assert lying_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {"notes.txt": b"1", "table.csv": b"1"}
-    assert lying_beside(tmp_path, "x = 1") == ({}, [])
+    assert read_files_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {
+        "notes.txt": b"1",
+        "table.csv": b"1",
+    }
+    assert read_files_beside(tmp_path, "x = 1") == ({}, [])
 
 
 def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
@@ -454,7 +451,7 @@ def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
     for name in ("ada/04_scaling.ipynb", "ben/my 04_scaling.ipynb", "cleo/05_masking/05_masking.ipynb", "dan/x.ipynb"):
         (tmp_path / name).write_text("{}")
     expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
-    assert misplaced(tmp_path, LESSON) == {"ben": expected}
+    assert find_misplaced(tmp_path, LESSON) == {"ben": expected}
 
 
 COLAB = (
@@ -484,3 +481,17 @@ def test_a_link_that_a_learner_wrote_is_text(read):
     cells = answered(first="def first(): return 1")
     cells.insert(0, cell("markdown", "<a href='https://example.org'>my answer</a>"))
     assert any(one.waits for one in read(as_notebook(cells)).cells)
+
+
+def test_of_thousands_of_notebooks_a_few_are_looked_at_and_told(course, read):
+    read(b"{}", name="n000.ipynb")
+    folder = course / "submitted" / "ada" / LESSON
+    for number in range(1, 300):
+        (folder / f"n{number:03}.ipynb").write_text("{}")
+    submission = read(as_notebook(answered()))
+    assert len(submission.flags) < 20 and "301 notebooks lie in its folder; not all were looked at" in submission.flags
+
+
+def test_code_of_too_many_statements_waits_for_a_person(read):
+    submission = read(as_notebook([*answered(), cell("code", "x=1;" * 30_000)]))
+    assert "30,0" in submission.problem and "lines of code" in submission.problem

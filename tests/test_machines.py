@@ -1,21 +1,25 @@
 """A right answer is right on a slow machine, where imports take long, and whatever a notebook has switched on."""
 
 import importlib
+import random
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import numpy as np
 import pytest
 import torch
+from torch._tensor_str import PRINT_OPTS
 
+from helpers import at_work
 from helpers.checking.key import load_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe, observe_all
-from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Case
-from helpers.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, seconds_spent, time_limit
 from tests.conftest import ROOT
 
 SLOW = """
@@ -213,6 +217,8 @@ LEFT = {
         lambda: torch.set_printoptions(profile="default"),
     ),
     "seeds": switch(lambda: (torch.manual_seed(3), np.random.seed(3)), torch.seed),
+    "threads": switch(lambda: torch.set_num_threads(3), lambda: torch.set_num_threads(1)),
+    "warnings": switch(lambda: warnings.simplefilter("error"), warnings.resetwarnings),
 }
 EXERCISES = [("04_scaling", "scaled_scores"), ("05_masking", "causal_mask"), ("09_encoder_block", "EncoderBlock")]
 
@@ -228,6 +234,34 @@ def test_what_a_notebook_left_switched_on_costs_nothing(lesson, exercise, name):
     finally:
         off()
     assert verdict.passed, verdict.message
+
+
+def left_on():
+    """The global switches as a notebook sees them."""
+    switches = torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    switches += torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), warnings.filters[:]
+    generators = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    return str(torch.get_default_device()), *switches, vars(PRINT_OPTS).copy(), *generators
+
+
+def scaled_scores(Q, K):
+    return Q @ K.mT / Q.shape[-1] ** 0.5
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, capsys):
+    at_work(scaled_scores)
+    expected = capsys.readouterr().out
+    with warnings.catch_warnings():
+        off = LEFT[name]()
+        try:
+            before = left_on()
+            at_work(scaled_scores)
+            after = left_on()
+        finally:
+            off()
+    assert capsys.readouterr().out == expected and "stopped" not in expected and "could not" not in expected
+    assert after == before
 
 
 def test_switches_are_as_they_were_afterwards():

@@ -22,10 +22,11 @@ from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.vocabulary import Case, Exercise, Mistake
-from helpers.grading.attachments import is_the_courses, lying_beside
+from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
-from helpers.grading.intake import read_release, read_submission
-from helpers.grading.staging import PROJECT, WITHHELD, stage_wing
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import read_release
+from helpers.grading.sandbox_files import PROJECT, WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
@@ -302,12 +303,12 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
     noise = torch.Generator().manual_seed(0)
     taken = {name: t + 0.01 * torch.randn(t.shape, generator=noise) for name, t in translator.state().items()}
     own = Transformer(*translator.SIZES).state_dict()
-    assert [is_the_courses(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
+    assert [is_course_model(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
     trained = {name: (t + 1.0 * t.std() * torch.randn(t.shape, generator=noise)) for name, t in taken.items()}
     words, courses = (numbers["tokens.weight"].ravel() for numbers in (trained, translator.state()))
     assert 0.63 < torch.cosine_similarity(words, courses, dim=0) < 0.8  # as alike as a training from the same seed
-    assert not is_the_courses(save(trained))
-    assert not is_the_courses(b"no numbers") and not is_the_courses(save({"tokens.weight": torch.ones(3)}))
+    assert not is_course_model(save(trained))
+    assert not is_course_model(b"no numbers") and not is_course_model(save({"tokens.weight": torch.ones(3)}))
     notebook = PROJECT / "notebooks" / "11_translation" / "11_translation.ipynb"
     for student, numbers in (("honest", own), ("other", taken)):
         folder = tmp_path / student / "11_translation"
@@ -329,15 +330,15 @@ def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(Harm()))
     (tmp_path / "\x1b[31mred.py").write_text("")
-    files, flags = lying_beside(tmp_path, 'checkpoint(model, "c.safetensors", train)')
+    files, flags = read_files_beside(tmp_path, 'checkpoint(model, "c.safetensors", train)')
     assert list(files) == ["c.safetensors", "a.safetensors", "mine.py"]
     assert len(flags) == 4 and not any("\x1b" in flag for flag in flags), flags
     assert [flag for flag in flags if "taken along" in flag] == [
         "mine.py was handed in beside the notebook and taken along"
     ]
-    assert list(lying_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
+    assert list(read_files_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
     (tmp_path / "door").symlink_to(tmp_path)
-    assert lying_beside(tmp_path / "door") == lying_beside(tmp_path / "nowhere") == ({}, [])
+    assert read_files_beside(tmp_path / "door") == read_files_beside(tmp_path / "nowhere") == ({}, [])
 
 
 CODE = 'model = checkpoint(model, "translator.safetensors", train)'
@@ -356,17 +357,17 @@ CODE = 'model = checkpoint(model, "translator.safetensors", train)'
 def test_kept_numbers_that_were_renamed_on_their_way_are_found(tmp_path, beside, found):
     for name in beside:
         (tmp_path / name).write_bytes(b"numbers")
-    files, flags = lying_beside(tmp_path, CODE)
+    files, flags = read_files_beside(tmp_path, CODE)
     assert sorted(files) == sorted(beside if found is None else found)
     told = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
     assert flags == told
-    assert not beside or lying_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # which of the two?
+    assert not beside or read_files_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # which of the two?
 
 
 def test_kept_numbers_that_cannot_be_read_are_replaced_by_no_others(tmp_path):
     (tmp_path / "other.safetensors").write_bytes(b"numbers")
     (tmp_path / "translator.safetensors").symlink_to(tmp_path / "other.safetensors")
-    assert list(lying_beside(tmp_path, CODE)[0]) == ["other.safetensors"]
+    assert list(read_files_beside(tmp_path, CODE)[0]) == ["other.safetensors"]
 
 
 # What the sandbox of lesson 11 lacks.

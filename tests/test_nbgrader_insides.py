@@ -17,14 +17,14 @@ from helpers.grading import nbgrader_insides
 from helpers.grading.autograde import CourseAutograde
 from helpers.grading.feedback import CourseFeedback
 from helpers.grading.folders import load
-from helpers.grading.intake import read_release
+from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import (
-    announce,
-    assign_penalty,
+    assign_late_penalty,
     newest_version,
     one_commit,
     open_gradebook,
-    take_over,
+    register_lesson,
+    replace_converter,
 )
 from helpers.grading.pool import GradingStopped
 
@@ -57,7 +57,7 @@ def test_feedback_too():
 
 def test_only_a_converter_of_the_same_kind_takes_over():
     with pytest.raises(TypeError, match="is no"):
-        take_over("Autograde", "autogradeapp", dict)
+        replace_converter("Autograde", "autogradeapp", dict)
 
 
 def test_a_new_gradebook_has_the_version_that_nbgraders_own_program_names(folders, monkeypatch):
@@ -84,7 +84,7 @@ def test_steps_share_one_commit(folders, gradebook):
 
 
 def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tmp_path):
-    announce(gradebook, folders, LESSON)
+    register_lesson(gradebook, folders, LESSON)
     cells = {cell.name for cell in gradebook.find_notebook(LESSON, LESSON).grade_cells}
     assert {f"check_{name}" for name in read_release(folders.notebook(LESSON)).checks} < cells
     gradebook.update_or_create_student("a")
@@ -95,7 +95,7 @@ def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tm
     place.mkdir(parents=True)
     nbformat.write(changed, place / f"{LESSON}.ipynb")
     with pytest.raises(GradingStopped, match="no longer those that the gradebook knows"):
-        announce(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
+        register_lesson(gradebook, type(folders)(**vars(folders) | {"source": tmp_path / "source"}), LESSON)
 
 
 class TwoAnHour(BasePlugin):
@@ -106,12 +106,12 @@ class TwoAnHour(BasePlugin):
 def test_a_late_policy_of_the_configuration_is_heard(folders, gradebook):
     due = datetime.datetime(2026, 3, 1, 12)
     gradebook.update_or_create_assignment(LESSON, duedate=due)
-    announce(gradebook, folders, LESSON)
+    register_lesson(gradebook, folders, LESSON)
     gradebook.update_or_create_student("a")
     gradebook.update_or_create_submission(LESSON, "a", timestamp=due + datetime.timedelta(hours=3))
     for grade in gradebook.find_submission_notebook(LESSON, LESSON, "a").grades:
         grade.auto_score = grade.max_score
     config = Config({"LateSubmissionPlugin": {}, "AssignLatePenalties": {"plugin_class": f"{__name__}.TwoAnHour"}})
     notebook = nbformat.read(folders.notebook(LESSON), as_version=4)
-    assign_penalty(gradebook, folders, LESSON, "a", notebook, config)
+    assign_late_penalty(gradebook, folders, LESSON, "a", notebook, config)
     assert gradebook.find_submission_notebook(LESSON, LESSON, "a").late_submission_penalty == 6

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from safetensors.torch import save as numbers_as_bytes
 
 from helpers import translator
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
-from helpers.grading.intake import read_release, read_submission
+from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
+from helpers.grading.lesson_release import read_release
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.skippable_cells import judge_input
-from helpers.grading.top_level import TopLevel
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _in_own_words, grade_id, text
@@ -521,7 +522,7 @@ class Bench:
             (place / name).write_bytes(content)
         (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(one.notebook).encode(one.encoding))
         handed_in = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
-        files = lying_beside(place, handed_in.code())[0]
+        files = read_files_beside(place, handed_in.code())[0]
         found = self.judge.judge_cells(judge_input(handed_in, self.release), self.judged, files)
         deserved = {name: 0.0 if name == lost else self.judge.keys[name].points for name in self.judged}
         paid = {name: verdict.points for name, verdict in found.verdicts.items()}

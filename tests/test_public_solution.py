@@ -12,7 +12,8 @@ from helpers.course import course
 from helpers.grading.class_report import as_csv, read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_tell
-from helpers.grading.intake import course_release, read_submission
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.public_solution import stand_ins
 from helpers.grading.whole_clone import own_files
 from tests.sample_class import Lesson, grade_id, hand_in, text

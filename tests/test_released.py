@@ -15,9 +15,10 @@ from helpers.authoring.pack import edition
 from helpers.authoring.release import student_notebook
 from helpers.course import course
 from helpers.grading import folders as places
-from helpers.grading.batch import fingerprint
+from helpers.grading.batch import lesson_fingerprint
 from helpers.grading.class_report import read_class
-from helpers.grading.intake import course_release, read_submission
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.skippable_cells import judge_input
 from helpers.released import released_notebook, told_of_working_copies, working_copies
 from tests.sample_class import Lesson, hand_in
@@ -63,7 +64,7 @@ def folders(teacher, tmp_path):
 
 def test_a_working_copy_changes_nothing_that_is_judged(teacher, folders, tmp_path):
     untouched, _ = places.load(tmp_path / "gradebook")
-    assert fingerprint(folders, LESSON) == fingerprint(untouched, LESSON)
+    assert lesson_fingerprint(folders, LESSON) == lesson_fingerprint(untouched, LESSON)
     release = course_release(folders.executed(LESSON))
     assert release == course_release(untouched.executed(LESSON)) and "score_variance" in release.checks
     lesson = Lesson(untouched, LESSON)

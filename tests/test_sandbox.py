@@ -12,9 +12,9 @@ import pytest
 
 from helpers.grading import bubblewrap as boxes
 from helpers.grading.bubblewrap import SandboxMissing
-from helpers.grading.process import Lost
+from helpers.grading.learner_process import Lost
 from helpers.grading.sandbox import Sandbox
-from helpers.grading.staging import HELPERS, stage_wing
+from helpers.grading.sandbox_files import HELPERS, stage_wing
 from tests.sandboxes import LESSON, SMALL, need_sandbox
 
 LOOK = """

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from helpers.grading.folders import load
-from helpers.grading.intake import course_release, read_submission
+from helpers.grading.intake import read_submission
 from helpers.grading.judge import Judge
+from helpers.grading.lesson_release import course_release
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.skippable_cells import import_names, judge_input, names_touched
 from helpers.grading.submission import Cell, Release
-from helpers.grading.top_level import TopLevel
 from tests.sample_class import Lesson, hand_in
 from tests.sandboxes import SEED, SMALL, need_sandbox
 

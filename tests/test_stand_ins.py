@@ -12,7 +12,7 @@ from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
-from helpers.grading.staging import HELPERS, stage_wing
+from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names
 from tests.mutation_score import exercises

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from helpers.__main__ import main
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from tests.sandboxes import LESSON
 
 NOTEBOOK = HELPERS.parent / "notebooks" / LESSON / f"{LESSON}.ipynb"

@@ -24,6 +24,7 @@ from helpers.authoring.build import released_text, solution_path
 from helpers.authoring.explorers import CALL, moving, on_page
 from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED
+from helpers.authoring.term_index import index_page
 from helpers.authoring.text import BEGIN, END, headings, is_quiz
 from helpers.course import Course, Lesson, course
 from helpers.released import told_of_working_copies, working_copies
@@ -244,12 +245,14 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     names = {one.name: f"{int(one.number)}. {one.title.partition(':')[0]}" for one in home.lessons}
     toctree = {
         "Lessons": [f"{title} <{name}/{name}>" for name, title in names.items()],
-        "Look up": ["notation", "docs/glossary"],
+        "Look up": ["docs/cheat_sheet", "notation", "docs/glossary", "term_index"],
         "Run and teach": ["docs/running", "docs/teaching", "docs/measurements", "docs/what_a_mistake_costs"],
         "Change": ["CONTRIBUTING", "docs/architecture", "docs/authoring", "docs/sources"],
     }
     trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
-    needs = {name: _needed(home, notebook) for name, notebook in notebooks.items()}
+    glossary = (home.root / "docs" / "glossary.md").read_text(encoding="utf-8")
+    prose = {name[:2]: prose_of(notebook) for name, notebook in notebooks.items()}
+    needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
     words = "Each lesson, and by arcs the earlier ones that it needs."
     begin = (
         f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
@@ -259,7 +262,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     return {
         "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
         "notation.md": card,
-        "docs/glossary.md": with_terms((home.root / "docs" / "glossary.md").read_text(encoding="utf-8")),
+        "docs/glossary.md": with_terms(glossary),
+        "term_index.md": index_page(glossary, prose),
         **{page: (home.root / page).read_text(encoding="utf-8") for page in GUIDES if (home.root / page).is_file()},
         "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
         **{
@@ -295,9 +299,13 @@ def _toctree(pages: list[str], caption: str = "") -> str:
     return "\n".join(["```{toctree}", f"{options}:maxdepth: 1\n", *pages, "```\n"])
 
 
-def _needed(home: Course, notebook) -> list[str]:
-    """The lessons that the section *You need* of a lesson links to."""
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+def prose_of(notebook) -> str:
+    """The Markdown cells of a notebook as one text."""
+    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def _needed(home: Course, prose: str) -> list[str]:
+    """The lessons that the section *You need* of a lesson's text links to."""
     section = re.search(r"^## You need\n(.*?)(?=^## |\Z)", prose, re.DOTALL | re.MULTILINE)
     linked = set(re.findall(r"\]\(\.\./(\w+)/", section[1])) if section else set()
     return [one.name for one in home.lessons if one.name in linked]

@@ -21,10 +21,10 @@ from helpers.checking.first_use import import_first
 from helpers.checking.forbidden import Listener, Watch, in_source
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
-from helpers.checking.switches import switches_set
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 from helpers.or_finished import without_stand_ins
-from helpers.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on

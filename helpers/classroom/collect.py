@@ -17,7 +17,8 @@ from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, r
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.intake import course_release, find_submissions, lesson_of
+from helpers.grading.intake import find_submissions, lesson_of
+from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release

@@ -22,7 +22,7 @@ from pathlib import Path
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import lesson_name, write_pages
-from helpers.grading.intake import course_release
+from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result

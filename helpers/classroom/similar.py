@@ -16,10 +16,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.grade import lesson_name
-from helpers.grading.intake import course_release, find_submissions, read_submission
+from helpers.grading.intake import find_submissions, read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
@@ -93,7 +94,7 @@ def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
     """Students whose kept numbers (.safetensors) are the same file."""
     who: dict[bytes, list[str]] = defaultdict(list)
     for student in find_submissions(folders.submitted, lesson):
-        for name, content in lying_beside(folders.submitted / student / lesson)[0].items():
+        for name, content in read_files_beside(folders.submitted / student / lesson)[0].items():
             if name.endswith(".safetensors"):
                 who[content].append(student)
     return [students for students in who.values() if len(students) > 1]

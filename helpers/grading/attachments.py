@@ -19,66 +19,70 @@ DATA = (".txt", ".csv")  # taken along only where the code names them: nbgrader'
 TRANSLATOR = Path(__file__).parents[1] / "translator" / "weights.safetensors"
 # A table in it, and the cosine from which two such tables are no two trainings. By the lesson's recipe with the seeds 0
 # to 2 it ended between -0.06 and 0.02, and with the seed of the course's own training at 0.63.
-WORDS, ALIKE = "tokens.weight", 0.9
-KEPT = re.compile(r"""["']([\w .-]{1,80}\.safetensors)["']""")  # kept numbers that code names
+TABLE, COSINE_OF_A_COPY = "tokens.weight", 0.9
+WEIGHTS_NAME = re.compile(r"""["']([\w .-]{1,80}\.safetensors)["']""")  # kept numbers that code names
 NAME = re.compile(r"\w[\w .()+-]{0,80}")
 
 
-def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tuple[dict[str, bytes], list[str]]:
+def read_files_beside(folder: Path, text: str = "", only_named: bool = False) -> tuple[dict[str, bytes], list[str]]:
     """The files that go along, by name, and flags for a person: what is there and how much of it was taken.
 
     text: the learner's code. What it names comes first where there is too much; with `only_named` nothing else comes.
     """
-    taken: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     flags: list[str] = []
     for suffix in LARGEST:
         named: list[str] = []
-        others: list[str] = []
-        for name in _names(folder, suffix):
+        unnamed: list[str] = []
+        for name in _names_ending(folder, suffix):
             stem = name.removesuffix(suffix)
-            (named if re.search(rf"\b{re.escape(stem)}\b", text) else others).append(name)
-        left = 0
-        for name in named + others * (not only_named and suffix not in DATA):
-            if sum(other.endswith(suffix) for other in taken) >= MOST[suffix]:
-                left += 1
+            (named if re.search(rf"\b{re.escape(stem)}\b", text) else unnamed).append(name)
+        skipped = 0
+        for name in named + unnamed * (not only_named and suffix not in DATA):
+            if sum(other.endswith(suffix) for other in files) >= MOST[suffix]:
+                skipped += 1
                 continue
-            content, problem = _read(folder / name, LARGEST[suffix])
-            if content is None:
+            data, problem = _read_bounded(folder / name, LARGEST[suffix])
+            if data is None:
                 flags.append(f"{name} beside the notebook was left out: {problem}")
                 continue
-            taken[name] = content
+            files[name] = data
             if suffix == ".py":
                 flags.append(f"{name} was handed in beside the notebook and taken along")
-        if suffix == ".safetensors" and (meant := _meant(folder, taken, text)):
-            flags.append(f"{next(iter(taken))} was taken for {meant}, which the code names")
-            taken = {meant: taken.popitem()[1]}
-        if left and suffix not in DATA:
-            flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
-    return taken, flags
+        if suffix == ".safetensors" and (called := _name_in_code(folder, files, text)):
+            flags.append(f"{next(iter(files))} was taken for {called}, which the code names")
+            files = {called: files.popitem()[1]}
+        if skipped and suffix not in DATA:
+            flags.append(
+                f"{skipped} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most"
+            )
+    return files, flags
 
 
-def _meant(folder: Path, taken: dict[str, bytes], text: str) -> str | None:
+def _name_in_code(folder: Path, files: dict[str, bytes], text: str) -> str | None:
     """The name that the code has for the only kept numbers, where a browser or platform gave them another."""
-    named = set(KEPT.findall(text))
-    return named.pop() if len(named) == len(taken) == 1 and not named & {*taken, *_names(folder, "")} else None
+    named = set(WEIGHTS_NAME.findall(text))
+    return named.pop() if len(named) == len(files) == 1 and not named & {*files, *_names_ending(folder, "")} else None
 
 
-def is_the_courses(numbers: bytes) -> bool:
+def is_course_model(weights: bytes) -> bool:
     """Whether kept numbers are those of the course's own translator, or next to them: these were not trained."""
     import numpy as np
     from safetensors.numpy import load
 
     def words(content: bytes):
-        return load(content)[WORDS].astype(np.float64).ravel()
+        return load(content)[TABLE].astype(np.float64).ravel()
 
     try:
-        own, found = words(TRANSLATOR.read_bytes()), words(numbers)
-        return own.shape == found.shape and bool(own @ found > ALIKE * np.linalg.norm(own) * np.linalg.norm(found))
+        course_table, table = words(TRANSLATOR.read_bytes()), words(weights)
+        return course_table.shape == table.shape and bool(
+            course_table @ table > COSINE_OF_A_COPY * np.linalg.norm(course_table) * np.linalg.norm(table)
+        )
     except Exception:  # whatever lies there: nothing that could be compared
         return False
 
 
-def _names(folder: Path, suffix: str) -> list[str]:
+def _names_ending(folder: Path, suffix: str) -> list[str]:
     """Names in the folder that end so, sorted; odd ones are left out."""
     try:
         if folder.is_symlink():
@@ -90,7 +94,7 @@ def _names(folder: Path, suffix: str) -> list[str]:
     return sorted(name for name in names if name.endswith(suffix) and NAME.fullmatch(name))
 
 
-def _read(path: Path, most: int) -> tuple[bytes | None, str]:
+def _read_bounded(path: Path, most: int) -> tuple[bytes | None, str]:
     """The bytes of a regular file that is no link and no larger than `most`; or None and why not."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

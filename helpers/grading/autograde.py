@@ -10,7 +10,23 @@ from traitlets import Bool, Float, Integer
 
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
-from helpers.grading.nbgrader_insides import take_over
+from helpers.grading.nbgrader_insides import replace_converter
+
+
+class LoggedProgress:
+    """nbgrader's log in place of a progress bar."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def start(self, new: int, unchanged: int) -> None:
+        self.log.info("Grading %d submissions; %d are unchanged", new, unchanged)
+
+    def step(self, student: str) -> None:
+        self.log.info("Judged the submission of %s", student)
+
+    def slow(self, count: int) -> None:
+        self.log.info("%d submissions take long; each is recorded when it is judged", count)
 
 
 class CourseAutograde(Autograde):
@@ -21,25 +37,17 @@ class CourseAutograde(Autograde):
     cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
 
     def start(self) -> None:
-        from helpers.grading.batch import grade_lesson
+        from helpers.grading.batch import GradingOptions, grade_lesson
         from helpers.grading.class_report import write_report
         from helpers.grading.pool import GradingStopped
 
         folders = from_coursedir(self.coursedir)
         lesson = self.coursedir.assignment_id
+        seconds = self.cell_seconds or None
+        options = GradingOptions(self.jobs or None, self.force, self.unsafe, seconds, keep_judges=True)
         try:
-            outcome = grade_lesson(
-                folders,
-                lesson,
-                self._students(folders, lesson),
-                jobs=self.jobs or None,
-                force=self.force,
-                unsafe=self.unsafe,
-                cell_seconds=self.cell_seconds or None,
-                config=self.config,
-                keep=True,
-                on_judged=lambda student: self.log.info("Judged the submission of %s", student),
-            )
+            students = self._students(folders, lesson)
+            outcome = grade_lesson(folders, lesson, students, options, self.config, LoggedProgress(self.log))
         except GradingStopped as stopped:
             self.log.error(str(stopped))
             raise NbGraderException(str(stopped)) from None
@@ -63,4 +71,4 @@ class CourseAutograde(Autograde):
 
 def install() -> None:
     """Let nbgrader's command and Formgrader use this converter; called by nbgrader_config.py."""
-    take_over("Autograde", "autogradeapp", CourseAutograde)
+    replace_converter("Autograde", "autogradeapp", CourseAutograde)

@@ -20,16 +20,50 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.intake import course_release, find_submissions, misplaced, name_problem, read_submission
-from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
+from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
+from helpers.grading.lesson_release import course_release
+from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.warm import warm_pool
+from helpers.grading.warm_pool import warm_pool
 from helpers.released import released_notebook
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
+
+Portion = tuple[list[Submission], dict[str, SubmissionReport | None]]
+
+
+@dataclass(frozen=True)
+class GradingOptions:
+    """How a class is graded.
+
+    jobs: judges side by side, else as many as default_jobs says. force: grade unchanged submissions again too.
+    unsafe: without a sandbox where there is no bubblewrap. cell_seconds: what one cell may take, else the sandbox's own
+    limit. scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. keep_judges: these
+    stay ready for a while (helpers/grading/warm_pool.py).
+    """
+
+    jobs: int | None = None
+    force: bool = False
+    unsafe: bool = False
+    cell_seconds: float | None = None
+    scheduler: str | None = None
+    keep_judges: bool = False
+
+
+class Progress:
+    """What grading reports while it works: the number of submissions, then each student whose turn is over."""
+
+    def start(self, new: int, unchanged: int) -> None:
+        """Called once, before the first submission is judged."""
+
+    def step(self, student: str) -> None:
+        """Called for each new submission that was judged."""
+
+    def slow(self, count: int) -> None:
+        """Called before those are judged that take long."""
 
 
 @dataclass
@@ -52,142 +86,124 @@ def grade_lesson(
     folders: Folders,
     lesson: str,
     students: Iterable[str] | None = None,
-    jobs: int | None = None,
-    force: bool = False,
-    unsafe: bool = False,
-    cell_seconds: float | None = None,
+    options: GradingOptions | None = None,
     config=None,
-    scheduler: str | None = None,
-    keep: bool = False,
-    on_start: Callable[[int, int], None] = lambda new, unchanged: None,
-    on_judged: Callable[[str], None] = lambda student: None,
+    progress: Progress | None = None,
 ) -> Outcome:
-    """Grade the submissions of `lesson`, all or those of `students`.
+    """Grade the submissions of `lesson`, all or those of `students`. config: nbgrader's.
 
-    force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
-    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. keep: these stay
-    ready for a while (helpers/grading/warm.py).
-    on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
-    release = _release(folders, lesson)
-    names = _names(folders, lesson, students)
+    options, progress = options or GradingOptions(), progress or Progress()
+    release = _load_release(folders, lesson)
+    names = _find_students(folders, lesson, students)
     outcome = Outcome(lesson)
-    odd = {name: unrecorded(name, problem) for name in names if (problem := name_problem(name))}
-    names = [name for name in names if name not in odd]
+    problems = {name: problem for name in names if (problem := name_problem(name))}
+    names = [name for name in names if name not in problems]
     if students is None:
-        odd |= {name: unrecorded(name, problem) for name, problem in misplaced(folders.submitted, lesson).items()}
-    mark = fingerprint(folders, lesson)
-    with OneWriter(folders, lesson), Recorder(folders, release, mark, unsafe, config) as recorder:
-        todo = []
-        for student in names:
-            graded_before = not force and folders.result(lesson, student).is_file()
-            if graded_before and recorder.finished(
-                read_submission(folders.submitted, student, release, folders.source)
-            ):
-                outcome.unchanged += 1
-            else:
-                todo.append(student)
-        on_start(len(todo), outcome.unchanged)
-        if todo:
-            if not unsafe and not scheduler:
-                _require_bubblewrap()
-            batch = Batch(lesson, batch_seed(folders, lesson), unsafe, cell_seconds, folders.drawn(lesson))
+        problems |= find_misplaced(folders.submitted, lesson)
+    unwritten = {name: unrecorded(name, problem) for name, problem in problems.items()}
 
-            def read(student: str) -> Submission:
-                return read_submission(folders.submitted, student, release, folders.source)
+    def read(student: str) -> Submission:
+        return read_submission(folders.submitted, student, release, folders.source)
 
-            judges = _judged(batch, jobs, scheduler, keep, todo, read, release, on_judged)
-            with contextlib.closing(judges) as judging:
-                for portion, judged in judging:
-                    for submission in portion:
-                        result = recorder.record(submission, judged[submission.student])
-                        outcome.new += 1
-                        if not result.sha:
-                            odd[submission.student] = result
-    results = (read_result(folders, lesson, student) for student in names if student not in odd)
-    outcome.results = [result for result in results if result is not None] + list(odd.values())
+    version = lesson_fingerprint(folders, lesson)
+    with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
+        finished = set()
+        if not options.force:
+            finished = {
+                name for name in names if folders.result(lesson, name).is_file() and recorder.finished(read(name))
+            }
+        fresh = [name for name in names if name not in finished]
+        outcome.unchanged = len(finished)
+        progress.start(len(fresh), outcome.unchanged)
+        with contextlib.closing(_judge_class(folders, release, fresh, read, options, progress)) as portions:
+            for portion, reports in portions:
+                for submission in portion:
+                    result = recorder.record(submission, reports[submission.student])
+                    outcome.new += 1
+                    if not result.sha:
+                        unwritten[submission.student] = result
+    results = (read_result(folders, lesson, name) for name in names if name not in unwritten)
+    outcome.results = [result for result in results if result is not None] + list(unwritten.values())
     return outcome
 
 
-def _judged(
-    batch: Batch,
-    jobs: int | None,
-    scheduler: str | None,
-    keep: bool,
+def _judge_class(
+    folders: Folders,
+    release: Release,
     students: list[str],
     read: Callable[[str], Submission],
-    release: Release,
-    on_judged: Callable[[str], None],
-) -> Iterator[tuple[list[Submission], dict[str, SubmissionReport | None]]]:
-    """(portion, what was judged of it), each between two self tests of whoever judged it."""
-    if scheduler:
+    options: GradingOptions,
+    progress: Progress,
+) -> Iterator[Portion]:
+    """(portion, what was judged of it), each judged between two self tests."""
+    if not students:
+        return
+    if not options.unsafe and not options.scheduler:
+        _require_bubblewrap()
+    lesson = release.lesson
+    seed = batch_seed(folders, lesson)
+    batch = Batch(lesson, seed, options.unsafe, options.cell_seconds, folders.drawn(lesson))
+    if options.scheduler:
         from helpers.grading.cluster.client import Cluster
 
-        with Cluster(batch, scheduler) as cluster:
-            yield from cluster.portions(map(read, students), len(students), release, on_judged)
+        with Cluster(batch, options.scheduler) as cluster:
+            yield from cluster.portions(map(read, students), len(students), release, progress.step)
         return
-    jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
-    with ThreadPoolExecutor(1) as thread, warm_pool(Pool, batch, jobs) if keep else Pool(batch, jobs) as pool:
-
-        def portions() -> Iterator[tuple[list[Submission], dict[str, SubmissionReport | None]]]:
-            slow: list[str] = []
-            pool.self_test("before the batch")
-            for names, hurried in ((students, len(students) > 1), (slow, False)):
-                submissions = map(read, names)
-                while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
-                    judged = pool.judge(portion, release, on_judged, hurried)
-                    pool.self_test("after the batch")
-                    slow.extend(one.student for one in portion if one.student not in judged)
-                    yield [one for one in portion if one.student in judged], judged
-
-        made = portions()
-        coming = thread.submit(next, made, None)
+    jobs = max(1, min(options.jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
+    pools = warm_pool(Pool, batch, jobs) if options.keep_judges else Pool(batch, jobs)
+    with ThreadPoolExecutor(1) as thread, pools as pool:
+        portions = _judge_portions(pool, jobs * PORTION, students, read, release, progress)
+        coming = thread.submit(next, portions, None)
         while (portion := coming.result()) is not None:
-            coming = thread.submit(next, made, None)  # while this one is recorded
+            coming = thread.submit(next, portions, None)  # while this one is recorded
             yield portion
 
 
-class OneWriter:
-    """The right to write into one gradebook for one lesson; it ends with this process. Use as a context manager.
+def _judge_portions(
+    pool: Pool, size: int, students: list[str], read: Callable[[str], Submission], release: Release, progress: Progress
+) -> Iterator[Portion]:
+    """The portions of a pool: at first `size` at a time and in a hurry, then one by one those that took too long."""
+    slow = students[:] if len(students) == 1 else []
+    pool.self_test("before the batch")
+    submissions = map(read, [] if slow else students)
+    while portion := list(islice(submissions, size)):
+        reports = pool.judge(portion, release, progress.step, hurried=True)
+        pool.self_test("after the batch")
+        slow += [submission.student for submission in portion if submission.student not in reports]
+        yield [submission for submission in portion if submission.student in reports], reports
+    if len(students) > 1 and slow:
+        progress.slow(len(slow))
+    for submission, report in pool.judge_each(map(read, slow), release, progress.step):
+        yield [submission], {submission.student: report}
+
+
+@contextlib.contextmanager
+def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
+    """The right to write into one gradebook for one lesson; it ends with this process.
 
     Raises GradingStopped where another process has it, or where there is no room to write at all.
     """
+    from filelock import FileLock, Timeout
 
-    def __init__(self, folders: Folders, lesson: str):
-        self.folders, self.lesson = folders, lesson
-        self.path = folders.batch(lesson).with_suffix(".lock")
-        self.lock = None
-
-    def __enter__(self) -> OneWriter:
-        from filelock import FileLock, Timeout
-
+    path = folders.batch(lesson).with_suffix(".lock")
+    with contextlib.ExitStack() as stack:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.lock = FileLock(self.path, timeout=0)
-            self.lock.acquire()
-            self._try_room()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(path, timeout=0))
+            with tempfile.TemporaryFile(dir=path.parent) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
         except Timeout:
             raise GradingStopped(
-                f"{self.lesson} is being graded in this gradebook already, by another process. Grade again when it is "
-                "done."
+                f"{lesson} is being graded in this gradebook already, by another process. Grade again when it is done."
             ) from None
         except OSError as error:
-            self.__exit__()
-            place, reason = shown(self.folders.gradebook), error.strerror or error
+            place, reason = shown(folders.gradebook), error.strerror or error
             raise GradingStopped(f"Nothing can be written to {place} ({reason}), so nothing was graded.") from None
-        return self
-
-    def __exit__(self, *exc) -> None:
-        if self.lock is not None:
-            self.lock.release()
-
-    def _try_room(self) -> None:
-        """Write as much as some submissions need, and take it away again. OSError."""
-        with tempfile.TemporaryFile(dir=self.path.parent) as file:
-            file.write(bytes(ROOM))
-            file.flush()
-            os.fsync(file.fileno())
+        yield
 
 
 def _require_bubblewrap() -> None:
@@ -202,31 +218,31 @@ def _require_bubblewrap() -> None:
         raise GradingStopped(str(missing)) from None
 
 
-def _release(folders: Folders, lesson: str) -> Release:
+def _load_release(folders: Folders, lesson: str) -> Release:
     path = folders.executed(lesson)
     if not path.is_file():
-        known = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
-        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {known}.")
+        lessons = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
+        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {lessons}.")
     release = course_release(path)
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release
 
 
-def _names(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:
+def _find_students(folders: Folders, lesson: str, students: Iterable[str] | None) -> list[str]:
     names = find_submissions(folders.submitted, lesson)
     place = shown(folders.submitted / "STUDENT" / lesson / f"{lesson}.ipynb")
     if not names:
         raise GradingStopped(f"Nobody has handed in {lesson}. Submissions are expected as {place}.")
     if students is None:
         return names
-    wanted = list(dict.fromkeys(students))
-    if missing := [one_line(student) for student in wanted if student not in names]:
+    chosen = list(dict.fromkeys(students))
+    if missing := [one_line(student) for student in chosen if student not in names]:
         raise GradingStopped(f"No submission of {lesson} by {', '.join(missing)}. It is expected as {place}.")
-    return wanted
+    return chosen
 
 
-def fingerprint(folders: Folders, lesson: str) -> str:
+def lesson_fingerprint(folders: Folders, lesson: str) -> str:
     """Changes when the lesson changes: a submission graded against an older lesson is no longer finished."""
     digest = hashlib.sha256(json.dumps(released_notebook(folders.executed(lesson))).encode())
     key = ROOT / "helpers" / "answer_keys" / f"{lesson}.npz"

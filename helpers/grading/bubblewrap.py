@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from helpers.errors import CourseError
-from helpers.grading.inside.setting import HOME
-from helpers.grading.staging import PROJECT
+from helpers.grading.inside.limits import HOME
+from helpers.grading.sandbox_files import PROJECT
 
 COURSE = "/course"  # where the staged copy stands inside
 ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader
@@ -29,13 +29,13 @@ class SandboxMissing(CourseError):
 
 
 def find_bubblewrap() -> str:
-    found = shutil.which("bwrap", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/bin")
-    if found is None:
+    program = shutil.which("bwrap", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/bin")
+    if program is None:
         raise SandboxMissing(
             "bubblewrap is not installed, so learner code cannot be isolated. Install it (on Debian and Ubuntu: "
             "apt install bubblewrap), or use --unsafe on code that you trust."
         )
-    return found
+    return program
 
 
 def environment_inside(home: str = HOME) -> dict[str, str]:
@@ -65,19 +65,19 @@ def environment_inside(home: str = HOME) -> dict[str, str]:
 def runtime_folders() -> list[str]:
     """The folders of this Python and its packages, besides the operating system's."""
     folders = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
-    step = Path(sys.executable)
-    while step.is_symlink():
-        step = step.parent / os.readlink(step)
-        folders.append(os.path.normpath(step.parent.parent))
+    executable = Path(sys.executable)
+    while executable.is_symlink():
+        executable = executable.parent / os.readlink(executable)
+        folders.append(os.path.normpath(executable.parent.parent))
     folders += [*site.getsitepackages(), site.getusersitepackages()]
     folders = [folder for folder in folders if os.path.isdir(folder)]
-    kept: list[str] = []
+    outermost: list[str] = []
     for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
         holds_project = folder == "/" or PROJECT.is_relative_to(folder)
-        covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in kept)
+        covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in outermost)
         if not holds_project and not covered:
-            kept.append(folder)
-    return kept
+            outermost.append(folder)
+    return outermost
 
 
 def writable_places() -> list[str]:
@@ -86,8 +86,8 @@ def writable_places() -> list[str]:
     return [HOME, "/dev/shm", *(["/tmp"] if free else [])]
 
 
-def is_within(folder: str, other: str) -> bool:
-    return folder == other or folder.startswith(other.rstrip("/") + "/")
+def is_within(folder: str, parent: str) -> bool:
+    return folder == parent or folder.startswith(parent.rstrip("/") + "/")
 
 
 def view(course: Path) -> list[str]:
@@ -104,11 +104,13 @@ def view(course: Path) -> list[str]:
     folders = runtime_folders()
     installed = [os.path.join(place, "helpers") for place in [*site.getsitepackages(), site.getusersitepackages()]]
     hidden = [str(PROJECT), *filter(os.path.isdir, installed)]
-    places = [(folder, "--ro-bind") for folder in folders]
-    places += [(folder, "--tmpfs") for folder in hidden if any(is_within(folder, seen) for seen in [*folders, "/usr"])]
-    for folder, how in sorted(places, key=lambda place: len(place[0])):
+    mounts = [(folder, "--ro-bind") for folder in folders]
+    mounts += [
+        (folder, "--tmpfs") for folder in hidden if any(is_within(folder, mounted) for mounted in [*folders, "/usr"])
+    ]
+    for folder, option in sorted(mounts, key=lambda place: len(place[0])):
         arguments += parents(folder)
-        arguments += [how, folder, folder] if how == "--ro-bind" else [how, folder]
+        arguments += [option, folder, folder] if option == "--ro-bind" else [option, folder]
     return arguments + ["--ro-bind", str(course), COURSE]
 
 

@@ -42,7 +42,7 @@ def as_markdown(judged: JudgedNotebook) -> str:
     return "\n".join(lines)
 
 
-def _row(item: Scored) -> str:
-    of = f"{item.points:g} of {item.worth:g}" if item.worth else f"{item.points:g} bonus"
-    said = "" if item.report.passed else item.report.label.replace("|", "\\|")
-    return f"| {MARKS[item.report.passed] if item.report.answered else '–'} | `{item.name}` | {of} | {said} |"
+def _row(scored: Scored) -> str:
+    score = f"{scored.points:g} of {scored.worth:g}" if scored.worth else f"{scored.points:g} bonus"
+    label = "" if scored.report.passed else scored.report.label.replace("|", "\\|")
+    return f"| {MARKS[scored.report.passed] if scored.report.answered else '–'} | `{scored.name}` | {score} | {label} |"

@@ -15,7 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import course_release, find_submissions
+from helpers.grading.intake import find_submissions
+from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result, read_result, write_atomically
 from helpers.grading.safe_text import inert

@@ -10,7 +10,7 @@ from nbgrader.converters import GenerateFeedback
 
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
-from helpers.grading.nbgrader_insides import take_over
+from helpers.grading.nbgrader_insides import replace_converter
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
 
@@ -28,8 +28,8 @@ class CourseFeedback(GenerateFeedback):
         places = names.format_path(names.autograded_directory, names.student_id, names.assignment_id)
         self.notebooks, self.assignments = [], {}
         for place in [places] if os.path.isdir(places) else glob.glob(places):
-            if found := glob.glob(os.path.join(glob.escape(place), f"{names.notebook_id}.ipynb")):
-                self.assignments[place] = found
+            if notebooks := glob.glob(os.path.join(glob.escape(place), f"{names.notebook_id}.ipynb")):
+                self.assignments[place] = notebooks
         if not self.assignments:
             super().init_notebooks()  # which says so
 
@@ -41,12 +41,12 @@ class CourseFeedback(GenerateFeedback):
         from nbgrader.api import Gradebook
 
         resources = super().init_single_notebook_resources(notebook_filename)
-        ours = resources["nbgrader"]
-        lesson, student = ours["assignment"], ours["student"]
+        nbgrader = resources["nbgrader"]
+        lesson, student = nbgrader["assignment"], nbgrader["student"]
         result = read_result(from_coursedir(self.coursedir), lesson, student)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            recorded = gradebook.find_submission_notebook(ours["notebook"], lesson, student)
-            ours["facts"] = facts(recorded, result)
+            recorded = gradebook.find_submission_notebook(nbgrader["notebook"], lesson, student)
+            nbgrader["facts"] = facts(recorded, result)
         return resources
 
     def start(self) -> None:
@@ -73,4 +73,4 @@ def write_feedback(config, lesson: str) -> None:
 
 def install() -> None:
     """Let nbgrader's command and Formgrader use this converter; called by nbgrader_config.py."""
-    take_over("GenerateFeedback", "generatefeedbackapp", CourseFeedback)
+    replace_converter("GenerateFeedback", "generatefeedbackapp", CourseFeedback)

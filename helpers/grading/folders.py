@@ -73,7 +73,7 @@ def load(gradebook: str | Path | None = None):
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config.loader import PyFileConfigLoader
 
-    before = os.environ.get("COURSE_GRADEBOOK")
+    previous = os.environ.get("COURSE_GRADEBOOK")
     if gradebook is not None:
         os.environ["COURSE_GRADEBOOK"] = str(Path(gradebook).resolve())
     try:
@@ -81,7 +81,7 @@ def load(gradebook: str | Path | None = None):
     finally:
         if gradebook is not None:
             os.environ.pop("COURSE_GRADEBOOK")
-            os.environ.update({} if before is None else {"COURSE_GRADEBOOK": before})
+            os.environ.update({} if previous is None else {"COURSE_GRADEBOOK": previous})
     return from_coursedir(CourseDirectory(config=config)), config
 
 

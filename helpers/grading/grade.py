@@ -100,23 +100,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
-    from helpers.grading.batch import grade_lesson
+    from helpers.grading.batch import GradingOptions, grade_lesson
 
     lesson, began = lesson_name(folders, args.lesson), time.monotonic()
-    with Progress(lesson) as progress:
-        outcome = grade_lesson(
-            folders,
-            lesson,
-            args.student,
-            jobs=args.jobs,
-            force=args.force,
-            unsafe=args.unsafe,
-            cell_seconds=args.cell_seconds,
-            config=config,
-            scheduler=args.scheduler or args.cluster,
-            on_start=progress.start,
-            on_judged=progress.step,
-        )
+    options = GradingOptions(args.jobs, args.force, args.unsafe, args.cell_seconds, args.scheduler or args.cluster)
+    with ProgressBar(lesson) as progress:
+        outcome = grade_lesson(folders, lesson, args.student, options, config, progress)
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_pages(folders, config, lesson, args.feedback)
     for line in summary(graded, outcome.results, report):
@@ -173,27 +162,29 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
         lines.append(f"  {report.to_grade} written {answers} to grade by hand: course hand {report.lesson}")
     if report.changed:
         count = sum(map(len, report.changed.values()))
-        who = " · ".join(
+        students = " · ".join(
             f"{student} ({', '.join(names)})" for student, names in list(report.changed.items())[:SHOWN_FLAGS]
         )
-        more = " · …" if len(report.changed) > SHOWN_FLAGS else ""
-        lines.append(f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {who}{more}")
+        ellipsis = " · …" if len(report.changed) > SHOWN_FLAGS else ""
+        lines.append(
+            f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {students}{ellipsis}"
+        )
     problems = [result for result in results if result.problem]
     if problems:
         lines.append(f"  {len(problems)} could not be graded and {'needs' if len(problems) == 1 else 'need'} a person:")
         lines += [f"    {result.student}: {result.problem}" for result in problems[:SHOWN_FLAGS]]
-    odd = [result for result in results if result.flags]
-    if odd:
-        texts = [f"{result.student} ({_short(result.flags)})" for result in odd[:SHOWN_FLAGS]]
-        lines.append(f"  {len(odd)} to look at: " + " · ".join(texts + ["…"] * (len(odd) > SHOWN_FLAGS)))
+    flagged = [result for result in results if result.flags]
+    if flagged:
+        texts = [f"{result.student} ({_short(result.flags)})" for result in flagged[:SHOWN_FLAGS]]
+        lines.append(f"  {len(flagged)} to look at: " + " · ".join(texts + ["…"] * (len(flagged) > SHOWN_FLAGS)))
     if any(result.unsafe for result in results):
         lines.append("  graded without a sandbox (--unsafe)")
     return lines
 
 
 def _short(flags: list[str]) -> str:
-    more = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
-    return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + more
+    rest = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
+    return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + rest
 
 
 def _gradebook(folders: Folders) -> str:
@@ -205,13 +196,13 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-class Progress:
+class ProgressBar:
     """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
 
     def __init__(self, lesson: str):
         self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *exc) -> None:
@@ -247,6 +238,10 @@ class Progress:
             self.bar.update(self.task, completed=self.done, rate=f"{rate:.1f}/s")
         elif self.done == self.total or self.done % 25 == 0:
             print(f"graded {self.done} of {self.total}", flush=True)
+
+    def slow(self, count: int) -> None:
+        how = f"{count} {_plural(count)} take long, as they train a model or wait; each is recorded when it is judged"
+        (self.bar.console.print if self.bar is not None else print)(how)
 
 
 def _plural(total: int) -> str:

@@ -8,11 +8,11 @@ from helpers.checking.key import ExerciseKey
 from helpers.checking.verdict import not_answered
 from helpers.course import course
 from helpers.grading.judge_lock import JudgeLock
+from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
 from helpers.grading.submission import Cell
-from helpers.grading.top_level import TopLevel
 from helpers.grading.trial import Trial
 
 TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
@@ -67,35 +67,22 @@ class Judge:
         files: dict[str, bytes] | None = None,
         hurried: bool = False,
     ) -> SubmissionReport:
-        """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
-        cell; one that is not answered there, or has none, at the end.
+        """Run the learner's cells in order and judge each exercise at its check cell; one that is not answered
+        there, or has none, at the end.
 
-        files: what lies beside the notebook (helpers/grading/attachments.py). hurried: others wait, so what takes long
-        is given up soon, with the problem TOO_LONG.
+        exercises: those that are judged, else all of the lesson, or of a loose file all that it defines. files: what
+        lies beside the notebook (helpers/grading/attachments.py). hurried: others wait, so what takes long is given up
+        soon, with the problem TOO_LONG.
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
         try:
             with Trial(self, cells, wanted, hurried, self.visible) as trial:
+                if exercises is None and not self.notebook:
+                    wanted = [name for name in self.keys if trial.defines(name)]
                 for name in self.keys:
                     if name in wanted:
                         trial.verdict(name)
                 return trial.result(wanted)
         except RecursionError:
             return SubmissionReport({key.name: not_answered(key) for key in self.keys.values()}, problem=TOO_DEEP)
-
-    def judge_source(
-        self,
-        source: str,
-        exercises: list[str] | None = None,
-        name: str = "answer.py",
-        files: dict[str, bytes] | None = None,
-    ) -> SubmissionReport:
-        """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
-        self.sandbox.files = files or {}
-        with Trial(self, [Cell(name, source)], visible=self.visible) as trial:
-            wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
-            for key in self.keys:
-                if key in wanted:
-                    trial.verdict(key)
-            return trial.result(wanted)

@@ -15,7 +15,7 @@ except ImportError:  # Windows, where nothing is judged
 
 
 class JudgeLock:
-    """Two locked files: whoever wants to be alone holds the door while the room empties, so that nobody slips in.
+    """Two locked files. A judge that wants to be alone holds the door while the room empties, so that no other enters.
 
     folder: one that all judges of a batch know; None: this judge has no others beside it.
     """

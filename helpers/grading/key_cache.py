@@ -9,8 +9,8 @@ from pathlib import Path
 
 from helpers.checking.key import ExerciseKey, load_keys, save_keys
 from helpers.course import course
+from helpers.grading.course_version import version_of
 from helpers.grading.reference import fresh_keys
-from helpers.grading.version import version_of
 
 
 def cached_keys(lesson: str, seed: int, path: Path) -> dict[str, ExerciseKey]:
@@ -20,20 +20,20 @@ def cached_keys(lesson: str, seed: int, path: Path) -> dict[str, ExerciseKey]:
     """
     from filelock import FileLock
 
-    home = course().lesson(lesson)
-    version = hashlib.sha256(f"{version_of(home.name)} {seed}".encode()).hexdigest()[:16]
-    kept = path.with_name(f"{path.stem}-{version}{path.suffix}")
+    lesson_entry = course().lesson(lesson)
+    version = hashlib.sha256(f"{version_of(lesson_entry.name)} {seed}".encode()).hexdigest()[:16]
+    cache = path.with_name(f"{path.stem}-{version}{path.suffix}")
     try:
         with FileLock(path.with_suffix(".lock"), timeout=120):
             with contextlib.suppress(OSError, ValueError):
-                return load_keys(home.name, kept)
-            keys = fresh_keys(home, seed)
+                return load_keys(lesson_entry.name, cache)
+            keys = fresh_keys(lesson_entry, seed)
             with contextlib.suppress(OSError):
                 for old in path.parent.glob(f"{path.stem}-*{path.suffix}"):
                     old.unlink()
-                fresh = kept.with_name(f".{os.getpid()}-{kept.name}")
+                fresh = cache.with_name(f".{os.getpid()}-{cache.name}")
                 save_keys(fresh, list(keys.values()))
-                fresh.replace(kept)
+                fresh.replace(cache)
             return keys
     except (OSError, TimeoutError):
-        return fresh_keys(home, seed)
+        return fresh_keys(lesson_entry, seed)

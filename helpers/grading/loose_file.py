@@ -6,8 +6,8 @@ import json
 
 from helpers.checking.rendering import as_text
 from helpers.checking.verdict import Verdict
-from helpers.grading.judge import Judge
-from helpers.grading.submission import LooseFile
+from helpers.grading.judge import TOO_DEEP, Judge
+from helpers.grading.submission import Cell, LooseFile
 
 
 def judged_file(judge: Judge, file: LooseFile) -> list[tuple[str, bool]]:
@@ -18,7 +18,9 @@ def judged_file(judge: Judge, file: LooseFile) -> list[tuple[str, bool]]:
 
 def _verdicts(judge: Judge, file: LooseFile) -> list[Verdict]:
     only = [file.exercise] if file.exercise else None
-    result = judge.judge_source(file.source, only, name=file.name, files=file.files)
+    result = judge.judge_cells([Cell(file.name, file.source)], only, file.files)
+    if result.problem == TOO_DEEP:
+        raise RecursionError(TOO_DEEP)
     if result.verdicts:
         return list(result.verdicts.values())
     points = sum(key.points for key in judge.keys.values() if not key.bonus)
@@ -34,7 +36,7 @@ def is_right(verdict: Verdict) -> bool:
 
 def as_json(file: str, verdict: Verdict) -> str:
     """One line: a file, an exercise (null where the file defines none) and what became of it."""
-    facts = {
+    fields = {
         "file": file,
         "exercise": verdict.exercise or None,
         "points": verdict.points,
@@ -43,7 +45,7 @@ def as_json(file: str, verdict: Verdict) -> str:
         "mistake": verdict.mistake,
         "message": verdict.message,
     }
-    return json.dumps(facts, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def as_lines(file: str, verdict: Verdict) -> str:

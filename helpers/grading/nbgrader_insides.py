@@ -14,7 +14,7 @@ from helpers.grading.safe_text import one_line
 from helpers.released import released_notebook
 
 
-def take_over(name: str, app: str, converter: type) -> None:
+def replace_converter(name: str, app: str, converter: type) -> None:
     """Let nbgrader's command and Formgrader's button use this converter in place of nbgrader's own of that name: both
     look it up in their own module when they start, and there is no setting for it."""
     for module in (importlib.import_module(f"nbgrader.apps.{app}"), importlib.import_module("nbgrader.apps.api")):
@@ -69,7 +69,7 @@ def one_commit(gradebook):
         session.commit = commit
 
 
-def announce(gradebook, folders: Folders, lesson: str) -> None:
+def register_lesson(gradebook, folders: Folders, lesson: str) -> None:
     """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does: its preprocessor takes what it
     works on from `resources`. GradingStopped where they are other cells than those that were handed in."""
     import nbformat
@@ -87,7 +87,7 @@ def announce(gradebook, folders: Folders, lesson: str) -> None:
     gradebook.db.expire_all()
 
 
-def assign_penalty(gradebook, folders: Folders, lesson: str, student: str, notebook, config) -> None:
+def assign_late_penalty(gradebook, folders: Folders, lesson: str, student: str, notebook, config) -> None:
     """Whatever late policy the teacher's configuration names: its preprocessor too works on what `resources` say."""
     from nbgrader.preprocessors import AssignLatePenalties
 

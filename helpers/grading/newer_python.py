@@ -11,7 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from helpers.grading.top_level import without_magics
+from helpers.grading.name_bindings import without_magics
 
 HERE = "{}.{}".format(*sys.version_info)
 MARK = "#~ "  # before each line that is left out
@@ -26,25 +26,26 @@ INNER = re.compile(r"[)\]}]|(?:else|elif|except|finally)\b|\"\"\"|'''")  # how n
 
 @dataclass(frozen=True)
 class Unread:
-    """A statement that the grader's Python cannot read. version: the Python that can, as far as that is known."""
+    """A statement that the grader's Python cannot read. version: the Python that can; "" where only the outputs say
+    that one did."""
 
     line: str
     version: str
     names: frozenset[str]
 
-    def told(self, cell_id: str) -> str:
-        return (
-            f"Cell {cell_id} has syntax of Python {self.version}, which the grader's {HERE} cannot read; left out: "
-            f"{self.line[:60]}"
-        )
+    def flag(self, cell_id: str) -> str:
+        where = f"Cell {cell_id} has syntax of Python {self.version}, which the grader's {HERE} cannot read"
+        if not self.version:
+            where = f"Cell {cell_id} has a statement that the grader's Python {HERE} cannot read, though it ran at home"
+        return f"{where}; left out: {self.line[:60]}"
 
 
 def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unread]]:
     """A cell's code with the statements of a newer Python as comments, and these; as it is where it can be read, or
     where something else is wrong with it. ran: whether it ran at home."""
-    if ran is False or _problem(source) is None:
+    if ran is False or _syntax_error(source) is None:
         return source, []
-    lines, kept, found = source.split("\n"), [], []
+    lines, kept, unread = source.split("\n"), [], []
     starts = [i for i, line in enumerate(lines) if line and not line[0].isspace() and not INNER.match(line)]
     if not starts or len(starts) > MOST_STATEMENTS:
         return source, []
@@ -52,31 +53,33 @@ def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unrea
     kept, at = lines[: starts[0]], 0
     while at < len(starts):
         farthest = min(len(ends), at + FARTHEST)
-        end = next((j for j in range(at, farthest) if _problem("\n".join(lines[starts[at] : ends[j]])) is None), None)
+        end = next(
+            (j for j in range(at, farthest) if _syntax_error("\n".join(lines[starts[at] : ends[j]])) is None), None
+        )
         statement = lines[starts[at] : ends[at if end is None else end]]
         if end is None:
-            problem = _problem("\n".join(statement))
-            version = _version("\n".join(statement), problem, ran)
+            problem = _syntax_error("\n".join(statement))
+            version = _needed_version("\n".join(statement), problem, ran)
             if version is None:
                 return source, []
             names = {one or other for one, other in BOUND.findall("\n".join(statement))}
-            found.append(Unread(statement[0], version, frozenset(names)))
+            unread.append(Unread(statement[0], version, frozenset(names)))
             statement = [MARK + line if line.strip() else line for line in statement]
         kept += statement
         at = (at if end is None else end) + 1
-    return "\n".join(kept), found
+    return "\n".join(kept), unread
 
 
-def _version(statement: str, problem: SyntaxError, ran: bool | None) -> str | None:
+def _needed_version(statement: str, problem: SyntaxError, ran: bool | None) -> str | None:
     for version, looks in LOOKS.items():
         if looks.search(statement):
             return f"{version} or later"
     if "f-string" in (problem.msg or ""):
         return "3.12 or later"
-    return f"a version after {HERE}" if ran else None
+    return "" if ran else None
 
 
-def _problem(source: str) -> SyntaxError | None:
+def _syntax_error(source: str) -> SyntaxError | None:
     try:
         ast.parse(without_magics(source))
     except SyntaxError as error:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT
-from helpers.grading.intake import course_release, read_submission
+from helpers.grading.intake import read_submission
+from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.reports import ExerciseReport
 from helpers.grading.whole_clone import SKIPPED
@@ -62,9 +63,9 @@ def lesson_of(notebook: Path, lessons: list[str]) -> str:
         text = notebook.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise GradingStopped(f"{notebook} cannot be read ({error.strerror}).") from None
-    for found in NAMED.finditer(f"{text}\n{notebook.name}"):
-        if (found[1] or found[2]) in lessons:
-            return found[1] or found[2]
+    for match in NAMED.finditer(f"{text}\n{notebook.name}"):
+        if (match[1] or match[2]) in lessons:
+            return match[1] or match[2]
     raise GradingStopped(f"{notebook} is of no lesson of this course. Name one: course grade LESSON --ci {notebook}")
 
 
@@ -91,8 +92,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool = False) -> Judged
             raise GradingStopped(submission.problem)
         with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
             pool.self_test("before it judged")
-            graded = pool.judge([submission], release, lambda student: None)["handed_in"]
-            pool.self_test("after it judged")
+            [(_, graded)] = pool.judge_each([submission], release, lambda student: None)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
     scored = []

@@ -21,22 +21,22 @@ from typing import TypeVar
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.inside.namespaces import die_with_parent
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.scratch import Scratch
 from helpers.grading.skippable_cells import judge_input
 from helpers.grading.submission import Cell, LooseFile, Release, Submission
+from helpers.grading.temporary_folders import Scratch
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
-FEW = 4  # of those that take long
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
-WORDS = {
+NOT_RECORDED = "Nothing of this portion was recorded. See `course doctor`."
+MISTAKE_LABELS = {
     "not_answered": "not answered",
     "raises": "raised an error",
     "wrong_type": "wrong type",
@@ -61,7 +61,7 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """What all judges of one batch are told. key_cache: where its keys are kept for others; lock_folder: one that all
+    """What all judges of a batch know. key_cache: where its keys are kept for others; lock_folder: one that all
     of them know, where there are several (judge_lock.py); notebook: submissions are notebooks, else loose files."""
 
     lesson: str
@@ -75,19 +75,24 @@ class Batch:
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
     """What a judge is asked about a submission: its cells, and the files that lie beside it."""
-    files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+    files = read_files_beside(submission.folder, submission.code())[0] if submission.folder else {}
     return judge_input(submission, release), files
 
 
-def settle(submission: Submission, kind: str, answer) -> SubmissionReport | None:
+def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
     """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
     if kind == "judged":
         submission.problem = answer.problem
         return answer
     submission.again = True
-    words = one_line(str(answer), 200)
-    submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+    reason = one_line(str(answer), 200)
+    submission.problem = f"The grader could not judge this notebook ({reason}); grade it by hand."
     return None
+
+
+def _stopped_by_self_test(when: str, reason: str) -> GradingStopped:
+    reason = reason.rstrip(".")
+    return GradingStopped(f"Stopped: the grader failed its own test {when} ({reason}).\n{NOT_RECORDED}")
 
 
 class Pool:
@@ -114,7 +119,7 @@ class Pool:
         return JudgeProcess(self.batch)
 
     def __exit__(self, kind=None, *exc) -> None:
-        self.closed = True  # for whoever still waits for an answer, in another thread
+        self.closed = True  # another thread may still wait for an answer
         for judge in self.judges:
             judge.stop(at_once=kind is not None)
         if self.lock_folder is not None:
@@ -140,34 +145,56 @@ class Pool:
             if kind == "refused":
                 raise GradingStopped(answer)
             if kind != "tested":
-                reason = answer.rstrip(".")
-                raise GradingStopped(
-                    f"Stopped: the grader failed its own test {when} ({reason}).\n"
-                    "Nothing of this portion was recorded. See `course doctor`."
-                )
+                raise _stopped_by_self_test(when, answer)
 
     def judge(
         self, portion: list[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool = False
     ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        judged: dict[str, SubmissionReport | None] = {}
-        waiting = [submission for submission in portion if not submission.problem]
+        reports: dict[str, SubmissionReport | None] = {}
+        readable = [submission for submission in portion if not submission.problem]
         for submission in portion:
             if submission.problem:
-                judged[submission.student] = None
+                reports[submission.student] = None
                 on_judged(submission.student)
+        for submission, report in self._reports(readable, release, on_judged, hurried):
+            reports[submission.student] = report
+        return reports
 
-        for submission, kind, answer in self.answers(waiting, lambda one: (*judge_message(one, release), hurried)):
+    def judge_each(
+        self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
+        """Judge submissions that take long: each comes as soon as its judge has tested itself behind it."""
+        readable = []
+        for submission in submissions:
+            if submission.problem:
+                on_judged(submission.student)
+                yield submission, None
+            else:
+                readable.append(submission)
+        yield from self._reports(readable, release, on_judged, hurried=False, tested=True)
+
+    def _reports(
+        self,
+        submissions: list[Submission],
+        release: Release,
+        on_judged: Callable[[str], None],
+        hurried: bool,
+        tested: bool = False,
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
+        def request(submission: Submission) -> tuple:
+            return *judge_message(submission, release), hurried, tested
+
+        for submission, kind, answer in self.answers(submissions, request):
             if kind == "slow":
                 continue
+            if kind == "unsound":
+                raise _stopped_by_self_test("after a submission", answer)
             if kind in ("broken", "refused"):
-                raise GradingStopped(
-                    f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
-                )
-            judged[submission.student] = settle(submission, kind, answer)
+                raise GradingStopped(f"Stopped: {answer.rstrip('.')}.\n{NOT_RECORDED}")
+            yield submission, report_of_answer(submission, kind, answer)
             on_judged(submission.student)
-        return judged
 
     def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
         """(item, kind, answer) for what a judge says to message(item), as soon as it is known. Where the judge itself
@@ -225,8 +252,8 @@ class JudgeProcess:
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer): tested, names, judged, slow, broken, refused, odd, died. patience None: it had its time
-        already."""
+        """(kind, answer): tested, names, judged, slow, broken, unsound, refused, odd, died. patience None: it has
+        had its time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer in the time that it may take"
@@ -302,7 +329,7 @@ def _reply(judge, message) -> tuple[str, object]:
             from helpers.grading.loose_file import judged_file
 
             return "judged", judged_file(judge, message)
-        cells, files, hurried = message
+        cells, files, hurried, tested = message
         graded = judge.judge_cells(cells, files=files, hurried=hurried)
         if hurried and graded.problem == TOO_LONG:
             return "slow", ""
@@ -310,6 +337,11 @@ def _reply(judge, message) -> tuple[str, object]:
         if missing := checks - set(graded.verdicts):
             names = ", ".join(sorted(missing))
             return "broken", f"the answer key of {judge.lesson.name} has no exercise {names}; build it again"
+        if tested:
+            try:
+                self_test(judge)
+            except GraderBroken as error:
+                return "unsound", str(error)
         return "judged", replace(graded, verdicts={name: rendered(one) for name, one in graded.verdicts.items()})
     except GraderBroken as error:
         return "broken", str(error)
@@ -323,7 +355,7 @@ def rendered(verdict) -> ExerciseReport:
     """A verdict in the words that the record keeps."""
     from helpers.checking.rendering import as_html, as_text
 
-    label = verdict.label or WORDS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
+    label = verdict.label or MISTAKE_LABELS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
     return ExerciseReport(
         verdict.exercise,
         float(verdict.points),
@@ -334,16 +366,16 @@ def rendered(verdict) -> ExerciseReport:
         label,
         as_text(verdict),
         as_html(verdict),
-        _failed(verdict),
+        _failed_parts(verdict),
     )
 
 
-def _failed(verdict) -> tuple[str, ...]:
+def _failed_parts(verdict) -> tuple[str, ...]:
     """The parts of an exercise that do not hold: where the values are wrong, what follows from them is not counted."""
     from helpers.checking.vocabulary import UNCHANGED, VALUES
 
-    parts = [(part.name, part.passed) for part in verdict.parts]
-    if parts and VALUES not in dict(parts):  # its first part says what was measured, in numbers of this answer alone
-        parts[0] = ("the measured goal", parts[0][1])
-    failed = [name for name, passed in parts if not passed]
+    results = [(part.name, part.passed) for part in verdict.parts]
+    if results and VALUES not in dict(results):  # its first part states this answer's own measurement
+        results[0] = ("the measured goal", results[0][1])
+    failed = [name for name, passed in results if not passed]
     return tuple(name for name in failed if VALUES not in failed or name in (VALUES, UNCHANGED))

@@ -11,7 +11,8 @@ import functools
 from collections.abc import Iterable
 from pathlib import Path
 
-from helpers.grading.staging import HELPERS
+from helpers.grading.notebook_file import squeezed
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
 from helpers.released import BEGIN, END
 
@@ -20,41 +21,41 @@ LONG = 120  # characters, from which two people do not write the same text
 
 def published_flags(cells: list[Cell], release: Release) -> list[str]:
     """At most a sentence on the published solution, one on the model answer and one on the course's stand-ins."""
-    own = [cell for cell in cells if cell.kind in ("code", "answer") and not cell.trusted]
-    text = " ".join(squeezed(without_marks(cell.source)) for cell in own)
-    cell_of = {cell.exercise: squeezed(without_marks(cell.source)) for cell in own if cell.exercise}
+    code = [cell for cell in cells if cell.kind in ("code", "answer") and not cell.trusted]
+    text = " ".join(squeezed(without_marks(cell.source)) for cell in code)
+    cell_of = {cell.exercise: squeezed(without_marks(cell.source)) for cell in code if cell.exercise}
     answers = {name: source for name, source in release.solved.items() if name in release.checks}
     answers = {name: source for name, source in answers.items() if BEGIN in source and not name.startswith("quiz_")}
-    same, telling = [], False
+    identical, characteristic = [], False
     for name, source in answers.items():
-        if is_telling(answer := squeezed(solution_of(source))) and answer in text:
-            same.append(name)
-            telling = True
+        if is_characteristic(answer := squeezed(solution_of(source))) and answer in text:
+            identical.append(name)
+            characteristic = True
         elif cell_of.get(name) == squeezed(without_marks(source)):
-            same.append(name)
+            identical.append(name)
     flags = []
-    if telling:
-        flags.append(f"identical to the published solution: {len(same)} of {len(answers)} answers")
+    if characteristic:
+        flags.append(f"identical to the published solution: {len(identical)} of {len(answers)} answers")
     written = {cell.grade_id: squeezed(cell.source) for cell in cells if cell.kind == "written"}
     flags += [
         f"identical to the published model answer: {name}"
         for name in release.written
         if written.get(name) and written[name] == squeezed(release.solved.get(name, ""))
     ]
-    taken = [name for name, body in stand_ins(release.lesson).items() if is_telling(body) and body in text]
-    if taken:
-        flags.append(f"identical to the course's stand-ins: {', '.join(dict.fromkeys(taken))}")
+    copied = [name for name, body in stand_ins(release.lesson).items() if is_characteristic(body) and body in text]
+    if copied:
+        flags.append(f"identical to the course's stand-ins: {', '.join(dict.fromkeys(copied))}")
     return flags
 
 
 def is_published(sources: Iterable[tuple[str | None, str]], release: Release) -> bool:
     """Whether a notebook, as (grade_id, source) of its cells, is the solution's own, its marks included."""
-    theirs = dict(sources)
+    source_of = dict(sources)
     marked = {name: source for name, source in release.solved.items() if BEGIN in source}
-    return bool(marked) and all(squeezed(theirs.get(name, "")) == squeezed(own) for name, own in marked.items())
+    return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(own) for name, own in marked.items())
 
 
-def is_telling(text: str) -> bool:
+def is_characteristic(text: str) -> bool:
     return "#" in text or len(text) >= LONG
 
 
@@ -68,27 +69,23 @@ def without_marks(source: str) -> str:
     return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
-def squeezed(text: str) -> str:
-    return " ".join(text.split())
-
-
 @functools.cache
 def stand_ins(lesson: str) -> dict[str, str]:
     """What hands on for answers that are not there yet (helpers/or_finished.py), by name, without its first lines."""
-    found: dict[str, str] = {}
+    bodies: dict[str, str] = {}
     for path in (HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"):
-        found |= _bodies(path)
-    return found
+        bodies |= _function_bodies(path)
+    return bodies
 
 
-def _bodies(path: Path) -> dict[str, str]:
+def _function_bodies(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     text = path.read_text(encoding="utf-8")
-    lines, found = text.split("\n"), {}
+    lines, bodies = text.split("\n"), {}
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             if body:
-                found[node.name] = squeezed("\n".join(lines[body[0].lineno - 1 : node.end_lineno]))
-    return found
+                bodies[node.name] = squeezed("\n".join(lines[body[0].lineno - 1 : node.end_lineno]))
+    return bodies

@@ -20,14 +20,21 @@ import nbformat
 from nbformat import from_dict
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import blank_cells
-from helpers.grading.nbgrader_insides import announce, assign_penalty, not_usable, one_commit, open_gradebook
+from helpers.grading.merge_cells import blank_cells
+from helpers.grading.nbgrader_insides import (
+    assign_late_penalty,
+    not_usable,
+    one_commit,
+    open_gradebook,
+    register_lesson,
+)
 from helpers.grading.pool import GradingStopped
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.submission import Cell, Release, Submission
 
+MOST_FLAGS = 60  # of one submission, as a person reads them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
 LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in one place of it; names that points or stars join
@@ -77,6 +84,11 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
         raise
 
 
+def bounded_flags(flags: list[str]) -> list[str]:
+    more = len(flags) - MOST_FLAGS
+    return flags if more <= 0 else [*flags[:MOST_FLAGS], f"{more} more flags are left out"]
+
+
 def unrecorded(student: str, problem: str) -> Result:
     """The result of a submission that left no record at all."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
@@ -113,7 +125,7 @@ class Recorder:
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
         self.gradebook = open_gradebook(self.folders)
         try:
-            announce(self.gradebook, self.folders, self.lesson)
+            register_lesson(self.gradebook, self.folders, self.lesson)
         except SQLAlchemyError as error:
             self.gradebook.close()
             raise not_usable(self.folders, error) from None
@@ -154,8 +166,8 @@ class Recorder:
                     f"Stopped: nothing more can be written ({one_line(str(getattr(error, 'orig', error)), 150)}). "
                     "What was recorded so far stays; grade again when there is room."
                 ) from None
-            what = f"{type(error).__name__}: {one_line(str(error), 100)}"
-        submission.problem = f"This submission could not be recorded ({what}); grade it by hand."
+            reason = f"{type(error).__name__}: {one_line(str(error), 100)}"
+        submission.problem = f"This submission could not be recorded ({reason}); grade it by hand."
         submission.cells, submission.flags = blank_cells(self.release), []
         submission.timestamp = None
         try:
@@ -166,7 +178,7 @@ class Recorder:
 
     def _record(self, submission: Submission, graded: SubmissionReport | None) -> Result:
         notebook = finished_notebook(submission, graded, self.release)
-        before = read_result(self.folders, self.lesson, submission.student)
+        previous = read_result(self.folders, self.lesson, submission.student)
         self._write_notebook(submission, notebook)
         scores = graded.verdicts if graded else {}
         for cell in submission.cells:
@@ -177,23 +189,22 @@ class Recorder:
             score = scores.get(exercise)
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
-        answers = answers_of(submission)
-        changed = self._write_gradebook(submission, notebook, bonus, before, answers)
         result = Result(
             submission.student,
             submission.sha,
             self.fingerprint,
             points,
             bonus,
-            {name: [s.mistake, s.label] for name, s in scores.items() if s.mistake},
-            [*submission.flags, *(graded.flags if graded else [])],
+            {name: [score.mistake, score.label] for name, score in scores.items() if score.mistake},
+            bounded_flags([*submission.flags, *(graded.flags if graded else [])]),
             submission.problem,
             self.unsafe,
             submission.again,
-            answers,
-            changed,
-            {name: list(s.failed) for name, s in scores.items() if s.failed},
+            answers_of(submission),
+            dict(previous.changed) if previous else {},
+            {name: list(score.failed) for name, score in scores.items() if score.failed},
         )
+        self._write_gradebook(submission, notebook, result, previous)
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
         return result
@@ -205,60 +216,66 @@ class Recorder:
         if submission.timestamp:
             write_atomically(path.parent / "timestamp.txt", submission.timestamp)
 
-    def _write_gradebook(
-        self, submission: Submission, notebook, bonus: dict[str, float], before: Result | None, answers: dict[str, str]
-    ) -> dict[str, float]:
-        """Write the points, and return what a person gave for answers that are others now: it counts no longer."""
+    def _write_gradebook(self, submission: Submission, notebook, result: Result, previous: Result | None) -> None:
+        """Write the points. What a person gave for an answer that has changed since moves to `result.changed`."""
         from nbgrader import utils
 
-        changed = dict(before.changed) if before else {}
-
-        facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
+        timestamp = {"timestamp": submission.timestamp} if submission.timestamp else {}
         with one_commit(self.gradebook):
             self.gradebook.update_or_create_student(submission.student)
-            handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
-        recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
+            entry = self.gradebook.update_or_create_submission(self.lesson, submission.student, **timestamp)
+        recorded = next(n for n in entry.notebooks if n.name == self.lesson)
         grades = {grade.name: grade for grade in recorded.grades}
         comments = {comment.name: comment for comment in recorded.comments}
         waiting = {cell.grade_id for cell in submission.cells if cell.waits}
         for cell in notebook.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
             if utils.is_grade(cell):
-                grade, was = grades[grade_id], grades[grade_id].auto_score
-                grade.auto_score, _ = utils.determine_grade(cell)
-                if grade_id in waiting or submission.problem is not None:
-                    grade.auto_score = None
-                same = before is None or self._same_answer(submission, before, answers, grade_id)
-                if before is not None and before.fingerprint == self.fingerprint and cell.cell_type == "code":
-                    same = same and grade.auto_score == was  # what it calls may have changed
-                if grade.manual_score is not None and not same:
-                    changed[grade_id], grade.manual_score = grade.manual_score, None
-                elif grade.manual_score is not None:
-                    changed.pop(grade_id, None)
-                grade.needs_manual_grade = grade.manual_score is None and (
-                    grade.auto_score is None or grade_id in changed
-                )
-                exercise = grade_id.removeprefix("check_")
-                machines = (None, 0.0, before.bonus.get(exercise) if before else None)
-                if exercise in bonus and (grade.extra_credit in machines or not same):
-                    if grade.extra_credit not in machines:
-                        changed[grade_id], grade.needs_manual_grade = grade.extra_credit, True
-                    grade.extra_credit = bonus[exercise] or None
+                score, _ = utils.determine_grade(cell)
+                score = None if grade_id in waiting or submission.problem is not None else score
+                same = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
+                _write_grade(grades[grade_id], score, same, result)
+                _write_extra_credit(grades[grade_id], same, result, previous)
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
-                blank = blank and grade_id not in waiting
-                comments[grade_id].auto_comment = "No response." if blank else None
+                comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
-        if handed_in.total_seconds_late > 0:
-            assign_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
+        if entry.total_seconds_late > 0:
+            assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
-        return changed
 
-    def _same_answer(self, submission: Submission, before: Result, answers: dict[str, str], grade_id: str) -> bool:
+    def _is_same_answer(self, grade, score, cell_type: str, result: Result, previous: Result | None) -> bool:
         """Whether what a cell grades is what it graded when this student was recorded before."""
-        if before.answers and answers:
-            return before.answers.get(grade_id) == answers.get(grade_id)
-        return before.sha == submission.sha  # one of the two was not read, or the result is of an older grader
+        if previous is None:
+            return True
+        if previous.fingerprint == self.fingerprint and cell_type == "code" and score != grade.auto_score:
+            return False  # what the answer calls may have changed
+        if previous.answers and result.answers:
+            return previous.answers.get(grade.name) == result.answers.get(grade.name)
+        return previous.sha == result.sha  # one of the two was not read, or the result is of an older grader
+
+
+def _write_grade(grade, score: float | None, same: bool, result: Result) -> None:
+    """The machine's score; a person's score stands only if the answer is the same."""
+    grade.auto_score = score
+    if grade.manual_score is not None and not same:
+        result.changed[grade.name], grade.manual_score = grade.manual_score, None
+    elif grade.manual_score is not None:
+        result.changed.pop(grade.name, None)
+    grade.needs_manual_grade = grade.manual_score is None and (score is None or grade.name in result.changed)
+
+
+def _write_extra_credit(grade, same: bool, result: Result, previous: Result | None) -> None:
+    """The points of a bonus exercise, unless a person has given others for the same answer."""
+    exercise = grade.name.removeprefix("check_")
+    if exercise not in result.bonus:
+        return
+    is_machines = grade.extra_credit in (None, 0.0, previous.bonus.get(exercise) if previous else None)
+    if not is_machines and same:
+        return
+    if not is_machines:
+        result.changed[grade.name], grade.needs_manual_grade = grade.extra_credit, True
+    grade.extra_credit = result.bonus[exercise] or None
 
 
 def finished_notebook(submission: Submission, graded: SubmissionReport | None, release: Release):
@@ -301,27 +318,27 @@ def _release_metadata(release: Release) -> dict:
 def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release):
     metadata = cell.metadata if cell.grade_id else {}
     if cell.kind == "check":
-        made = _code_cell(cell.source, metadata=metadata, id=cell.id)
-        made.outputs = _check_outputs(cell, graded)
+        result = _code_cell(cell.source, metadata=metadata, id=cell.id)
+        result.outputs = _check_outputs(cell, graded)
     elif cell.kind in ("code", "answer"):
-        made = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
-        ran = graded.outputs if graded else {}
-        if cell.kind == "code" and cell.id not in ran and cell.source in release.shown:
-            made.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
+        result = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
+        outputs_of = graded.outputs if graded else {}
+        if cell.kind == "code" and cell.id not in outputs_of and cell.source in release.shown:
+            result.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
         else:
-            outputs = ran.get(cell.id, [])
-            made.outputs = [safe for output in outputs if (safe := safe_output(output))]
+            outputs = outputs_of.get(cell.id, [])
+            result.outputs = [safe for output in outputs if (safe := safe_output(output))]
     elif cell.kind == "raw" and cell.trusted:
-        made = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
+        result = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
     elif cell.kind == "raw":  # pages show a raw cell as it is
-        made = _text_cell(as_code(cell.source), metadata=metadata, id=cell.id)
+        result = _text_cell(as_code(cell.source), metadata=metadata, id=cell.id)
     else:
         attachments = _pictures_only(cell.attachments)
         source = cell.source if cell.trusted else safe_markdown(cell.source, attachments)
-        made = _text_cell(source, metadata=metadata, id=cell.id)
+        result = _text_cell(source, metadata=metadata, id=cell.id)
         if attachments:
-            made.attachments = attachments
-    return made
+            result.attachments = attachments
+    return result
 
 
 def _shown(source: str) -> str:
@@ -329,8 +346,8 @@ def _shown(source: str) -> str:
     `a.b.c`."""
     if len(source) > LARGEST_SOURCE:
         source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
-    source = re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
-    return re.sub(r"[\w.*]{400,}+", lambda found: _broken(found[0]), source)
+    source = re.sub(r"\s++", lambda match: match[0][:LONGEST_SPACE], source)
+    return re.sub(r"[\w.*]{400,}+", lambda match: _broken(match[0]), source)
 
 
 def _broken(chain: str) -> str:
@@ -414,10 +431,12 @@ def _picture(value) -> str | None:
 
 
 def _pictures_only(attachments: dict) -> dict:
-    kept = {}
+    allowed = {}
     for name, bundle in attachments.items():
         if isinstance(bundle, dict):
-            pictures = {mime: p for mime, value in bundle.items() if mime in PICTURES and (p := _picture(value))}
+            pictures = {
+                mime: picture for mime, value in bundle.items() if mime in PICTURES and (picture := _picture(value))
+            }
             if pictures:
-                kept[_joined(name)] = pictures
-    return kept
+                allowed[_joined(name)] = pictures
+    return allowed

@@ -12,8 +12,8 @@ from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import load_source
 from helpers.errors import CourseError
-from helpers.grading.staging import HELPERS
-from helpers.grading.top_level import statements
+from helpers.grading.name_bindings import statements
+from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.
@@ -56,13 +56,13 @@ def release_imports(lesson, exercises: Collection[str]) -> str:
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
         return PRELUDE
-    found = []
+    imports = []
     for source in sources:
         for node in statements(source):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
-                found += [ast.unparse(node)] if node.names else []
-    return "\n".join(found)
+                imports += [ast.unparse(node)] if node.names else []
+    return "\n".join(imports)
 
 
 def answer_key(lesson) -> dict[str, Exercise | Quiz]:
@@ -80,8 +80,8 @@ def blocks_source(lesson) -> str:
     try:
         return blocks_path(lesson).read_text(encoding="utf-8")
     except OSError:
-        words = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
-        raise GraderBroken(words) from None
+        reason = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
+        raise GraderBroken(reason) from None
 
 
 def blocks_module(lesson) -> ModuleType:

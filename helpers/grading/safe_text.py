@@ -12,8 +12,8 @@ def one_line(text: str, most: int = MOST) -> str:
     """Text in one line, without what steers a terminal, turns the direction of writing or has no place in UTF-8."""
     text = text[: 4 * most].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if char in "\t\n\r" else char for char in text)
-    shown = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    printable = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return printable if len(printable) <= most else printable[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def inert(cell: str) -> str:

@@ -12,8 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 from helpers.errors import CourseError
 from helpers.grading.bubblewrap import (
@@ -25,15 +23,13 @@ from helpers.grading.bubblewrap import (
     writable_places,
 )
 from helpers.grading.inside.channel import FORK, KILL, TOKEN_BYTES
-from helpers.grading.inside.running import PATIENCE
-from helpers.grading.inside.setting import Limits, Setting
-from helpers.grading.process import LearnerProcess, Lost, receive
-from helpers.grading.scratch import Scratch
-from helpers.grading.shared_memory import shared_bytes
-from helpers.grading.staging import stage_wing
+from helpers.grading.inside.limits import Limits, Setting
+from helpers.grading.learner_process import LearnerProcess, Lost, receive
+from helpers.grading.resource_watch import ResourceWatch
+from helpers.grading.sandbox_files import stage_wing
+from helpers.grading.temporary_folders import Scratch
 
 START_SECONDS = 180
-CROWD = 3  # times the processor time of one process that all processes of a submission may take together
 
 
 class SandboxFailed(CourseError):
@@ -100,7 +96,7 @@ class Sandbox:
             theirs.close()
         submission = LearnerProcess(self, ours)
         for name, content in self.files.items():
-            with contextlib.suppress(Lost):  # whoever asks next meets the same, and has words for it
+            with contextlib.suppress(Lost):  # the next request meets the same and reports it
                 submission.ask({"do": "file", "name": name, "content": base64.b64encode(content).decode()}, 20)
         return submission
 
@@ -110,14 +106,14 @@ class Sandbox:
         setting = Setting(
             self.limits, boxed, boxed and self.try_nested, self.notebook, self.given, tuple(writable_places())
         )
-        told = f"{theirs.fileno()} {setting.as_text()}"
+        argument = f"{theirs.fileno()} {setting.as_text()}"
         if self.unsafe:
-            program = [sys.executable, "-B", str(self.folder / "course" / "inside"), told]
+            program = [sys.executable, "-B", str(self.folder / "course" / "inside"), argument]
             environment = environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
         else:
-            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/inside", told])
+            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/inside", argument])
             environment = {}
-        self.said = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
+        self.stderr_file = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
         self.process = subprocess.Popen(
             program,
             env=environment,
@@ -126,7 +122,7 @@ class Sandbox:
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self.said,
+            stderr=self.stderr_file,
         )
         theirs.close()
         try:
@@ -140,8 +136,8 @@ class Sandbox:
         """Raise what the worker's last words mean."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        self.stderr_file.seek(0)
+        lines = self.stderr_file.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
         if lines[0].startswith("bwrap: "):
             raise SandboxMissing(
                 f"Learner code cannot be isolated here ({lines[0]}). Allow user namespaces on this machine, or use "
@@ -159,7 +155,7 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        self.said.close()
+        self.stderr_file.close()
         self.process = None
 
     def end_submission(self) -> None:
@@ -171,84 +167,6 @@ class Sandbox:
         except OSError:
             self._stop()
 
-    def watch(self, seconds: float) -> Callable[[], None]:
-        """What to call from time to time: it raises Lost when the submission's processes together take more memory
-        than they may, or from now on more processor time than CROWD times `seconds`; when one has stopped itself, or
-        all have done nothing for longer than an answer may wait."""
-        try:
-            import psutil
-        except ImportError:
-            return lambda: None
-        before, computed, since = None, 0.0, time.monotonic()
-
-        def tick() -> None:
-            nonlocal before, computed, since
-            with contextlib.suppress(psutil.Error, OSError):
-                children = psutil.Process(self.process.pid).children(recursive=True)
-                if any(map(is_stopped, children)):
-                    raise Lost("stopped")
-                self._overfull(children)
-                now = sum(map(processor_seconds, children))
-                if abs(now - computed) > 0.02:
-                    computed, since = now, time.monotonic()
-                elif time.monotonic() - since > PATIENCE * seconds + 5:
-                    raise Lost("too slow")
-                before = now if before is None else min(before, now)
-                if now - before > CROWD * seconds:
-                    raise Lost("crowd")
-
-        return tick
-
-    def _overfull(self, children: list) -> None:
-        """Raise Lost when these processes together take more memory than they may."""
-        if shared_bytes(child.pid for child in children) > self.limits.total_bytes:
-            raise Lost("memory")
-        base = max(self.base_bytes(), 1)
-        if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
-            return
-        # What a fork shares with its parent was counted twice; to tell that takes a closer look.
-        if sum(own_bytes(child) for child in children) > self.limits.total_bytes + base:
-            raise Lost("memory")
-
-    def base_bytes(self) -> int:
-        """What a process that has imported torch holds, roughly; forks share it."""
-        return 200 << 20
-
-
-def own_bytes(process) -> int:
-    """What a process holds, and of what it shares with others its part."""
-    import psutil
-
-    try:
-        return process.memory_full_info().pss
-    except (psutil.Error, OSError, AttributeError):
-        return max(0, private_bytes(process))
-
-
-def is_stopped(process) -> bool:
-    import psutil
-
-    try:
-        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-    except psutil.Error:
-        return False
-
-
-def processor_seconds(process) -> float:
-    """What a process has computed, with those that it started and that have ended."""
-    import psutil
-
-    try:
-        return sum(process.cpu_times()[:4])
-    except psutil.Error:
-        return 0.0
-
-
-def private_bytes(process) -> int:
-    import psutil
-
-    try:
-        info = process.memory_info()
-    except psutil.Error:
-        return 0
-    return info.rss - getattr(info, "shared", 0)
+    def watch(self, seconds: float) -> ResourceWatch:
+        """A watch over the current submission, of which one process may compute for `seconds` from now on."""
+        return ResourceWatch(self.process.pid, seconds, self.limits.total_bytes)

@@ -67,13 +67,13 @@ CLEANER = nh3.Cleaner(
 
 
 def _style(value: str) -> str:
-    kept = []
+    rules = []
     for rule in value[:2000].split(";"):
-        name, _, wanted = rule.partition(":")
-        name, wanted = name.strip().lower(), wanted.strip()
-        if name in STYLES and STYLE_VALUE.fullmatch(wanted):
-            kept.append(f"{name}: {wanted};")
-    return " ".join(kept)
+        name, _, setting = rule.partition(":")
+        name, setting = name.strip().lower(), setting.strip()
+        if name in STYLES and STYLE_VALUE.fullmatch(setting):
+            rules.append(f"{name}: {setting};")
+    return " ".join(rules)
 
 
 # What a parser reads as no tags though it looks like some; it goes before anything is read.
@@ -92,8 +92,8 @@ def _steps(page: str) -> int:
     opened and not closed in its turn, since a browser opens such tags again and again."""
     open_tags: list[str] = []
     steps = untidy = 0
-    for found in TAG.finditer(page):
-        closing, name, rest = found[1], found[2].lower(), found[3]
+    for tag in TAG.finditer(page):
+        closing, name, rest = tag[1], tag[2].lower(), tag[3]
         if len(ATTRIBUTE.findall(rest)) > MOST_ATTRIBUTES:  # a parser compares them in pairs
             return MOST_STEPS + 1
         if not closing:
@@ -119,7 +119,7 @@ TEX_LINKS = re.compile(
 
 def no_tex_links(text: str) -> str:
     """Text in which no formula can link, load or name anything: a space follows the backslash of what could."""
-    return TEX_LINKS.sub(lambda found: found[0] + " ", text)
+    return TEX_LINKS.sub(lambda match: match[0] + " ", text)
 
 
 SCHEME = re.compile(r"(?i)\b(?:javascript|vbscript)(?=\s*+:)|\bdata(?=:\w)")
@@ -133,14 +133,14 @@ def safe_markdown(text: str, attached: Collection[str] = ()) -> str:
     if _takes_long(text):
         return as_code(text)
 
-    def may_link(found: re.Match) -> bool:
-        link = LINK.match(found.string, found.end())
+    def may_link(match: re.Match) -> bool:
+        link = LINK.match(match.string, match.end())
         return link is not None and (link[1] is None or link[1] in attached)
 
     text = re.sub(r"<(?=[^\s=<])|<(?=\s*+(?:[A-Za-z][\w+.-]*+:))", "< ", text)  # reads the same in text and in math
-    text = re.sub(r"\](?=\()", lambda found: "]" if may_link(found) else "] ", text)
+    text = re.sub(r"\](?=\()", lambda match: "]" if may_link(match) else "] ", text)
     text = re.sub(r"\](?=:)", "] ", text)  # a reference's definition: then no reference is one
-    return no_tex_links(SCHEME.sub(lambda found: found[0] + "\N{ZERO WIDTH NON-JOINER}", text))
+    return no_tex_links(SCHEME.sub(lambda match: match[0] + "\N{ZERO WIDTH NON-JOINER}", text))
 
 
 def _takes_long(text: str) -> bool:

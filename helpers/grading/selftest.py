@@ -17,7 +17,7 @@ from helpers.grading import reference
 from helpers.grading.judge import Judge
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import SandboxFailed
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell
 from helpers.grading.trial import Trial
 
@@ -62,10 +62,9 @@ def _test_reference(judge: Judge) -> None:
     result = judge.judge_cells([Cell("reference", reference.PRELUDE + reference.blocks_source(judge.lesson) + answers)])
     for name, verdict in result.verdicts.items():
         if not verdict.passed or verdict.points != verdict.max_points:
-            why = verdict.message.splitlines()[0] if verdict.message else "no reason given"
-            raise reference.GraderBroken(
-                f"the reference solution scored {verdict.points:g} of {verdict.max_points:g} in exercise {name}: {why}"
-            )
+            reason = verdict.message.splitlines()[0] if verdict.message else "no reason given"
+            scored = f"{verdict.points:g} of {verdict.max_points:g}"
+            raise reference.GraderBroken(f"the reference solution scored {scored} in exercise {name}: {reason}")
 
 
 def _test_canary(judge: Judge) -> None:
@@ -83,11 +82,11 @@ def _test_canary(judge: Judge) -> None:
             for name in exercises:
                 trial.verdict(name)
             result = trial.result(exercises)
-            harm = trial.run.found.get("harm")
+            harm = trial.run.bindings.get("harm")
     _must_be_nothing(result, "a hostile canary")
     if not judge.unsafe and harm != ("str", ""):
-        what = harm[1] if harm and harm[1] else "could not tell what it did"
-        raise reference.GraderBroken(f"the sandbox leaks: the canary {what}")
+        report = harm[1] if harm and harm[1] else "could not tell what it did"
+        raise reference.GraderBroken(f"the sandbox leaks: the canary {report}")
 
 
 def _must_be_nothing(result: SubmissionReport, who: str) -> None:
@@ -119,15 +118,17 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
         best = best_outputs(described[name], cases)
         # A scenario may add what it saw.
         outputs = [output["said"] if isinstance(output, dict) and "said" in output else output for output in best]
-        asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
-        table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
+        inputs_of = [[list(case.args), case.kwargs] for case in keys[name].cases]
+        table = [[inputs, output] for inputs, output in zip(inputs_of, outputs, strict=True)]
         # Or ask for the same sentences turned round.
         lists = [(args, kwargs, out) for (args, kwargs), out in table if type(args[0]) is type(out) is list]
         table += [[[[args[0][::-1]], kwargs], out[::-1]] for args, kwargs, out in lists]
         # Or for the first ones alone, with a model that never ends.
         endless = [out["endless"] if isinstance(out, dict) and "endless" in out else [] for out in best]
         table += [
-            [[[inputs[0][0][: len(out)]], inputs[1]], out] for inputs, out in zip(asked, endless, strict=True) if out
+            [[[inputs[0][0][: len(out)]], inputs[1]], out]
+            for inputs, out in zip(inputs_of, endless, strict=True)
+            if out
         ]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 
+from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.submission import Cell, Release, Submission
-from helpers.grading.top_level import TopLevel, without_magics
 
 SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
 HANDS_ON = "or_finished"  # a right answer, else the finished block: what is called so shows the same for all
@@ -36,18 +36,18 @@ def names_touched(source: str, exercises: set[str]) -> set[str] | None:
     for one that calls an answer as it is. An import looks up nothing: the sandbox has made it."""
     if only_shows(source):
         return set()
-    pieces = TopLevel([source])
-    nodes = [one.node for one in pieces.statements]
-    if not nodes or without_magics(source) != source or exercises & pieces.uses.keys():
+    code = TopLevel([source])
+    nodes = [one.node for one in code.statements]
+    if not nodes or without_magics(source) != source or exercises & code.uses.keys():
         return None
-    walked = [item for node in nodes for item in ast.walk(node)]
-    handed_on = {id(name) for item in walked for name in _handed_on(item)}
-    if any(isinstance(item, ast.Name) and item.id in exercises and id(item) not in handed_on for item in walked):
+    parts = [part for node in nodes for part in ast.walk(node)]
+    handed_on = {id(name) for part in parts for name in _arguments_handed_on(part)}
+    if any(isinstance(part, ast.Name) and part.id in exercises and id(part) not in handed_on for part in parts):
         return None
-    return (pieces.uses.keys() | pieces.reads()) - exercises
+    return (code.uses.keys() | code.reads()) - exercises
 
 
-def _handed_on(node: ast.AST) -> list[ast.expr]:
+def _arguments_handed_on(node: ast.AST) -> list[ast.expr]:
     """The arguments of a call that does not call them as they are."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return []
@@ -61,50 +61,56 @@ def is_silent(source: str) -> bool:
 
 def import_names(pieces: TopLevel) -> dict[str, set[str]]:
     """Python's own names and those of imports, where no other statement binds them -> the imports that do."""
-    found: dict[str, set[str]] = {name: set() for name in dir(builtins)}
+    imports: dict[str, set[str]] = {name: set() for name in dir(builtins)}
     bound: set[str] = set()
-    for one in pieces.statements:
-        if not isinstance(one.node, (ast.Import, ast.ImportFrom)):
-            bound |= one.binds
+    for statement in pieces.statements:
+        if not isinstance(statement.node, (ast.Import, ast.ImportFrom)):
+            bound |= statement.binds
             continue
-        origin = "" if isinstance(one.node, ast.Import) else f"from {one.node.module} "
-        for alias in one.node.names:
+        origin = "" if isinstance(statement.node, ast.Import) else f"from {statement.node.module} "
+        for alias in statement.node.names:
             name = alias.asname or alias.name.split(".")[0]
-            found.setdefault(name, set()).add(f"{origin}import {alias.name}")
-    return {name: said for name, said in found.items() if name not in bound}
+            imports.setdefault(name, set()).add(f"{origin}import {alias.name}")
+    return {name: origins for name, origins in imports.items() if name not in bound}
 
 
 def judge_input(submission: Submission, release: Release) -> list[Cell]:
-    """The code and check cells of a submission, without those of the release on which no answer hangs: trainings, and
+    """The code and check cells of a submission, without those of the release on which no answer depends: trainings, and
     figures and demonstrations, whose outputs are known. Of a notebook that is as it was released the check cells alone:
     there is nothing to judge."""
     if all(cell.source in release.sources for cell in submission.cells if cell.kind in ("answer", "code")):
         return [cell for cell in submission.cells if cell.kind == "check"]
-    idle = _idle([cell.source for cell in submission.cells if cell.runs], release)
+    skippable = _skippable_sources([cell.source for cell in submission.cells if cell.runs], release)
     return [
         cell
         for cell in submission.cells
-        if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in idle
+        if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in skippable
     ]
 
 
-def _idle(sources: list[str], release: Release) -> set[str]:
-    """Which of these need not run."""
-    own = [source for source in sources if source not in release.sources]
-    read = TopLevel(own).reads()
-    trainings = {source for source, bound in release.ungraded.items() if not bound & read}
-    wary = _any_name(own, read)
-    idle = {source: names for source, names in release.demonstrations.items() if not (names and wary)}
-    running = TopLevel(source for source in sources if source not in trainings and source not in idle)
-    again = {name for name, said in import_names(running).items() if said <= release.given.get(name, set())}
-    touched = running.uses.keys() - again | running.reads() - release.given.keys()
-    while needed := {source for source, names in idle.items() if names & touched}:
-        touched |= set().union(*map(idle.pop, needed)) - release.given.keys()
-    return trainings | idle.keys()
+def _skippable_sources(sources: list[str], release: Release) -> set[str]:
+    """The sources of the release on which no answer of these cells depends.
+
+    A training is needed where a cell of the learner's reads what it binds. A demonstration is needed where a cell that
+    runs binds or reads a name of it; what it touches is then needed too, and so on.
+    """
+    learners = [source for source in sources if source not in release.sources]
+    names_read = TopLevel(learners).reads()
+    trainings = {source for source, bound in release.ungraded.items() if not bound & names_read}
+    skippable = dict(release.demonstrations)
+    if _may_read_any_name(learners, names_read):
+        skippable = {source: names for source, names in skippable.items() if not names}
+    running = TopLevel(source for source in sources if source not in trainings and source not in skippable)
+    imports = import_names(running).items()
+    reimported = {name for name, origins in imports if origins <= release.given.get(name, set())}
+    touched = running.uses.keys() - reimported | running.reads() - release.given.keys()
+    while needed := {source for source, names in skippable.items() if names & touched}:
+        touched |= set().union(*map(skippable.pop, needed)) - release.given.keys()
+    return trainings | skippable.keys()
 
 
-def _any_name(sources: list[str], read: set[str]) -> bool:
+def _may_read_any_name(sources: list[str], names_read: set[str]) -> bool:
     """Whether this code may read names that it does not write: through the notebook's own dictionary, or a magic."""
-    return bool(ANY_NAME & read) or any(
+    return bool(ANY_NAME & names_read) or any(
         without_magics(source) != source or not TopLevel([source]).statements and source.strip() for source in sources
     )

@@ -59,7 +59,7 @@ class Release:
     graded: dict[str, dict]  # grade_id -> cell, in the notebook's order
     checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
     written: dict[str, float]  # grade_id -> points of a question that a person grades
-    sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
+    sources: set[str]  # source of every cell: the release's own text needs neither sanitizing nor a flag
     shown: dict[str, list] = field(default_factory=dict)  # source of a cell that need not run -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space

@@ -19,24 +19,25 @@ from helpers.checking.verdict import RESERVED, Verdict, decide_quiz, not_answere
 from helpers.checking.vocabulary import VALUES, Case
 from helpers.course import Lesson
 from helpers.grading.judge_lock import JudgeLock
-from helpers.grading.process import Lost
+from helpers.grading.learner_process import Lost
+from helpers.grading.name_bindings import TopLevel, home_of_block
 from helpers.grading.reports import SubmissionReport
-from helpers.grading.run import NOT_RAISED, Run
 from helpers.grading.safe_text import one_line
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
-from helpers.grading.suspicion import flags_of
-from helpers.grading.top_level import TopLevel, home_of_block
+from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
+from helpers.grading.suspicious_code import flags_of
 
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
-RETRY_TIME, MAX_FUTILE = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
+MAX_FUTILE = 2  # such retries of one submission that were too slow again
 HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
-    "crowd": ("raises", "the processes that your code started took more time together than a submission may take"),
+    "crowd": ("raises", "your code started too many processes, or took more processor time with them than it may"),
     "stopped": ("raises", "your code stopped the process that it runs in"),
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
@@ -75,7 +76,7 @@ class Trial:
     """One submission, and the verdicts on it so far. Use as a context manager.
 
     wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
-    visible: the keys that learners see: what is right for their numbers alone is told so.
+    visible: the keys that learners see, because an answer that is right for their numbers alone is hard-coded.
     """
 
     def __init__(
@@ -89,20 +90,20 @@ class Trial:
         self.judge, self.hurried, self.visible = judge, hurried, visible or {}
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
-        self.pieces, self.read = TopLevel(), 0  # of the cells that ran so far, and how many these are
-        self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds * (HURRIED if hurried else 1))
+        self.code, self.cells_read = TopLevel(), 0  # of the cells that ran so far, and how many these are
+        self.run = SubmissionRun(judge.sandbox, cells, judge.keys, judge.lesson.seconds * (HURRIED if hurried else 1))
         self.verdicts: dict[str, Verdict] = {}
-        self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
-        self.standing: dict[tuple[int, str], Verdict] = {}
-        self.routes: dict[str, list[str]] = {}  # ways around the looks -> the exercises that take them
+        self.unanswered: dict[str, Verdict] = {}  # of those that were not answered at their check cell
+        self.provisional: dict[tuple[int, str], Verdict] = {}
+        self.detours: dict[str, list[str]] = {}  # way around the watch -> exercises that take it
         self.raised: dict[str, set[str]] = {}
-        self.futile = 0
+        self.futile_retries = 0
 
     def __enter__(self) -> Trial:
         try:
-            self.run.play(self._judge_here)
+            self.run.run_cells(self._judge_at_check)
             self._read_cells(len(self.cells))
-            self.run.find()
+            self.run.find_bindings()
         except BaseException:
             self.run.close()
             raise
@@ -114,18 +115,18 @@ class Trial:
     def result(self, wanted: list[str]) -> SubmissionReport:
         run = self.run
         for name in wanted:
-            if name in run.changed and name in self.verdicts:
-                self._flag_mended(name)
+            if name in run.rebound and name in self.verdicts:
+                self._flag_better_below(name)
         banned = {
             name
             for key in self.judge.keys.values()
             if key.kind == "exercise"
             for name in banned_names(key.facts.forbidden)
         }
-        run.flags += [f"Code outside of the answers reaches {route}." for route in self.pieces.runs_text(banned)]
-        for route, names in self.routes.items():
-            told = " and ".join(dict.fromkeys(names))
-            run.flags.append(f"{told} {'reach' if ' and ' in told else 'reaches'} {route}.")
+        run.flags += [f"Code outside of the answers reaches {detour}." for detour in self.code.runs_text(banned)]
+        for detour, names in self.detours.items():
+            takers = " and ".join(dict.fromkeys(names))
+            run.flags.append(f"{takers} {'reach' if ' and ' in takers else 'reaches'} {detour}.")
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
@@ -133,50 +134,54 @@ class Trial:
 
     def _read_cells(self, index: int) -> None:
         """Read the code above a cell: what stands below a check costs nothing at it."""
-        for cell in self.cells[self.read : index]:
+        for cell in self.cells[self.cells_read : index]:
             if cell.runs:
-                body = self.pieces.read(cell.source)
+                body = self.code.read(cell.source)
                 self.run.flags += [] if cell.trusted else flags_of(cell, body)
-        self.read = index
+        self.cells_read = index
 
     def defines(self, name: str) -> bool:
         """Whether the learner's code names this exercise at its top level."""
-        return name in self.pieces.uses
+        return name in self.code.uses
 
-    def _judge_here(self, name: str) -> None:
+    def _judge_at_check(self, name: str) -> None:
         """Judge an exercise at its check cell, unless there is nothing to judge yet."""
         if name not in self.wanted or name in self.verdicts:
             return
-        self.run.find(keep=name)
+        self.run.find_bindings(keep=name)
         self._read_cells(self.run.index)
         self.raised.clear()
         verdict = self._verdict(self.judge.keys[name])
         unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
-        if not verdict.answered or self.run.found.get(name, ("missing",))[0] in ("missing", "none") or unknown_name:
-            self.not_there[name] = verdict
+        if not verdict.answered or self.run.bindings.get(name, ("missing",))[0] in ("missing", "none") or unknown_name:
+            self.unanswered[name] = verdict
         else:
-            self._settle(name, verdict)
-        self.run.alive()  # else the next cell would pay for what an answer did to the process
+            self._record(name, verdict)
+        self.run.ensure_alive()  # else the next cell would pay for what an answer did to the process
 
     def verdict(self, name: str) -> Verdict:
         """The verdict at the check cell, else as the answer stands at the end."""
         if name not in self.verdicts:
             flag = self.run.flags.append
             verdict = self._verdict(self.judge.keys[name])
-            there = self.not_there.get(name)
-            if there is not None and verdict.points > there.points:
+            at_check = self.unanswered.get(name)
+            if at_check is not None and verdict.points > at_check.points:
                 flag(f"{name} could not be judged at its check cell; it counts as it stands at the end.")
-            if there is None and verdict.answered and any(c.gone and c.exercise == name for c in self.cells):
+            if (
+                at_check is None
+                and verdict.answered
+                and any(cell.gone and cell.exercise == name for cell in self.cells)
+            ):
                 flag(f"The check cell of {name} is gone; it counts as it stands at the end.")
-            self._settle(name, verdict if there is None or verdict.points >= there.points else there)
+            self._record(name, verdict if at_check is None or verdict.points >= at_check.points else at_check)
         return self.verdicts[name]
 
-    def _settle(self, name: str, verdict: Verdict) -> None:
+    def _record(self, name: str, verdict: Verdict) -> None:
         self.verdicts[name] = verdict
         if verdict.passed:
             self.run.passed.append(name)
 
-    def _flag_mended(self, name: str) -> None:
+    def _flag_better_below(self, name: str) -> None:
         """Say so where an answer that is wrong at its check cell is better at the end: a person may want to know."""
         counted = self.verdicts[name]
         if counted.passed or self.judge.keys[name].kind != "exercise" or self.run.process is None:
@@ -188,31 +193,31 @@ class Trial:
                 f"{counted.max_points:g} points; as it stands at the end it would earn {later.points:g}."
             )
 
-    def _stands(self, name: str) -> Verdict:
+    def _earlier_verdict(self, name: str) -> Verdict:
         """The verdict on an earlier answer; as it stands here, where it has none yet."""
         if name in self.verdicts:
             return self.verdicts[name]
-        here = self.run.index, name
-        if here not in self.standing:
-            self.standing[here] = self._verdict(self.judge.keys[name])
-        return self.standing[here]
+        key_here = self.run.index, name
+        if key_here not in self.provisional:
+            self.provisional[key_here] = self._verdict(self.judge.keys[name])
+        return self.provisional[key_here]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
-        verdict = self._judged(key)
-        if key.name not in self.run.lent or verdict.points == 0:
+        verdict = self._judge_exercise(key)
+        if key.name not in self.run.blocks_lent or verdict.points == 0:
             return verdict
         # Its finished block was in this process, for a later exercise, and may have been kept for now.
-        self.run.afresh(keep=key.name)
-        return self._judged(key)
+        self.run.restart_unblamed(keep=key.name)
+        return self._judge_exercise(key)
 
-    def _judged(self, key: ExerciseKey) -> Verdict:
+    def _judge_exercise(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
             return self._quiz(key)
-        for route in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
-            self.routes.setdefault(route, []).append(key.name)
-        if inside := self.pieces.looks_inside(key.name):
+        for detour in self.code.detours(key.name, banned_names(key.facts.forbidden)):
+            self.detours.setdefault(detour, []).append(key.name)
+        if inside := self.code.looks_inside(key.name):
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
-        kind, _ = self.run.found.get(key.name, ("missing", None))
+        kind, _ = self.run.bindings.get(key.name, ("missing", None))
         if kind in ("missing", "none"):
             verdict = self._missing(key)  # so is a block that this lesson's sandbox has not, when it is imported
             return self._refused(key, verdict) or verdict
@@ -221,18 +226,18 @@ class Trial:
         verdict = judged(
             key,
             lambda replaced, builtins: self._observe(key, Attempt(tuple(replaced), builtins=builtins)),
-            lambda: self.pieces.starred,
-            lambda: {name: self._stands(name) for name in self._earlier(key)},
+            lambda: self.code.starred,
+            lambda: {name: self._earlier_verdict(name) for name in self._earlier_called(key)},
             lambda name: name in self.judge.blocks.uses,
             lambda verdict: self._refused(key, verdict),
-            lambda: [n for n in self._earlier(key) if n in self.run.changed and self._stands(n).passed],
+            lambda: [n for n in self._earlier_called(key) if n in self.run.rebound and self._earlier_verdict(n).passed],
         )
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
-    def _earlier(self, key: ExerciseKey) -> list[str]:
+    def _earlier_called(self, key: ExerciseKey) -> list[str]:
         """The earlier exercises that an answer calls, of those that have a finished block."""
         order = list(self.judge.keys)
-        called = self.pieces.closure(key.name)
+        called = self.code.closure(key.name)
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.uses]
 
     def _refused(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
@@ -241,7 +246,7 @@ class Trial:
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 
     def _quiz(self, key: ExerciseKey) -> Verdict:
-        kind, text = self.run.found.get(key.name, ("missing", None))
+        kind, text = self.run.bindings.get(key.name, ("missing", None))
         if kind in ("missing", "none"):
             return self._missing(key)
         return decide_quiz(key, text if kind == "str" else ...)
@@ -253,17 +258,17 @@ class Trial:
         Not for ever: where that was no use a few times, the rest of a submission is endless too. And not while others
         wait: a hurried submission ends here.
         """
-        verdict = self._observed(key, attempt)
-        if attempt != PLAIN or not perhaps_ours(verdict) or self.futile >= MAX_FUTILE:
+        verdict = self._verdict_on_observations(key, attempt)
+        if attempt != PLAIN or not is_perhaps_ours(verdict) or self.futile_retries >= MAX_FUTILE:
             return verdict
         if self.hurried:
             self.run.late = True
             return verdict
-        again = self._observed(key, Attempt(time_factor=RETRY_TIME))
-        self.futile += perhaps_ours(again)
-        return again
+        retried = self._verdict_on_observations(key, Attempt(time_factor=RETRY_TIME))
+        self.futile_retries += is_perhaps_ours(retried)
+        return retried
 
-    def _observed(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
+    def _verdict_on_observations(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
         try:
             return decide(key, self._observations(key, attempt))
         except Lost as lost:
@@ -280,10 +285,10 @@ class Trial:
         Each case of a measured answer has a fork of its own, so that a model cannot remember what it said in another.
         """
         if key.metric:
-            return [seen for case in key.cases for seen in self._forked(key, attempt, [case])]
-        return self._forked(key, attempt, key.cases)
+            return [observation for case in key.cases for observation in self._observe_in_fork(key, attempt, [case])]
+        return self._observe_in_fork(key, attempt, key.cases)
 
-    def _forked(self, key: ExerciseKey, attempt: Attempt, cases: list[Case]) -> list[Observation]:
+    def _observe_in_fork(self, key: ExerciseKey, attempt: Attempt, cases: list[Case]) -> list[Observation]:
         """What one fork saw of some cases. Raises Lost."""
         time_factor, blocks = attempt.time_factor, self.judge.blocks
         request = {
@@ -298,14 +303,14 @@ class Trial:
             "builtins": attempt.builtins,
             "cpu_seconds": math.ceil(time_factor * max(15.0, 3 * key.facts.time_limit)),
         }
-        self.run.lent.update(attempt.replace, *map(blocks.closure, attempt.replace))
+        self.run.blocks_lent.update(attempt.replace, *map(blocks.closure, attempt.replace))
         patience = time_factor * max(30.0, 8 * key.facts.time_limit)
-        reply, told = self.run.call(request, self.judge.lock, patience, alone=time_factor > 1)
+        reply, notes = self.run.call_answer(request, self.judge.lock, patience, alone=time_factor > 1)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_patches(reply["patched"])
             self.run.flag_devices(reply["moved"])
-            if key.metric and not reply["ran"] and all(seen.error is None for seen in observations):
+            if key.metric and not reply["ran"] and all(observation.error is None for observation in observations):
                 self.run.flags.append(f"{key.name} gave an answer for which no model ran.")
             if reply["raised"]:
                 self.run.flags.append(
@@ -313,13 +318,13 @@ class Trial:
                 )
             if len(observations) != len(cases):
                 raise Lost("garbage")
-            for case, seen in zip(cases, observations, strict=True):
-                seen.changed = [*seen.changed, *changed_of(case, seen.left)]
+            for case, observation in zip(cases, observations, strict=True):
+                observation.changed = [*observation.changed, *changed_of(case, observation.left)]
         except Exception:
             raise Lost("garbage") from None
-        observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *told]))
+        observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *notes]))
         if not attempt.replace:
-            raised = {seen.error.type for seen in observations if seen.error is not None}
+            raised = {observation.error.type for observation in observations if observation.error is not None}
             self.raised.setdefault(key.name, set()).update(raised)
         return observations
 
@@ -327,8 +332,8 @@ class Trial:
         """Not answered, unless the code that should define the answer raised: then that is what to say."""
         pattern = re.compile(rf"^(?:async\s+)?(?:def|class)\s+{key.name}\b|^{key.name}\s*=", re.MULTILINE)
         for cell in reversed(self.cells):
-            own = cell.exercise == key.name or pattern.search(cell.source) or not self.judge.notebook
-            if cell.id in self.run.errors and own:
+            defines_it = cell.exercise == key.name or pattern.search(cell.source) or not self.judge.notebook
+            if cell.id in self.run.errors and defines_it:
                 error = self.run.errors[cell.id]
                 plain = cell.id in self.run.left_out or error.startswith(NOT_RAISED)
                 return refused(key, "raises", error if plain else f"your code raised {error}")
@@ -336,26 +341,26 @@ class Trial:
 
     def _block_in_place_of(self, key: ExerciseKey) -> str | None:
         """A finished block of this or a later lesson that the answer is or uses, other than through another answer."""
-        own = int(self.judge.lesson.number)
-        for name, lesson in self.pieces.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+        number = int(self.judge.lesson.number)
+        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
             home = lesson if lesson is not None else home_of_block(name)
-            if home is not None and home >= own:
+            if home is not None and home >= number:
                 return name
         return None
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        known = verdict.mistake is not None and verdict.mistake not in RESERVED
+        named = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
-        visible = self.visible.get(key.name)
-        if known or not fails or visible is None or key.metric or verdict.mistake in NOT_HARD_CODED:
+        visible_key = self.visible.get(key.name)
+        if named or not fails or visible_key is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
-        shown = self._observe(visible, PLAIN)
-        if not any(part.name == VALUES and part.passed for part in shown.parts):
+        on_visible = self._observe(visible_key, PLAIN)
+        if not any(part.name == VALUES and part.passed for part in on_visible.parts):
             return None
-        words = "right for the numbers of the visible check only; compute the result from the arguments"
-        return dataclasses.replace(verdict, mistake="hard_coded", message=words)
+        message = "right for the numbers of the visible check only; compute the result from the arguments"
+        return dataclasses.replace(verdict, mistake="hard_coded", message=message)
 
 
-def perhaps_ours(verdict: Verdict) -> bool:
+def is_perhaps_ours(verdict: Verdict) -> bool:
     """Whether it may be the machine's fault: too little time, or a process that was ended."""
     return verdict.mistake == "too_slow" or verdict.message == LOST_WORDS["died"][1]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from helpers.course import course
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import LooseFile
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
     batch = Batch(lesson.name, seed, args.unsafe, notebook=False)
     files = [
-        LooseFile(name, text, lying_beside(Path(name).parent, text, only_named=True)[0], args.exercise, args.json)
+        LooseFile(name, text, read_files_beside(Path(name).parent, text, only_named=True)[0], args.exercise, args.json)
         for name, text in sources
     ]
     try:
@@ -91,12 +91,12 @@ def judge_files(batch: Batch, jobs: int, files: list[LooseFile]) -> Iterator[tup
             raise GradingStopped(
                 f"{batch.lesson} has no exercise {files[0].exercise!r}. Its exercises: {', '.join(names)}."
             )
-        known, due = {}, 0
+        answers, next_number = {}, 0
         for number, kind, answer in pool.answers(range(len(files)), files.__getitem__):
-            known[number] = kind, answer
-            while due in known:
-                yield files[due], *known.pop(due)
-                due += 1
+            answers[number] = kind, answer
+            while next_number in answers:
+                yield files[next_number], *answers.pop(next_number)
+                next_number += 1
 
 
 def read_source(path: Path) -> str:

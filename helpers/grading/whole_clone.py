@@ -1,6 +1,6 @@
 """Whole folders as submissions: of a clone of the course, or a zip of it, its owner's notebooks and nothing else.
 
-What tools and the course itself put into a folder is nobody's answer: environments, caches, `.git`, the course's
+What tools and the course itself put into a folder is no learner's answer: environments, caches, `.git`, the course's
 package, and the public solutions above all.
 """
 
@@ -18,39 +18,39 @@ MOST_FILES, DEEPEST = 2000, 8  # that are looked at below one submission's folde
 Names = tuple[str, ...]
 
 
-def own_files(found: Iterable[Names]) -> dict[Names, Names]:
+def own_files(paths: Iterable[Names]) -> dict[Names, Names]:
     """The files that may be a learner's, each with its name as if notebooks/ of a clone were the clone's folder.
 
     found: the folders and the name of each file.
     """
-    files = [names for names in found if not SKIPPED & set(names)]
+    files = [names for names in paths if not SKIPPED & set(names)]
     inside: dict[Names, set[str]] = {}
     for names in files:
         for depth in range(len(names) - 1):
             inside.setdefault(names[:depth], set()).add(names[depth])
     clones = {root for root, folders in inside.items() if len(COURSE & folders) >= 2}
-    kept = {}
+    renamed = {}
     for names in files:
         root = next((names[:depth] for depth in range(len(names)) if names[:depth] in clones), None)
         if root is None:
-            kept[names] = names
+            renamed[names] = names
         elif names[len(root)] == NOTEBOOKS:
-            kept[names] = root + names[len(root) + 1 :]
+            renamed[names] = root + names[len(root) + 1 :]
         elif len(names) == len(root) + 1 and names[-1].lower().endswith((".ipynb", ".safetensors")):
-            kept[names] = names  # a learner may have put it there
-    return kept
+            renamed[names] = names  # a learner may have put it there
+    return renamed
 
 
 def files_below(folder: Path) -> list[Names]:
     """The regular files below a folder, as names from there; links are not followed, and not all is looked at."""
-    found: list[Names] = []
+    paths: list[Names] = []
     for place, folders, files in os.walk(folder):
         above = Path(place).relative_to(folder).parts
         folders[:] = sorted(name for name in folders if name not in SKIPPED) if len(above) < DEEPEST else []
-        found += [(*above, name) for name in sorted(files) if not os.path.islink(os.path.join(place, name))]
-        if len(found) > MOST_FILES:
+        paths += [(*above, name) for name in sorted(files) if not os.path.islink(os.path.join(place, name))]
+        if len(paths) > MOST_FILES:
             break
-    return found[:MOST_FILES]
+    return paths[:MOST_FILES]
 
 
 def notebooks_below(folder: Path) -> list[Path]:

@@ -11,7 +11,6 @@ import io
 import json
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -19,8 +18,9 @@ from importlib import resources
 import torch
 from torch import nn
 
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, time_limit
 from helpers.setup import current_lesson
-from helpers.time_limit import TooSlow, time_limit
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, listed, short, unanswered_line
@@ -54,6 +54,7 @@ class Trial:
     unanswered: bool = False
 
 
+@switches_set()
 def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str, object]) -> None:
     """Everything that `at_work` shows."""
     parts, problem = parts_of(answers, named, names)
@@ -216,16 +217,11 @@ def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[Fact], li
 
 @contextlib.contextmanager
 def _alone(limit: float):
-    """A time limit, no gradients, no printing from parts that are called a thousand times, nobody's random state."""
+    """A time limit, no gradients, no printing from parts that are called a thousand times, nobody's random state, and
+    the global switches as the check has them."""
     printed = contextlib.redirect_stdout(io.StringIO())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the limit counts the processor time of all threads, and small tensors need no more
-    try:
-        with time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    with switches_set(), time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed:
+        yield
 
 
 def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[Fact]:

@@ -490,6 +490,18 @@ def test_or_finished_knows_them(capsys, monkeypatch):
 # ---------------------------------------------------------------- the numbers in the prose
 
 
+@pytest.mark.parametrize(("guard", "right"), [(lambda x: x + 1e-11, False), (lambda x: x.clamp(min=1e-8), True)])
+def test_a_small_epsilon_on_the_product_of_lengths_is_seen(guard, right):
+    def search(query, keys, values, k):
+        best = (keys @ query / guard(keys.norm(dim=-1) * query.norm())).topk(k)
+        return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+    verdict = verdict_on("search", search)
+    assert verdict.passed == right and (
+        right or "short and long keys" in [p.name for p in verdict.parts if not p.passed]
+    )
+
+
 def test_sizes_on_paper(real):
     assert sum(t.numel() for t in real.values()) == 22_713_216 and len(real) == 103
     assert 30_522 * 384 == pytest.approx(11.7e6, rel=0.01)

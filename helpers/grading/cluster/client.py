@@ -30,14 +30,15 @@ from helpers.grading.cluster.parcels import (
     unpack,
     unsealed,
 )
-from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.course_version import version_of
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.version import version_of
 
 LOCAL = "local:"
 PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
+FEW = 4  # of those that take long
 TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
 WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
 FETCH = 120.0  # seconds that a reply may take from a worker to here
@@ -90,9 +91,9 @@ class Cluster:
         self.finished: deque[tuple[list[Submission], Judged]] = deque()
 
     def __enter__(self) -> Cluster:
-        for name in ("distributed", "distributed.client"):  # what goes wrong is said here, in a sentence
+        for name in ("distributed", "distributed.client"):  # this module reports what goes wrong, in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        # A portion is data of ours, however large, and no graph that somebody forgot to scatter.
+        # A portion is data, however large, and no graph that should have been scattered.
         silent = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
         settings = {"distributed.admin.large-graph-warning-threshold": 2 * LARGEST_REQUEST, **silent}
         self.stack.enter_context(dask.config.set(settings))
@@ -112,15 +113,15 @@ class Cluster:
             self.client = self.stack.enter_context(Client(place, name="course-grade"))
         except (OSError, ValueError, RuntimeError, TypeError) as error:  # TypeError: TLS without a key
             self.stack.close()
-            why = one_line(str(error), 120)
-            raise GradingStopped(f"{one_line(self.where)} cannot be reached ({why}). Nothing was graded.") from None
+            reason = one_line(str(error), 120)
+            raise GradingStopped(f"{one_line(self.where)} cannot be reached ({reason}). Nothing was graded.") from None
         return self
 
     def __exit__(self, *exc) -> None:
-        with contextlib.suppress(Exception):  # whoever does not hear it ends its judge with the next batch, or itself
+        with contextlib.suppress(Exception):  # a worker that misses this ends its judge with the next batch, or itself
             idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
-            for told in [self._ask(worker, far.let_go, b"") for worker in idle]:
-                told.result(timeout=15)
+            for farewells in [self._ask(worker, far.let_go, b"") for worker in idle]:
+                farewells.result(timeout=15)
         self.stack.close()
 
     def portions(
@@ -187,9 +188,9 @@ class Cluster:
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
         if portion.submissions:
-            asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
-            asked["submissions"] = portion.parcels
-            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(asked))
+            request = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
+            request["submissions"] = portion.parcels
+            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(request))
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
         """The next submissions, as many as fit a request, then those that take long; none where all are given out.
@@ -216,7 +217,7 @@ class Cluster:
         """Take what a worker answered, to a greeting or a portion."""
         reply, portion = self._reply(worker), worker.portion
         worker.asked = None
-        if reply is None:  # nobody's fault: it is greeted anew, if it is there
+        if reply is None:  # the worker is not to blame: it is greeted anew, if it is there
             del self.workers[worker.address]
             worker.token = ""
             self.waiting.extendleft([portion] if portion else [])
@@ -258,22 +259,22 @@ class Cluster:
         if portion.lost < LOST_WITH:
             self.waiting.append(portion)
         else:
-            words = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
-            self._finish(portion, [("died", words)] * len(portion.submissions))
+            reason = f"{LOST_WITH} workers were lost while they judged the {len(portion.submissions)} of its portion"
+            self._finish(portion, [("died", reason)] * len(portion.submissions))
 
     def _finish(self, portion: Portion, answers: list[tuple[str, SubmissionReport | str]]) -> None:
         """Of a portion the answers that came; what there was no room for is sent again."""
         count = len(answers)
-        rest = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
-        self.waiting.extendleft([rest] if rest.submissions else [])
-        done, judged = [], {}
+        remainder = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
+        self.waiting.extendleft([remainder] if remainder.submissions else [])
+        finished, judged = [], {}
         for one, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
             if kind == "slow" and portion.hurried:
                 self.slow.append((one, parcel))
                 continue
-            done.append(one)
-            judged[one.student] = settle(one, kind, answer)
-        self.finished.append((done, judged))
+            finished.append(one)
+            judged[one.student] = report_of_answer(one, kind, answer)
+        self.finished.append((finished, judged))
 
-    def _tell(self, worker: Worker, what: str) -> None:
-        print(f"  worker {worker.address} {what}", file=sys.stderr, flush=True)
+    def _tell(self, worker: Worker, event: str) -> None:
+        print(f"  worker {worker.address} {event}", file=sys.stderr, flush=True)

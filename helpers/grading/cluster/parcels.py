@@ -1,13 +1,13 @@
 """What travels between the grader and its workers: JSON in bytes, no longer than it may be, checked on arrival.
 
-No pickle holds anything of a learner's but these bytes, and whoever reads them reads JSON.
+No pickle holds anything of a learner's but these bytes, and they are read as JSON only.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from jsonschema import Draft202012Validator
 
@@ -37,26 +37,23 @@ def _table(of: dict) -> dict:
 TEXT, YES, POINTS = {"type": "string"}, {"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1000}
 MAYBE = {"type": ["string", "null"]}
 BATCH = _record(lesson=TEXT, seed={"type": "integer"}, cell_seconds={"type": ["number", "null"]})
-HAND_IN = _record(
-    cells=_list(
-        _record(
-            id=TEXT, source=TEXT, kind=TEXT, exercise=MAYBE, trusted=YES, gone=YES, ran={"type": ["boolean", "null"]}
-        )
-    ),
-    files=_table(TEXT),
-)
-VERDICT = _record(
-    exercise=TEXT,
-    points=POINTS,
-    max_points=POINTS,
-    passed=YES,
-    answered=YES,
-    mistake=MAYBE,
-    label=TEXT,
-    text=TEXT,
-    html=TEXT,
-    failed=_list(TEXT),
-)
+SCHEMAS = {
+    "str": TEXT,
+    "bool": YES,
+    "float": POINTS,
+    "str | None": MAYBE,
+    "bool | None": {"type": ["boolean", "null"]},
+    "tuple[str, ...]": _list(TEXT),
+}
+
+
+def _record_of(of: type, names: tuple[str, ...] | None = None) -> dict:
+    """The schema of a dataclass as JSON, with all of its fields or these."""
+    return _record(**{one.name: SCHEMAS[one.type] for one in fields(of) if names is None or one.name in names})
+
+
+HAND_IN = _record(cells=_list(_record_of(Cell, CELL)), files=_table(TEXT))
+VERDICT = _record_of(ExerciseReport)
 GRADED = _record(
     verdicts=_table(VERDICT),
     outputs=_table(_list({"type": "object"})),
@@ -117,7 +114,7 @@ def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
 
 
 def sealed(kind: str, answer) -> dict:
-    """What a judge said of a submission (helpers/grading/pool.py)."""
+    """A judge's answer on a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 
@@ -126,6 +123,7 @@ def unsealed(parcel: dict) -> tuple[str, SubmissionReport | str]:
     if parcel["kind"] != "judged":
         return parcel["kind"], answer
     verdicts = {
-        name: ExerciseReport(**told | {"failed": tuple(told["failed"])}) for name, told in answer["verdicts"].items()
+        name: ExerciseReport(**verdict | {"failed": tuple(verdict["failed"])})
+        for name, verdict in answer["verdicts"].items()
     }
     return "judged", SubmissionReport(**answer | {"verdicts": verdicts})

@@ -27,9 +27,9 @@ from helpers.grading.cluster.parcels import (
     sealed,
     unpack,
 )
+from helpers.grading.course_version import version_of
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.safe_text import one_line
-from helpers.grading.version import version_of
 
 TOKEN = secrets.token_hex(8)  # of this process: a portion is for the one that was greeted and for none after it
 _judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process
@@ -39,11 +39,11 @@ _turn = threading.Lock()
 def greet(data: bytes) -> bytes:
     """Whether this worker can judge a lesson."""
     try:
-        asked = unpack(data, GREETING, LARGEST_REQUEST)
-        why = why_not(asked["lesson"], asked["version"])
+        greeting = unpack(data, GREETING, LARGEST_REQUEST)
+        reason = why_not(greeting["lesson"], greeting["version"])
     except Exception as error:
-        why = one_line(f"{type(error).__name__}: {error}", 200)
-    return pack({"refused": why} if why else {"ready": TOKEN})
+        reason = one_line(f"{type(error).__name__}: {error}", 200)
+    return pack({"refused": reason} if reason else {"ready": TOKEN})
 
 
 def why_not(lesson: str, version: str) -> str:
@@ -68,14 +68,14 @@ def judge(data: bytes) -> bytes:
         return pack({"failed": one_line(f"{type(error).__name__}: {error}", 200)})
 
 
-def _judge(asked: dict) -> dict:
-    if asked["token"] != TOKEN:
+def _judge(request: dict) -> dict:
+    if request["token"] != TOKEN:
         return {"failed": "it was started anew"}
-    if why := why_not(asked["batch"]["lesson"], asked["version"]):
-        return {"refused": why}
-    submissions = [opened(parcel) for parcel in asked["submissions"]]
+    if reason := why_not(request["batch"]["lesson"], request["version"]):
+        return {"refused": reason}
+    submissions = [opened(parcel) for parcel in request["submissions"]]
     try:
-        pool = _warm(Batch(**asked["batch"], lock_folder=_lock_folder()))
+        pool = _warm(Batch(**request["batch"], lock_folder=_lock_folder()))
         pool.self_test("before a portion")
     except CourseError as error:
         let_go(b"")
@@ -83,7 +83,7 @@ def _judge(asked: dict) -> dict:
     answers: list[dict] = []
     room = LARGEST_REPLY - 1000
     for hand_in in submissions:
-        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, asked["hurried"]))
+        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, request["hurried"], False))
         if kind in ("broken", "refused"):
             let_go(b"")
             return {"failed": one_line(str(answer), 200)}
@@ -102,23 +102,23 @@ def _judge(asked: dict) -> dict:
 
 def _warm(batch: Batch) -> Pool:
     """The judge of this batch, with everything imported and drawn since the portion before."""
-    here = get_worker().id
+    worker = get_worker().id
     with _turn:
-        held = _judges.get(here)
-    if held is None or held[0] != batch:
+        entry = _judges.get(worker)
+    if entry is None or entry[0] != batch:
         let_go(b"")
-        held = batch, Pool(batch, 1).__enter__()
+        entry = batch, Pool(batch, 1).__enter__()
         with _turn:
-            _judges[here] = held
-    return held[1]
+            _judges[worker] = entry
+    return entry[1]
 
 
 def let_go(data: bytes) -> bytes:
     """End the judge of this worker."""
     with _turn:
-        held = _judges.pop(get_worker().id, None)
-    if held is not None:
-        held[1].__exit__()
+        entry = _judges.pop(get_worker().id, None)
+    if entry is not None:
+        entry[1].__exit__()
     return b""
 
 

@@ -9,18 +9,18 @@ import threading
 
 from .channel import send
 from .devices import moved
-from .files import let_go_of_files, say_what_was_let_go
+from .discarded_writes import let_go_of_files, say_what_was_let_go
 from .patches import patched_names
 
 
-def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
+def observe_answer(names: dict, request: dict, channel: socket.socket, token: bytes) -> dict:
     """Call the answer on every case: {"observations", "patched", "raised", "ran", "moved"}, the last three: of an error
     while it was listened to alone, whether a module was called, and which devices were asked for that are not here.
 
     request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
     earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then nothing that is
-    written to files is kept. A forbidden call is told on `own` as soon as it is seen: no code that runs later can take
-    that back.
+    written to files is kept. A forbidden call is reported on `channel` as soon as it is seen, so that no code that runs
+    later can take that back.
     """
     import resource
 
@@ -32,13 +32,13 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
-    written = let_go_of_files(names) if request["measured"] else []
+    discarded = let_go_of_files(names) if request["measured"] else []
     torch.set_num_threads(1)
     telling = threading.Lock()
 
     def tell(name: str) -> None:
         with telling:
-            send(own, token, {"note": name})
+            send(channel, token, {"note": name})
 
     forbidden.tell = tell
     if request["facts"]["forbidden"] and _threads() > 1:  # none is left behind a fork but what it starts at once
@@ -50,16 +50,16 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
     answer = names.get(request["name"])
-    ran = []
-    with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: ran.append(1)):
-        seen = observe_all(answer, cases, facts, leave=True)
-    say_what_was_let_go(seen, written)
-    raised = ""
+    calls = []
+    with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: calls.append(1)):
+        observations = observe_all(answer, cases, facts, leave=True)
+    say_what_was_let_go(observations, discarded)
+    lone_error = ""
     if facts.forbidden and not request["replace"]:
-        raised = listened(answer, cases[0], facts)
-    raised = raised if seen[0].error is None else ""
-    trees = [observation.to_tree() for observation in seen]
-    return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(ran), "moved": moved()}
+        lone_error = listened(answer, cases[0], facts)
+    lone_error = lone_error if observations[0].error is None else ""
+    trees = [observation.to_tree() for observation in observations]
+    return {"observations": trees, "patched": patched, "raised": lone_error, "ran": bool(calls), "moved": moved()}
 
 
 def _threads() -> int:

@@ -15,7 +15,7 @@ _moved: list[str] = []  # the kinds of devices that were asked for and are not h
 
 
 def moved() -> list[str]:
-    """The devices that this process asked for in vain so far."""
+    """The devices that this process asked for so far and that are not here."""
     return list(dict.fromkeys(_moved))
 
 
@@ -38,16 +38,16 @@ def _mode():
     import torch
     from torch.overrides import TorchFunctionMode
 
-    def absent(thing) -> bool:
-        if not isinstance(thing, (str, torch.device)):
+    def absent(value) -> bool:
+        if not isinstance(value, (str, torch.device)):
             return False
-        kind = str(thing).partition(":")[0]
+        kind = str(value).partition(":")[0]
         return kind in GONE and not (kind == "mps" and torch.backends.mps.is_available())
 
-    def here(thing):
-        if not absent(thing):
-            return thing
-        _moved.append(str(thing).partition(":")[0])
+    def here(value):
+        if not absent(value):
+            return value
+        _moved.append(str(value).partition(":")[0])
         return "cpu"
 
     class OnTheProcessor(TorchFunctionMode):

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from .setting import Limits
+from .limits import Limits
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWIPC = 0x00020000, 0x10000000, 0x20000000, 0x08000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
@@ -20,10 +20,10 @@ def _libc():
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _must(result: int, what: str) -> None:
+def _must(result: int, action: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
 
 
 def _write(path: str, text: str) -> None:

@@ -17,7 +17,11 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
-OBSERVERS = ("observe", "forbidden", "torch_insides", "codec", "compare", "scenarios")  # of these, all functions
+# Modules all of whose functions are remembered.
+OBSERVERS: tuple[str, ...] = tuple(
+    f"checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")
+)
+OBSERVERS += ("running.torch_insides",)
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], object] = {}
 
@@ -32,24 +36,24 @@ def remember_originals() -> None:
 
 def patched_names() -> list[str]:
     """What the learner's code replaced of these: for a person to look at, no proof of anything."""
-    names = [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
-    now = _observers_code()
-    names += [f"{home}.{name}" for (home, name), code in _codes.items() if now.get((home, name)) is not code]
+    names = [f"{home}.{name}" for (home, name), original in _originals.items() if _current(home, name) is not original]
+    current = _observers_code()
+    names += [f"{home}.{name}" for (home, name), code in _codes.items() if current.get((home, name)) is not code]
     return list(dict.fromkeys(names))
 
 
 def _observers_code() -> dict[tuple[str, str], object]:
     """The code of every function and method in the modules that observe."""
-    found = {}
+    codes = {}
     for short in OBSERVERS:
-        home = f"helpers.checking.{short}"
-        for name, thing in list(vars(sys.modules[home]).items()):
-            if isinstance(thing, types.FunctionType):
-                found[home, name] = thing.__code__
-            elif isinstance(thing, type) and thing.__module__ == home:
-                methods = [(n, m) for n, m in vars(thing).items() if isinstance(m, types.FunctionType)]
-                found.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
-    return found
+        home = f"helpers.{short}"
+        for name, value in list(vars(sys.modules[home]).items()):
+            if isinstance(value, types.FunctionType):
+                codes[home, name] = value.__code__
+            elif isinstance(value, type) and value.__module__ == home:
+                methods = [(n, m) for n, m in vars(value).items() if isinstance(m, types.FunctionType)]
+                codes.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
+    return codes
 
 
 def _current(home: str, name: str):

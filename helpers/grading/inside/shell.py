@@ -1,87 +1,96 @@
-"""An IPython shell for the cells of notebooks."""
+"""An IPython shell for the cells of notebooks. Only a sandbox for notebooks imports this module."""
 
 from __future__ import annotations
 
 import ast
 import io
 
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
-def make_shell():
-    """An IPython shell that writes nothing to disk and hands every output to an Outputs."""
-    from IPython.core.displayhook import DisplayHook
-    from IPython.core.displaypub import DisplayPublisher
-    from IPython.core.interactiveshell import InteractiveShell
-    from traitlets.config import Config
 
-    class Publisher(DisplayPublisher):
-        outputs = None
+class Publisher(DisplayPublisher):
+    """Hands what a cell displays to its Outputs."""
 
-        def publish(self, data, metadata=None, **_):
-            if self.outputs is not None:
-                self.outputs.rich("display_data", data, metadata)
+    outputs = None
 
-        def clear_output(self, wait=False):
-            if self.outputs is not None:
-                self.outputs.clear()
+    def publish(self, data, metadata=None, **_):
+        if self.outputs is not None:
+            self.outputs.rich("display_data", data, metadata)
 
-    class Hook(DisplayHook):
-        outputs = None
+    def clear_output(self, wait=False):
+        if self.outputs is not None:
+            self.outputs.clear()
 
-        def start_displayhook(self):
-            pass
 
-        def write_output_prompt(self):
-            pass
+class Hook(DisplayHook):
+    """Hands the value of a cell's last expression to its Outputs."""
 
-        def write_format_data(self, format_dict, md_dict=None):
-            if self.outputs is not None:
-                self.outputs.rich("execute_result", format_dict, md_dict)
+    outputs = None
 
-        def finish_displayhook(self):
-            pass
+    def start_displayhook(self):
+        pass
 
-    class Shell(InteractiveShell):
-        display_pub_class = Publisher
-        displayhook_class = Hook
-        outputs = None
-        skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
-        statements: list[ast.stmt] = []  # all of them
-        bare = False
+    def write_output_prompt(self):
+        pass
 
-        def begin_at(self, number, bare=False):
-            """Let the next cell begin behind so many of its top-level statements. bare: the first one's functions lose
-            their annotations."""
-            self.skipped = self.begun = number
-            self.bare = bare
+    def write_format_data(self, format_dict, md_dict=None):
+        if self.outputs is not None:
+            self.outputs.rich("execute_result", format_dict, md_dict)
 
-        def transform_ast(self, node):
-            node = super().transform_ast(node)
-            self.statements, node.body = node.body, node.body[self.skipped :]
-            if self.bare:
-                for holder, field in annotated(node.body[0]):
-                    setattr(holder, field, None)
-            return node
+    def finish_displayhook(self):
+        pass
 
-        def failed_at_an_annotation(self, error):
-            """Whether the last statement that began may run without its annotations."""
-            tried = self.bare and self.begun == self.skipped + 1
-            return isinstance(error, NameError) and not tried and bool(annotated(self.statements[self.begun - 1]))
 
-        async def run_code(self, code_obj, result=None, *, async_=False):
-            self.begun += 1  # IPython runs each top-level statement by itself
-            return await super().run_code(code_obj, result, async_=async_)
+class Shell(InteractiveShell):
+    """Writes nothing to disk, hands every output to an Outputs, and can begin a cell at one of its statements."""
 
-        def collect(self, outputs, name):
-            self.outputs = self.display_pub.outputs = self.displayhook.outputs = outputs
-            self.compile.get_code_name = lambda *_: name
+    display_pub_class = Publisher
+    displayhook_class = Hook
+    outputs = None
+    skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
+    statements: list[ast.stmt] = []  # all of them
+    bare = False
 
-        def _showtraceback(self, etype, evalue, stb):
-            if self.outputs is not None:
-                self.outputs.error(etype.__name__, str(evalue), list(stb))
+    def begin_at(self, number, bare=False):
+        """Let the next cell begin behind so many of its top-level statements. bare: the first one's functions lose
+        their annotations."""
+        self.skipped = self.begun = number
+        self.bare = bare
 
-        def enable_gui(self, gui=None):
-            pass
+    def transform_ast(self, node):
+        node = super().transform_ast(node)
+        self.statements, node.body = node.body, node.body[self.skipped :]
+        if self.bare:
+            for holder, field in annotated(node.body[0]):
+                setattr(holder, field, None)
+        return node
 
+    def failed_at_an_annotation(self, error):
+        """Whether the last statement that began may run without its annotations."""
+        tried = self.bare and self.begun == self.skipped + 1
+        return isinstance(error, NameError) and not tried and bool(annotated(self.statements[self.begun - 1]))
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        self.begun += 1  # IPython runs each top-level statement by itself
+        return await super().run_code(code_obj, result, async_=async_)
+
+    def collect(self, outputs, name):
+        self.outputs = self.display_pub.outputs = self.displayhook.outputs = outputs
+        self.compile.get_code_name = lambda *_: name
+
+    def _showtraceback(self, etype, evalue, stb):
+        if self.outputs is not None:
+            self.outputs.error(etype.__name__, str(evalue), list(stb))
+
+    def enable_gui(self, gui=None):
+        pass
+
+
+def make_shell() -> Shell:
+    """The shell, with everything imported and drawn once that every lesson's first cells would spend their time on."""
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "NoColor"
@@ -90,7 +99,7 @@ def make_shell():
 
     import helpers.drawing.style  # noqa: F401
     import helpers.progress  # noqa: F401
-    import helpers.widgets.panel  # noqa: F401, what every lesson's import cell would spend its time on
+    import helpers.widgets.panel  # noqa: F401
 
     figure = plt.figure()
     figure.text(0, 0, "warm")

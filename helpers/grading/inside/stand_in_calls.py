@@ -19,23 +19,23 @@ def report_stand_in_calls() -> None:
     from helpers import lessons
     from helpers.translator import finished_parts, network
 
-    homes = [finished_parts, network]
-    for room in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
-        if importlib.util.find_spec(f"{room.name}.stand_ins"):
-            homes.append(importlib.import_module(f"{room.name}.stand_ins"))
-    telling = {}
-    for home in homes:
-        for thing in [thing for table in _tables(home) for thing in table.values()]:
-            if getattr(thing, "__module__", "") != home.__name__:
+    modules = [finished_parts, network]
+    for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
+        if importlib.util.find_spec(f"{package.name}.stand_ins"):
+            modules.append(importlib.import_module(f"{package.name}.stand_ins"))
+    wrapped = {}
+    for module_of in modules:
+        for value in [value for table in _tables(module_of) for value in table.values()]:
+            if getattr(value, "__module__", "") != module_of.__name__:
                 continue
-            if isinstance(thing, types.FunctionType):
-                telling[thing] = _telling(thing, f"{home.__name__}.{thing.__name__}")
-            elif isinstance(thing, type) and "__init__" in vars(thing):
-                thing.__init__ = _telling(thing.__init__, f"{home.__name__}.{thing.__name__}")
+            if isinstance(value, types.FunctionType):
+                wrapped[value] = _reporting(value, f"{module_of.__name__}.{value.__name__}")
+            elif isinstance(value, type) and "__init__" in vars(value):
+                value.__init__ = _reporting(value.__init__, f"{module_of.__name__}.{value.__name__}")
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
             for table in _tables(module):
-                table.update({key: telling[thing] for key, thing in table.items() if _is_in(thing, telling)})
+                table.update({key: wrapped[value] for key, value in table.items() if _is_in(value, wrapped)})
 
 
 def _tables(module: types.ModuleType) -> list[dict]:
@@ -47,20 +47,20 @@ def _is_in(thing, telling: dict) -> bool:
     return isinstance(thing, types.FunctionType) and thing in telling
 
 
-def _telling(part: Callable, name: str) -> Callable:
-    said: set[str] = set()
+def _reporting(function: Callable, name: str) -> Callable:
+    reported: set[str] = set()
 
-    @functools.wraps(part)
-    def told(*args, **kwargs):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
         from helpers.checking import forbidden
 
-        if forbidden.tell is not None and name not in said and not _is_the_courses(sys._getframe(1)):
-            said.add(name)
+        if forbidden.tell is not None and name not in reported and not _is_the_courses(sys._getframe(1)):
+            reported.add(name)
             forbidden.tell(name)
-        return part(*args, **kwargs)
+        return function(*args, **kwargs)
 
-    del told.__wrapped__
-    return told
+    del wrapper.__wrapped__
+    return wrapper
 
 
 def _is_the_courses(frame: types.FrameType) -> bool:

@@ -10,13 +10,13 @@ import socket
 import sys
 
 from .answers import describe, observe_answer
+from .cell_runner import Namespace
 from .channel import receive, send
 from .devices import moved
+from .learner_modules import OwnModules
+from .limits import Setting
 from .namespaces import kill, limit
-from .own_modules import OwnModules
 from .patches import patched_names
-from .running import Namespace
-from .setting import Setting
 
 
 def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setting) -> None:
@@ -40,7 +40,7 @@ def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setti
 
 def serve(channel: socket.socket, namespace: Namespace) -> None:
     exercise = None
-    kept: dict[str, object] = {}  # what the names of exercises stood for when they were judged
+    judged_values: dict[str, object] = {}  # what the names of exercises stood for when they were judged
     while True:
         token, request = receive(channel)
         if exercise is not None:
@@ -55,11 +55,11 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             outputs, error = namespace.run(request["id"], request["source"], request["seconds"], resume)
             send(channel, token, {"outputs": outputs, "error": error})
         elif request["do"] == "names":
-            found = {name: describe(namespace.names, name) for name in request["names"]}
+            bindings = {name: describe(namespace.names, name) for name in request["names"]}
             if request["keep"]:
-                kept[request["keep"]] = namespace.names.get(request["keep"])
-            changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
-            send(channel, token, {"found": found, "changed": changed, "patched": patched_names(), "moved": moved()})
+                judged_values[request["keep"]] = namespace.names.get(request["keep"])
+            changed = [name for name, value in judged_values.items() if namespace.names.get(name) is not value]
+            send(channel, token, {"found": bindings, "changed": changed, "patched": patched_names(), "moved": moved()})
         elif request["do"] == "passed":
             from helpers.progress import remember_passed
 
@@ -76,9 +76,9 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
                 try:
                     channel.close()
                     os.setsid()
-                    own = socket.socket(fileno=fds[0])
-                    own.set_inheritable(False)
-                    send(own, token, observe_answer(namespace.names, request, own, token))
+                    exercise_channel = socket.socket(fileno=fds[0])
+                    exercise_channel.set_inheritable(False)
+                    send(exercise_channel, token, observe_answer(namespace.names, request, exercise_channel, token))
                 finally:
                     os._exit(0)
             os.close(fds[0])

@@ -20,12 +20,11 @@ import tempfile
 import types
 from dataclasses import replace
 
+from .cell_runner import Namespace
 from .channel import FORK, KILL, TOKEN_BYTES, send
+from .limits import HOME, Setting, from_text
 from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
 from .patches import remember_originals
-from .running import Namespace
-from .setting import HOME, Setting, from_text
-from .shell import make_shell
 from .stand_in_calls import report_stand_in_calls
 from .submission_process import become_submission
 
@@ -47,8 +46,7 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     remember_originals()
     report_stand_in_calls()
     _take_fonts()
-    shell = make_shell() if setting.notebook else None
-    namespace = Namespace(shell)
+    namespace = Namespace(_make_shell() if setting.notebook else None)
     namespace.give(setting.given)
     gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
     gc.enable()
@@ -75,11 +73,17 @@ def zygote(control: socket.socket, setting: Setting) -> None:
             os.close(fds[0])
 
 
+def _make_shell():
+    from .shell import make_shell  # IPython, which loose files need not
+
+    return make_shell()
+
+
 def _take_fonts() -> None:
     """Spare matplotlib the search for the machine's fonts, where it was made before."""
-    found = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
+    lists = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
     with contextlib.suppress(OSError, KeyError):
-        shutil.copytree(found, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+        shutil.copytree(lists, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
 
 
 def _nested_problem(setting: Setting) -> str | None:
@@ -102,8 +106,8 @@ def _nested_problem(setting: Setting) -> str | None:
     os.close(writing)
     os.waitpid(pid, 0)
     with open(reading, "rb") as file:
-        said = file.read().decode()
-    return None if said == "ok" else said or "no answer"
+        report = file.read().decode()
+    return None if report == "ok" else report or "no answer"
 
 
 class Child(types.SimpleNamespace):
@@ -130,8 +134,8 @@ def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -
             os._exit(1)
     os.close(writing)
     with open(reading, "rb") as file:
-        said = file.read()
-    return Child(pid=pid, init=int(said) if said.isdigit() else 0, folder=folder)
+        report = file.read()
+    return Child(pid=pid, init=int(report) if report.isdigit() else 0, folder=folder)
 
 
 def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting) -> None:
@@ -193,9 +197,9 @@ def _descendants(pid: int) -> list[int]:
         return []
 
 
-def main(told: str) -> None:
+def main(argument: str) -> None:
     """The whole program; told: the number of the control socket and the setting, one behind the other."""
-    number, setting = told.split(" ", 1)
+    number, setting = argument.split(" ", 1)
     control = socket.socket(fileno=int(number))
     control.set_inheritable(False)
     zygote(control, from_text(setting))

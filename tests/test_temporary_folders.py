@@ -11,10 +11,10 @@ import time
 import pytest
 
 from helpers.course import course
-from helpers.grading import scratch
-from helpers.grading.scratch import LOCK, MAKING, Scratch
+from helpers.grading import temporary_folders
+from helpers.grading.temporary_folders import LOCK, MAKING, Scratch
 
-pytestmark = pytest.mark.skipif(scratch.fcntl is None, reason="needs locks of POSIX")
+pytestmark = pytest.mark.skipif(temporary_folders.fcntl is None, reason="needs locks of POSIX")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_folder_is_there_until_it_is_closed(place):
 
 def test_what_a_killed_process_left_goes_at_the_next_start_and_no_more(place):
     code = """if True:
-        from helpers.grading.scratch import Scratch
+        from helpers.grading.temporary_folders import Scratch
         import subprocess, sys, time
         folder = Scratch("sandbox")
         (folder.path / "course").mkdir()
@@ -72,7 +72,7 @@ def test_what_is_just_being_made_stays_and_links_are_not_followed(place):
     elsewhere.mkdir()
     (elsewhere / LOCK).touch()
     (place / "course-sandbox-link").symlink_to(elsewhere)
-    scratch.tidy()
+    temporary_folders.tidy()
     found = sorted(path.name for path in place.iterdir())
     assert found == ["course-other-old", "course-sandbox-link", "course-sandbox-young", "elsewhere"]
     assert (elsewhere / LOCK).exists()

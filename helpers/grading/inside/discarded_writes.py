@@ -43,9 +43,11 @@ def let_go_of_files(names: dict) -> list[str]:
     return written
 
 
-def say_what_was_let_go(seen: list, written: list[str]) -> None:
+def say_what_was_let_go(observations: list, discarded: list[str]) -> None:
     """Where a call failed that had written a file, or tried to, its error says what became of the file."""
-    for one in seen:
-        if one.error is not None and (written or os.strerror(errno.EFBIG) in one.error.message):
-            which = f", such as {written[0]}" if written else ""
-            one.error = replace(one.error, message=f"{one.error.message} ({NOT_KEPT}{which}.)")
+    for observation in observations:
+        if observation.error is not None and (discarded or os.strerror(errno.EFBIG) in observation.error.message):
+            example = f", such as {discarded[0]}" if discarded else ""
+            observation.error = replace(
+                observation.error, message=f"{observation.error.message} ({NOT_KEPT}{example}.)"
+            )

@@ -45,10 +45,10 @@ def tidy() -> None:
     for purpose in ("sandbox", "turns"):
         for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{purpose}-*"):
             with contextlib.suppress(OSError):
-                facts = path.lstat()
-                if path.is_symlink() or not path.is_dir() or facts.st_uid != os.getuid():
+                status = path.lstat()
+                if path.is_symlink() or not path.is_dir() or status.st_uid != os.getuid():
                     continue
-                if _is_left(path, facts.st_mtime):
+                if _is_left(path, status.st_mtime):
                     shutil.rmtree(path, ignore_errors=True)
 
 

@@ -7,12 +7,12 @@ import json
 import sys
 from importlib import metadata
 
-from helpers.grading.staging import HELPERS
+from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
 
 
 def version_of(lesson: str) -> str:
-    """A hash of everything that a verdict hangs on: the course's sources, keys and data, the lesson's answer key and
+    """A hash of everything that a verdict depends on: the course's sources, keys and data, the lesson's answer key and
     release, Python, torch and NumPy. lesson: its name."""
     root = HELPERS.parent
     digest = hashlib.sha256(f"{lesson} {sys.version_info[:2]}".encode())

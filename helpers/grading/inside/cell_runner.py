@@ -11,8 +11,8 @@ import sys
 import traceback
 import types
 
+from .cell_outputs import ERROR_BYTES, Outputs, Stream
 from .devices import stand_in_for_devices
-from .streams import ERROR_BYTES, Outputs, Stream
 
 MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
 MOST_IMPORTING = 120  # seconds of processor time that one import of a library may take
@@ -41,7 +41,7 @@ class CellTimers:
     """
 
     def __init__(self, seconds: float):
-        from helpers.time_limit import queued_seconds
+        from helpers.running.time_limit import queued_seconds
 
         self.seconds, self.importing, self._queued_seconds = seconds, False, queued_seconds
 
@@ -59,14 +59,14 @@ class CellTimers:
 
     @contextlib.contextmanager
     def standing_still(self):
-        left = self._set(0, 0)
+        remaining = self._set(0, 0)
         limit_processor_time(MOST_IMPORTING)
         self.importing = True
         try:
             yield
         finally:
             self.importing = False
-            computing, waiting = (max(seconds, 0.01) for seconds in left)
+            computing, waiting = (max(seconds, 0.01) for seconds in remaining)
             limit_processor_time(computing + 5)
             self._set(computing, waiting)
 
@@ -77,10 +77,10 @@ class CellTimers:
     def _ring(self, number: int, _frame) -> None:
         if self.importing:
             return
-        more = (self._queued_seconds() or 0.0) - self.queued
-        if number == signal.SIGALRM and more > 1:
-            self.queued += more
-            signal.setitimer(signal.ITIMER_REAL, more)
+        queued = (self._queued_seconds() or 0.0) - self.queued
+        if number == signal.SIGALRM and queued > 1:
+            self.queued += queued
+            signal.setitimer(signal.ITIMER_REAL, queued)
             return
         raise CellTimeout(f"stopped after {self.seconds:g} s")
 
@@ -102,7 +102,7 @@ class Namespace:
         """Bind what these import statements import, as far as it is there."""
         make_check_silent()
         for line in imports.splitlines():
-            with contextlib.suppress(Exception):  # what is withheld: whoever asks for it meets the same
+            with contextlib.suppress(Exception):  # what is withheld fails again where a cell asks for it
                 exec(line, self.names)
 
     def run(self, cell_id: str, source: str, seconds: float, resume: bool) -> tuple[list[dict], str]:
@@ -111,7 +111,7 @@ class Namespace:
         seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
         passes. resume: in a notebook, whether what stands below a statement that raises is run too.
         """
-        from helpers.time_limit import imports_unclocked
+        from helpers.running.time_limit import imports_unclocked
 
         outputs = Outputs()
         importlib.invalidate_caches()  # modules that the cell before has written are found
@@ -155,7 +155,9 @@ class Namespace:
             first = first or one_line(error, f"<cell {cell_id}>")
             if result.error_before_exec or not isinstance(error, Exception):
                 break
-            bare = self.shell.failed_at_an_annotation(error)  # of a package that is not here: nothing else hangs on it
+            bare = self.shell.failed_at_an_annotation(
+                error
+            )  # of a package that is not here: nothing else depends on it
             through = self.shell.begun - bare
         if not first:
             return ""
@@ -192,10 +194,10 @@ def one_line(error: BaseException, place: str) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     try:
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception:
-        said = ""
+        message = ""
     where = f" in line {line}" if line else ""
-    first = (said or "").strip().splitlines()[:1]
+    first = (message or "").strip().splitlines()[:1]
     traceback.clear_frames(error.__traceback__)  # else what filled the memory stays in it
     return f"{type(error).__name__}{where}" + (f": {first[0][:500]}" if first else "")

@@ -8,8 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
+from helpers.grading.course_version import version_of
 from helpers.grading.pool import Batch, Pool
-from helpers.grading.version import version_of
 
 KEPT = 120.0  # seconds
 
@@ -17,12 +17,12 @@ _lock = threading.Lock()
 _kept: list[tuple[object, Pool]] = []  # none or one
 
 
-def _let_go(*those: tuple[object, Pool]) -> None:
+def _let_go(*entries: tuple[object, Pool]) -> None:
     """End these, or all, of those that are kept."""
     with _lock:
-        gone = [one for one in _kept if one in those or not those]
-        _kept[:] = [one for one in _kept if one not in gone]
-    for _, pool in gone:
+        ended = [entry for entry in _kept if entry in entries or not entries]
+        _kept[:] = [entry for entry in _kept if entry not in ended]
+    for _, pool in ended:
         pool.__exit__()
 
 
@@ -31,25 +31,25 @@ atexit.register(_let_go)
 
 @contextlib.contextmanager
 def warm_pool(make: Callable[[Batch, int], Pool], batch: Batch, jobs: int) -> Iterator[Pool]:
-    """A Pool that outlives its use, for whoever asks next for the same judges of the same version of the course."""
-    asked = make, batch, jobs, version_of(batch.lesson)
+    """A Pool that outlives its use, so that the next batch of the same version of the course finds its judges ready."""
+    wanted_pool = make, batch, jobs, version_of(batch.lesson)
     with _lock:
-        held, _kept[:] = list(_kept), []
+        entries, _kept[:] = list(_kept), []
     pool = None
-    for known, kept in held:
-        if known == asked and all(judge.process.poll() is None for judge in kept.judges):
-            pool = kept
+    for key, kept_pool in entries:
+        if key == wanted_pool and all(judge.process.poll() is None for judge in kept_pool.judges):
+            pool = kept_pool
         else:
-            kept.__exit__()
+            kept_pool.__exit__()
     pool = pool or make(batch, jobs).__enter__()
     try:
         yield pool
     except BaseException:
         pool.__exit__(*sys.exc_info())
         raise
-    keep = asked, pool
+    entry = wanted_pool, pool
     with _lock:
-        _kept.append(keep)
-    timer = threading.Timer(KEPT, _let_go, [keep])
+        _kept.append(entry)
+    timer = threading.Timer(KEPT, _let_go, [entry])
     timer.daemon = True
     timer.start()

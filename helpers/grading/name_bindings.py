@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicion import INSIDE, detours_in, runs_text
+from helpers.grading.suspicious_code import INSIDE, detours_in, runs_text
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
@@ -49,53 +49,63 @@ class TopLevel:
 
     def read(self, source: str) -> list[ast.stmt]:
         """Add the statements of some code, and return them; none where Python cannot read it."""
-        found = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
-        for one in found:
-            self.starred |= one.starred
-            for name in one.binds:
-                self.uses.setdefault(name, []).append(one.uses)
-                self.calls.setdefault(name, []).append(one.calls)
-                if one.blocks:
-                    self.blocks.setdefault(name, []).append(one.blocks)
-        self.statements += found
-        return [one.node for one in found]
+        statements_read = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
+        for statement in statements_read:
+            self.starred |= statement.starred
+            for name in statement.binds:
+                self.uses.setdefault(name, []).append(statement.uses)
+                self.calls.setdefault(name, []).append(statement.calls)
+                if statement.blocks:
+                    self.blocks.setdefault(name, []).append(statement.blocks)
+        self.statements += statements_read
+        return [statement.node for statement in statements_read]
 
     def reads(self) -> set[str]:
         """All names that are looked up at the top level."""
-        return set().union(*(one.calls for one in self.statements))
+        return set().union(*(statement.calls for statement in self.statements))
 
-    def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
+    def closure(self, name: str, excluded: Collection[str] = ()) -> set[str]:
         """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
-        return _closure(self.calls, name, but)
+        return _closure(self.calls, name, excluded)
 
-    def blocks_used(self, name: str, but: Collection[str]) -> set[tuple[str, int | None]]:
-        found = (one for used in {name, *self.closure(name, but)} for one in self.blocks.get(used, ()))
-        return set().union(*{id(one): one for one in found}.values())
+    def blocks_used(self, name: str, excluded: Collection[str]) -> set[tuple[str, int | None]]:
+        block_sets = (blocks for used in {name, *self.closure(name, excluded)} for blocks in self.blocks.get(used, ()))
+        return set().union(*{id(blocks): blocks for blocks in block_sets}.values())
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
         """How `name`, or what it uses, may call what is banned without naming it."""
         if not banned:
             return []
         used = {name, *_closure(self.uses, name)}
-        found = [way for one in self.statements if one.binds & used for way in detours_in(one.node, banned)]
+        detours = [
+            detour
+            for statement in self.statements
+            if statement.binds & used
+            for detour in detours_in(statement.node, banned)
+        ]
         if name not in self.uses:  # no statement binds it: what is run as text does
-            found += self.runs_text(banned)
-        return list(dict.fromkeys(found))
+            detours += self.runs_text(banned)
+        return list(dict.fromkeys(detours))
 
     def runs_text(self, banned: set[str]) -> list[str]:
         """How statements that bind nothing run code that is only made then: it may belong to any answer."""
-        found = (way for one in self.statements if not one.binds for way in runs_text(one.node, banned))
-        return list(dict.fromkeys(found))
+        detours = (
+            detour
+            for statement in self.statements
+            if not statement.binds
+            for detour in runs_text(statement.node, banned)
+        )
+        return list(dict.fromkeys(detours))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
         used = {name, *_closure(self.uses, name)}
-        return sorted(set().union(*(one.inside for one in self.statements if one.binds & used)))
+        return sorted(set().union(*(statement.inside for statement in self.statements if statement.binds & used)))
 
     def source_of(self, names: Collection[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
-        wanted = set(names).union(*(self.closure(name) for name in names))
-        return "\n".join(ast.unparse(one.node) for one in self.statements if one.binds & wanted)
+        needed = set(names).union(*(self.closure(name) for name in names))
+        return "\n".join(ast.unparse(statement.node) for statement in self.statements if statement.binds & needed)
 
 
 @functools.lru_cache(maxsize=MOST_KEPT)
@@ -127,36 +137,40 @@ def _statement(node: ast.stmt) -> Statement:
     return Statement(node, *kept, starred)
 
 
-def _closure(table: dict[str, list[frozenset[str]]], name: str, but: Collection[str] = ()) -> set[str]:
-    found, waiting, seen = set(), [name], set()
+def _closure(table: dict[str, list[frozenset[str]]], name: str, excluded: Collection[str] = ()) -> set[str]:
+    reached, waiting, seen = set(), [name], set()
     while waiting:
         for names in table.get(waiting.pop(), ()):
             if id(names) not in seen:
                 seen.add(id(names))
-                fresh = names - found - set(but)
-                found |= fresh
+                fresh = names - reached - set(excluded)
+                reached |= fresh
                 waiting += fresh
-    return found - {name}
+    return reached - {name}
 
 
 def looked_up(node: ast.stmt) -> set[str] | None:
     """The names that a top-level statement looks up there, or in its functions; None where Python cannot tell."""
-    items = [*ast.walk(node)]
-    scopes = sum(isinstance(item, SCOPES) for item in items)
+    nodes = [*ast.walk(node)]
+    scopes = sum(isinstance(inner, SCOPES) for inner in nodes)
     if scopes > MOST_SCOPES:
         return None
     if scopes == 0:
-        return {item.id for item in items if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+        return {inner.id for inner in nodes if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)}
     try:
-        waiting, found = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
+        waiting, names = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     while waiting:
         table = waiting.pop()
         waiting += table.get_children()
         top = table.get_type() == "module"
-        found |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())}
-    return found
+        names |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (top or symbol.is_global())
+        }
+    return names
 
 
 def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
@@ -207,26 +221,26 @@ def without_magics(source: str) -> str:
         if cell[1] not in RUN_PYTHON and not (cell[1] == "writefile" and cell[2].rstrip().endswith(".py")):
             return ""
         start = cell.end()
-    source, made, start, depth = source[start:], [], 0, 0
+    source, plain_parts, start, depth = source[start:], [], 0, 0
     while start < len(source):
         end = source.find("\n", start)
         line = source[start : end if end >= 0 else len(source)]
         if depth == 0 and (plain := _without_magic(line)) != line:
-            made.append(plain)
+            plain_parts.append(plain)
             start += len(line)
-            made.append(source[start : start + 1])
+            plain_parts.append(source[start : start + 1])
             start += 1
             continue
         token = ""
-        for found in TOKEN.finditer(source, start):
-            token = found[0]
+        for match in TOKEN.finditer(source, start):
+            token = match[0]
             depth = depth + 1 if token in "([{" else max(0, depth - 1) if token in ")]}" else depth
             if token == "\n":
                 break
-        stop = found.end() if token == "\n" else len(source)
-        made.append(source[start:stop])
+        stop = match.end() if token == "\n" else len(source)
+        plain_parts.append(source[start:stop])
         start = stop
-    return "".join(made)
+    return "".join(plain_parts)
 
 
 def _without_magic(line: str) -> str:

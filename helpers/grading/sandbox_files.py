@@ -24,7 +24,7 @@ class Withheld(NamedTuple):
     data: tuple[str, ...] = ()
 
 
-# What the answers of a lesson shall learn and not look up. files: of the learner's wing, absent in its sandbox. data:
+# What the answers of a lesson must learn and not look up. files: of the learner's wing, absent in its sandbox. data:
 # functions of helpers.corpus that take no arguments, whose results lie there instead (helpers/corpus/provided.py).
 WITHHELD = {
     "11": Withheld(
@@ -93,9 +93,9 @@ def _lend_compiled(home: Path, staged: Path) -> None:
         source = home / path.relative_to(staged)
         compiled = Path(importlib.util.cache_from_source(str(source)))
         with contextlib.suppress(OSError):
-            facts = source.stat()
-            os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-            if compiled.stat().st_mtime_ns >= facts.st_mtime_ns:
+            status = source.stat()
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            if compiled.stat().st_mtime_ns >= status.st_mtime_ns:
                 place = path.parent / compiled.parent.name
                 place.mkdir(exist_ok=True)
                 shutil.copyfile(compiled, place / compiled.name)

@@ -31,7 +31,8 @@ OF_MODULES = {
     "concurrent.futures": ({"ProcessPoolExecutor"}, "starts or ends processes"),
     "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
 }
-REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
+ALIASES = {"F": "torch.nn.functional", "nn": "torch.nn"}
+REPLACED = ("torch", "torch.testing", "torch.Tensor", "torch.nn", "torch.nn.functional", "builtins", *ALIASES)
 ABOVE = r"(?:[/.~$]\S*)?/"  # a path from the root or a home, from the folder here or above, or behind what is joined
 PLACES = re.compile(  # how a text without white space begins
     rf"{ABOVE}proc/(?!(?:cpuinfo|meminfo|version|loadavg|uptime)$)"  # these tell of the machine only
@@ -46,23 +47,23 @@ SAYING |= {"debug", "info", "warning", "error"}  # of a log
 def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
     """Sentences about a cell whose top level is `body`."""
     try:
-        words = dict.fromkeys(word for node in body for word in _suspicious(node))
+        words = dict.fromkeys(word for node in body for word in _suspicious_phrases(node))
     except RecursionError:
         words = dict.fromkeys(["is nested too deeply to be looked at"])
     return [f"Cell {cell.id} {word}." for word in words]
 
 
-def _suspicious(statement: ast.stmt) -> Iterator[str]:
+def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
     unread = _only_shown(statement)
     for node in ast.walk(statement):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from _imported(node)
+            yield from _import_phrases(node)
         elif isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef)):
             name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", "")
             if name in SEEING:
                 yield "interferes with how calls are seen"
             if isinstance(node, ast.Attribute):
-                yield from _of_attribute(node)
+                yield from _attribute_phrases(node)
                 if name in HOMES and id(node) not in unread:
                     yield "looks for files that are not its own"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
@@ -81,7 +82,7 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
                 yield "looks for files that are not its own"
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+def _import_phrases(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     home = getattr(node, "module", None)
     for alias in node.names:
         name = f"{home}.{alias.name}" if home else alias.name
@@ -99,7 +100,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
             yield OF_MODULES[home][1]
 
 
-def _of_attribute(node: ast.Attribute) -> Iterator[str]:
+def _attribute_phrases(node: ast.Attribute) -> Iterator[str]:
     text = _dotted(node)
     if node.attr in AROUND:
         yield "looks at what runs around it"
@@ -123,39 +124,39 @@ def _replaces(arguments: list[ast.expr]) -> bool:
 
 def _is_there(home: str, name: str) -> bool:
     """Whether torch or Python has something of this name there: a new attribute replaces nothing."""
-    first, *rest = home.split(".")
-    place = importlib.import_module(first)
-    for part in rest:
-        place = getattr(place, part, None)
-    return hasattr(place, name)
+    first, *parts = ALIASES.get(home, home).split(".")
+    owner = importlib.import_module(first)
+    for part in parts:
+        owner = getattr(owner, part, None)
+    return hasattr(owner, name)
 
 
 def _dotted(node: ast.Attribute) -> str:
     """Such as torch.nn.functional; "" where it is longer or no module's."""
-    parts, step = [], node
-    while isinstance(step, ast.Attribute) and len(parts) < 4:
-        parts.append(step.attr)
-        step = step.value
-    return ".".join([step.id, *reversed(parts)]) if isinstance(step, ast.Name) else ""
+    parts, inner = [], node
+    while isinstance(inner, ast.Attribute) and len(parts) < 4:
+        parts.append(inner.attr)
+        inner = inner.value
+    return ".".join([inner.id, *reversed(parts)]) if isinstance(inner, ast.Name) else ""
 
 
 def _only_shown(statement: ast.stmt) -> set[int]:
     """What is a docstring, is only shown to a person or words an error, by id; not what a file is opened with there."""
-    shown, opened = [], []
+    displayed, opened = [], []
     for node in ast.walk(statement):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            shown.append(node.value)
+            displayed.append(node.value)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            shown += node.exc.args
+            displayed += node.exc.args
         elif isinstance(node, ast.Assert) and node.msg is not None:
-            shown.append(node.msg)
+            displayed.append(node.msg)
         elif isinstance(node, ast.Call):
             called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
-            (shown if called in SAYING else opened if called in FILES else []).extend(node.args)
-    return _ids(shown) - _ids(opened)
+            (displayed if called in SAYING else opened if called in FILES else []).extend(node.args)
+    return _ids_below(displayed) - _ids_below(opened)
 
 
-def _ids(nodes: list[ast.expr]) -> set[int]:
+def _ids_below(nodes: list[ast.expr]) -> set[int]:
     return {id(inner) for node in nodes for inner in ast.walk(node)}
 
 
@@ -172,7 +173,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
         name = item.id if isinstance(item, ast.Name) else item.attr if isinstance(item, ast.Attribute) else ""
         if name in SWITCHES or SWITCH.fullmatch(name):
             yield f"for {name}"
-        if isinstance(item, ast.Subscript) and _says(item.slice, banned) and _is_namespace(item.value):
+        if isinstance(item, ast.Subscript) and _mentions(item.slice, banned) and _is_namespace(item.value):
             yield f"a banned name through {ast.unparse(item)[:60]}"
         if not isinstance(item, ast.Call):
             continue
@@ -181,7 +182,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
             if name == "getattr" and item.args and getattr(item.args[0], "id", "") == "self":
                 continue  # parts of one's own, by number
             texts = item.args[1:2] if name == "getattr" else item.args[:1]
-            if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
+            if not texts or any(_mentions(text, banned) or not isinstance(text, ast.Constant) for text in texts):
                 yield f"what it calls through {name}"
 
 
@@ -198,7 +199,7 @@ def _is_namespace(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
-def _says(node: ast.AST, banned: set[str]) -> bool:
+def _mentions(node: ast.AST, banned: set[str]) -> bool:
     """Whether a literal text holds a banned name as a word of its own."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return False

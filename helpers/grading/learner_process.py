@@ -44,8 +44,7 @@ class LearnerProcess:
         """Send a request and return the reply, a tree that may hold anything. Raises Lost."""
         token = secrets.token_bytes(TOKEN_BYTES)
         self._send(token, request)
-        tick = self.sandbox.watch(request.get("seconds", seconds))
-        return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, tick)
+        return self._receive(self.channel, token, seconds, self.sandbox.watch(request.get("seconds", seconds)))
 
     def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
         """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
@@ -60,10 +59,10 @@ class LearnerProcess:
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            end, notes, tick = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
+            end, notes, watch = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
-                left = end - time.monotonic()
-                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, tick)
+                remaining = end - time.monotonic()
+                reply = self._receive(ours, token, remaining, watch)
                 if not isinstance(reply, dict) or set(reply) != {"note"}:
                     return reply, notes
                 notes.append(one_line(str(reply["note"]), 80))
@@ -76,6 +75,12 @@ class LearnerProcess:
         except Lost:
             return False
         return True
+
+    def _receive(self, channel: socket.socket, token: bytes, seconds: float, watch):
+        try:
+            return receive(channel, token, seconds, self.sandbox.limits.reply_bytes, watch)
+        except Lost as lost:
+            raise Lost("stopped") if lost.reason == "died" and watch.ended_stopped else lost from None
 
     def _send(self, token: bytes, request: dict) -> None:
         self.channel.settimeout(20)
@@ -90,10 +95,10 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
     end = time.monotonic() + seconds
     data, needed = bytearray(), 8 + len(token)
     while len(data) < needed:
-        left = end - time.monotonic()
-        if left <= 0:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
             raise Lost("too slow")
-        channel.settimeout(min(left, TICK))
+        channel.settimeout(min(remaining, TICK))
         try:
             chunk = channel.recv(min(needed - len(data), 1 << 20))
         except TimeoutError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.grading.inside.streams import CUT, Outputs
+from helpers.grading.inside.cell_outputs import CUT, Outputs
 from helpers.grading.record import safe_output
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.grading.inside.streams import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
+from helpers.grading.inside.cell_outputs import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
 
 
 def error_output(name: str, text: str) -> dict:

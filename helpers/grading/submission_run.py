@@ -6,10 +6,10 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from helpers.grading.inside.running import PATIENCE
+from helpers.grading.clean_outputs import clean_output, error_output
+from helpers.grading.inside.cell_runner import PATIENCE
 from helpers.grading.judge_lock import JudgeLock
-from helpers.grading.outputs import clean_output, error_output
-from helpers.grading.process import LearnerProcess, Lost
+from helpers.grading.learner_process import LearnerProcess, Lost
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
 
@@ -23,7 +23,7 @@ MOST_WAITED, LEAST_WAITED = 120.0, 5.0  # seconds for calls without an answer, t
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 
 
-class Run:
+class SubmissionRun:
     """The process in which one submission's cells run, restarted where it dies.
 
     exercises: the names of which is asked what they are bound to. seconds: after them nothing of it is run any more.
@@ -38,23 +38,23 @@ class Run:
         self.errors: dict[str, str] = {}
         self.flags: list[str] = []
         self.passed: list[str] = []  # exercises whose answers `or_finished` hands on
-        self.told = 0  # how many of them this process knows
+        self.passed_known = 0  # how many of them this process knows
         self.process: LearnerProcess | None = None
         self.seen_alive = False  # it has answered since an answer, which may end it, was called
-        self.found: dict[str, tuple[str, str | None]] = {}
-        self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
-        self.lent: set[str] = set()  # exercises of which this process has been given the finished block
+        self.bindings: dict[str, tuple[str, str | None]] = {}
+        self.rebound: set[str] = set()  # exercises whose names were bound anew below their check cells
+        self.blocks_lent: set[str] = set()  # exercises of which this process has been given the finished block
         self.restarts = 0
         self.late = False
         self.end = time.monotonic() + seconds
-        self.waited = 0.0  # seconds for calls that gave no answer
+        self.seconds_waited = 0.0  # seconds for calls that gave no answer
 
     def close(self) -> None:
         if self.process is not None:
             self.process.close()
             self.process = None
 
-    def play(self, at_check: Callable[[str], None]) -> None:
+    def run_cells(self, at_check: Callable[[str], None]) -> None:
         """Run the cells in order and call `at_check` with the exercise of each check cell; a cell that ends the process
         is left out."""
         self.process = self.sandbox.submission()
@@ -63,11 +63,11 @@ class Run:
             if cell.kind == "check" and not cell.gone:
                 at_check(cell.exercise)
                 self._tell_passed()
-            elif cell.runs and not self._run_cell(cell) and not (self.again() and self._run_cell(cell)):
+            elif cell.runs and not self._run_cell(cell) and not (self.restart() and self._run_cell(cell)):
                 return
         self.index = len(self.cells)
 
-    def again(self) -> bool:
+    def restart(self) -> bool:
         """A fresh process in which the cells so far have run, without those that are left out."""
         while True:
             self.close()
@@ -78,78 +78,80 @@ class Run:
             if self.is_late():
                 return False
             self.process = self.sandbox.submission()
-            self.told, self.seen_alive = 0, False
-            self.lent.clear()
+            self.passed_known, self.seen_alive = 0, False
+            self.blocks_lent.clear()
             self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
-            if all(self._repeat(cell) for cell in self.cells[: self.index]):
+            if all(self._repeat_cell(cell) for cell in self.cells[: self.index]):
                 return True
 
-    def afresh(self, keep: str) -> None:
-        """A fresh process for nobody's fault. keep: as in `look`."""
+    def restart_unblamed(self, keep: str) -> None:
+        """A fresh process that does not count as a restart. keep: as in `read_bindings`."""
         self.restarts -= 1
-        if self.again():
-            self.look(keep)
+        if self.restart():
+            self.read_bindings(keep)
 
     def too_fragile(self) -> bool:
         return self.restarts > RESTARTS
 
-    def _repeat(self, cell: Cell) -> bool:
+    def _repeat_cell(self, cell: Cell) -> bool:
         if cell.runs:
             return self._run_cell(cell)
         if cell.kind != "check" or cell.gone:
             return True
         self._tell_passed()
-        return self.look(keep=cell.exercise)
+        return self.read_bindings(keep=cell.exercise)
 
     def _tell_passed(self) -> None:
         """From here on `or_finished` hands on the learner's own answers that are right, as it does in a notebook."""
-        if self.process is not None and self.told < len(self.passed):
-            with contextlib.suppress(Lost):  # a process that ended is seen by whoever asks it next
-                self.process.ask({"do": "passed", "names": self.passed[self.told :]}, 10)
-                self.told = len(self.passed)
+        if self.process is not None and self.passed_known < len(self.passed):
+            with contextlib.suppress(Lost):  # the next request notices a process that has ended
+                self.process.ask({"do": "passed", "names": self.passed[self.passed_known :]}, 10)
+                self.passed_known = len(self.passed)
 
     def is_late(self) -> bool:
         """Whether this submission's time is over; from then on nothing of it is run or judged."""
         self.late = self.late or time.monotonic() > self.end
         return self.late
 
-    def find(self, keep: str | None = None) -> None:
+    def find_bindings(self, keep: str | None = None) -> None:
         """Ask what the exercises' names are bound to now, in a fresh process where there is none."""
-        self.found = {}
-        while self.process is None or not self.look(keep):
-            if self.restarts >= RESTARTS or self.is_late() or not self.again():
+        self.bindings = {}
+        while self.process is None or not self.read_bindings(keep):
+            if self.restarts >= RESTARTS or self.is_late() or not self.restart():
                 return
 
-    def look(self, keep: str | None = None) -> bool:
+    def read_bindings(self, keep: str | None = None) -> bool:
         """What the exercises' names are bound to. keep: a name of which the process remembers what it stands for now.
         False where there is no answer."""
         try:
             request = {"do": "names", "names": [*self.exercises, "harm"], "keep": keep}
             reply = self.process.ask(request, 10)
-            found = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
-            self.changed = {str(name) for name in reply["changed"]} & set(self.exercises)
+            bindings = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
+            self.rebound = {str(name) for name in reply["changed"]} & set(self.exercises)
             self.flag_patches(reply["patched"])
             self.flag_devices(reply["moved"])
-            self.found = found
+            self.bindings = bindings
             self.seen_alive = True
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
             self.flags.append("Its process ended after its cells had run.")
             return False
         return True
 
-    def alive(self) -> bool:
+    def ensure_alive(self) -> bool:
         """Whether there is a process to ask; one that died in an exercise is started again."""
         if self.process is None:
             return False
         self.seen_alive = self.seen_alive or self.process.alive()
-        return self.seen_alive or self.again()
+        return self.seen_alive or self.restart()
 
-    def call(self, request: dict, lock: JudgeLock, patience: float, alone: bool = False) -> tuple[dict, list[str]]:
+    def call_answer(
+        self, request: dict, lock: JudgeLock, patience: float, alone: bool = False
+    ) -> tuple[dict, list[str]]:
         """The reply of a fork of the process that called an answer, and what it told at once. alone: while nobody else
         is judged. Raises Lost."""
         if self.is_late():
             raise Lost("too slow")
-        if not self.alive():
+        if not self.ensure_alive():
             raise Lost("died")
         started = time.monotonic()
         try:
@@ -157,11 +159,13 @@ class Run:
                 self.end += waited
                 started = time.monotonic()
                 self.seen_alive = False
-                most = min(patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.waited, LEAST_WAITED))
+                most = min(
+                    patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.seconds_waited, LEAST_WAITED)
+                )
                 return self.process.observe(request, most)
         except Lost as lost:
             self.is_late()
-            self.waited += time.monotonic() - started
+            self.seconds_waited += time.monotonic() - started
             if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
                 raise Lost("too slow") from None
             raise
@@ -191,7 +195,9 @@ class Run:
             wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
             self.seen_alive = False
             reply = self.process.ask(request, wait + GRACE)
-            self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
+            self.outputs[cell.id] = self._bound_outputs(
+                [clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]]
+            )
             error = str(reply["error"])[:MOST_ERROR]
         except Lost as lost:
             endless = lost.reason == "died" and time.monotonic() - started > seconds
@@ -208,15 +214,15 @@ class Run:
         return True
 
     def _flag_error(self, cell: Cell, error: str) -> None:
-        """Say so where a learner's cell raised here and not at home, or for want of what is there only."""
+        """Flag a learner's cell that raised here and not at home, or that lacks what exists only at home."""
         kind = error.split(":")[0].split(" ")[0]
         if cell.trusted or cell.ran is False or kind in (*NOT_RAISED, "CellTimeout"):
             return
         if cell.ran or kind in MISSING_HERE:
-            told = " here, though not at home" if cell.ran else " here"
-            self.flags.append(f"Cell {cell.id} raised {error}{told}; its other statements were run.")
+            where = " here, though not at home" if cell.ran else " here"
+            self.flags.append(f"Cell {cell.id} raised {error}{where}; its other statements were run.")
 
-    def _afford(self, outputs: list[dict]) -> list[dict]:
+    def _bound_outputs(self, outputs: list[dict]) -> list[dict]:
         """The outputs, or a word in their place once the submission has shown more than a page can hold."""
         self.output_left -= sum(len(str(output)) for output in outputs)
         if self.output_left >= 0:
@@ -224,12 +230,12 @@ class Run:
         return [{"output_type": "stream", "name": "stderr", "text": "This notebook shows too much; left out.\n"}]
 
     def _leave_out(self, cell: Cell, reason: str) -> None:
-        words = {
+        reasons = {
             "too slow": "it did not end in time",
             "memory": "it took more memory than a submission may take",
-            "crowd": "the processes that it started took more time together than a submission may take",
+            "crowd": "it started too many processes, or took more processor time with them than a submission may take",
             "stopped": "it stopped the process that it ran in",
             "garbage": "it sent something that is no output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")
-        self.left_out[cell.id] = f"this code was left out: {words}"
-        self.flags.append(f"Cell {cell.id} was left out: {words}.")
+        self.left_out[cell.id] = f"this code was left out: {reasons}"
+        self.flags.append(f"Cell {cell.id} was left out: {reasons}.")

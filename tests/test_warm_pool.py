@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from helpers.grading import warm
+from helpers.grading import warm_pool
 from helpers.grading.pool import Batch
 
 ONE, OTHER = Batch("04_scaling", 1), Batch("04_scaling", 2)
@@ -28,11 +28,11 @@ class Judges:
 @pytest.fixture(autouse=True)
 def none_stays():
     yield
-    warm._let_go()
+    warm_pool._let_go()
 
 
 def used(batch=ONE, jobs=1):
-    with warm.warm_pool(Judges, batch, jobs) as pool:
+    with warm_pool.warm_pool(Judges, batch, jobs) as pool:
         assert pool.ended == []
     return pool
 
@@ -50,7 +50,7 @@ def test_judges_of_another_batch_are_ended(asked):
 
 def test_judges_of_another_version_are_ended(monkeypatch):
     first = used()
-    monkeypatch.setattr(warm, "version_of", lambda lesson: "new")
+    monkeypatch.setattr(warm_pool, "version_of", lambda lesson: "new")
     assert used() is not first and first.ended == [None]
 
 
@@ -61,16 +61,16 @@ def test_a_judge_that_died_meanwhile_judges_nothing():
 
 
 def test_judges_that_failed_are_ended_at_once_and_not_kept():
-    with pytest.raises(KeyboardInterrupt), warm.warm_pool(Judges, ONE, 1) as first:
+    with pytest.raises(KeyboardInterrupt), warm_pool.warm_pool(Judges, ONE, 1) as first:
         raise KeyboardInterrupt
     assert first.ended == [KeyboardInterrupt] and used() is not first
 
 
 def test_after_a_while_nothing_is_kept(monkeypatch):
-    monkeypatch.setattr(warm, "KEPT", 0.05)
+    monkeypatch.setattr(warm_pool, "KEPT", 0.05)
     first = used()
     for _ in range(100):
         if first.ended:
             break
         time.sleep(0.05)
-    assert first.ended == [None] and warm._kept == []
+    assert first.ended == [None] and warm_pool._kept == []

@@ -24,7 +24,7 @@ class Limits:
 class Setting:
     """Of all submissions of one sandbox.
 
-    boxed: whether this is inside bubblewrap. nested: whether each submission shall have namespaces of its own.
+    boxed: whether this is inside bubblewrap. nested: whether each submission gets namespaces of its own.
     notebook: whether submissions are notebook cells, else loose files. given: import statements, whose names every
     submission finds whatever its own import cell does. places: the folders in which a submission may write.
     """
@@ -42,5 +42,5 @@ class Setting:
 
 
 def from_text(text: str) -> Setting:
-    told = ast.literal_eval(text)
-    return Setting(**told | {"limits": Limits(**told["limits"])})
+    fields = ast.literal_eval(text)
+    return Setting(**fields | {"limits": Limits(**fields["limits"])})

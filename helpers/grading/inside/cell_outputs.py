@@ -44,8 +44,8 @@ class Outputs:
         self.items.append(item)
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
-        kept = "\n".join(traceback)[-ERROR_BYTES:].split("\n")
-        self.items.append({"output_type": "error", "ename": name, "evalue": value[:ERROR_BYTES], "traceback": kept})
+        lines = "\n".join(traceback)[-ERROR_BYTES:].split("\n")
+        self.items.append({"output_type": "error", "ename": name, "evalue": value[:ERROR_BYTES], "traceback": lines})
 
     def clear(self) -> None:
         self.items.clear()

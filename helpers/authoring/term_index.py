@@ -1,0 +1,24 @@
+"""The index of the web edition: the lessons that use each term of the glossary, and the number of each exercise."""
+
+import re
+
+TERM = re.compile(r"^- \*\*(.+?)\*\*:.*?Lesson (\d+)", re.MULTILINE | re.DOTALL)
+EXERCISE = re.compile(r"^### Exercise (?P<number>\d+\.\d+).*?`(?P<name>\w+)`", re.MULTILINE)
+
+
+def index_page(glossary: str, prose: dict[str, str]) -> str:
+    """The index as Markdown. prose: the Markdown of each lesson, by its two-digit number."""
+    entries = {term: _lessons_of(term, first, prose) for term, first in TERM.findall(glossary)}
+    for text in prose.values():
+        entries |= {f"`{found['name']}`": f"exercise {found['number']}" for found in EXERCISE.finditer(text)}
+    lines = [f"- {term}: {entries[term]}" for term in sorted(entries, key=lambda term: term.strip("`").lower())]
+    introduction = "Terms with the lessons that use them, in bold the one that introduces them, and exercises by name."
+    return "\n".join(["# Index", "", introduction, "", *lines, ""])
+
+
+def _lessons_of(term: str, first: str, prose: dict[str, str]) -> str:
+    """*lesson 3, lesson 5*: where the term stands, under any of the names that the glossary gives it."""
+    names = "|".join(re.escape(name) for name in re.split(r", | \(|\)", term) if name)
+    mentioned = re.compile(rf"(?<!\w)({names})s?(?!\w)", re.IGNORECASE)
+    numbers = [int(number) for number, text in prose.items() if int(number) == int(first) or mentioned.search(text)]
+    return ", ".join(f"**lesson {number}**" if number == int(first) else f"lesson {number}" for number in numbers)

@@ -1,0 +1,265 @@
+"""A learner's cells, in the learner's order, with check cells and locked cells from the release."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+
+from helpers.grading.lesson_release import is_learners
+from helpers.grading.name_bindings import TopLevel
+from helpers.grading.notebook_file import grade_id_of, squeezed
+from helpers.grading.safe_text import one_line
+from helpers.grading.submission import Cell, Release
+
+# A link with a picture or a platform's name, and nothing else: what Colab, Deepnote and their like add.
+BADGE = re.compile(r"(?is)<a\b[^>]*>\s*<img\b(?:(?!</?a\b).){0,8000}</a>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)")
+FEWEST_WORDS = 8  # of an added code cell that may hold a written answer
+
+
+def merge_cells(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
+    """The cells of a submission. `cells` are the learner's, as notebook_file.py reads them; oddities go to `flags`.
+
+    If an answer cell was copied, all copies stay and the last one carries the name. The pristine check cell stands
+    where the first copy of it does. What is missing is put back behind its neighbor in the release.
+    """
+    merge = _Merge(cells, release, flags)
+    for index in range(len(cells)):
+        merge.add(index)
+    _restore_deleted(merge.merged, release, flags)
+    _restore_needed(merge.merged, release, flags)
+    _find_written(merge.merged, release, flags)
+    return merge.merged
+
+
+def blank_cells(release: Release) -> list[Cell]:
+    """The cells of a submission of which nothing can be used."""
+    return merge_cells([], release, [])
+
+
+def identify_cells(cells: list[dict], release: Release) -> list[str | None]:
+    """The grade_id of the release's cell that each cell is, or None.
+
+    Where a platform dropped all names, a check cell is known by its call, and an answer by the exercise that it
+    defines: the last one where there are several.
+    """
+    names = [_identify(cell, release) for cell in cells]
+    if any(names):
+        return names
+    defined = functools.cache(lambda index: TopLevel([cells[index]["source"]]).uses)
+    for grade_id, pristine in release.graded.items():
+        kind = pristine["cell_type"]
+        free = [i for i, cell in enumerate(cells) if names[i] is None and cell["cell_type"] == kind]
+        if is_learners(pristine) and kind == "code":
+            matching = [i for i in free if grade_id in defined(i)][-1:]
+        else:
+            matching = [i for i in free if squeezed(cells[i]["source"]) == squeezed(pristine["source"])][:1]
+        for index in matching:
+            names[index] = grade_id
+    return names
+
+
+def _identify(cell: dict, release: Release) -> str | None:
+    """Which cell of the release this is, by grade_id, or by cell id where an editor dropped the metadata."""
+    grade_id = grade_id_of(cell) or release.ids.get(cell["id"])
+    return grade_id if grade_id in release.graded else None
+
+
+class _Merge:
+    """The cells that were merged so far."""
+
+    def __init__(self, cells: list[dict], release: Release, flags: list[str]):
+        self.cells, self.release, self.flags = cells, release, flags
+        self.names = identify_cells(cells, release)
+        self.merged: list[Cell] = []
+        self.used_ids = {pristine.get("id") or grade_id for grade_id, pristine in release.graded.items()}
+
+    def add(self, index: int) -> None:
+        grade_id = self.names[index]
+        if grade_id is None:
+            self._add_ordinary(self.cells[index], index)
+        elif is_learners(self.release.graded[grade_id]):
+            self._add_answer(index, grade_id)
+        else:
+            self._add_locked(index, grade_id)
+
+    def _add_answer(self, index: int, grade_id: str) -> None:
+        cell, pristine = self.cells[index], self.release.graded[grade_id]
+        if grade_id in self.names[index + 1 :]:
+            self._add_ordinary(cell, index)
+            return
+        source = cell["source"]
+        if self.names.count(grade_id) > 1:
+            if grade_id in self.release.written:
+                source = self._joined_copies(grade_id)
+                self.merged = [other for other in self.merged if other.metadata.get("copy") != grade_id]
+            self.flags.append(f"copied answer cell: {grade_id}")
+        if cell["cell_type"] != pristine["cell_type"]:
+            self.flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
+        answer = _named_cell(grade_id, self.release, source)
+        answer.attachments, answer.ran = cell["attachments"], cell["ran"]
+        self.merged.append(answer)
+
+    def _add_locked(self, index: int, grade_id: str) -> None:
+        cell, pristine = self.cells[index], self.release.graded[grade_id]
+        kind = "check" if pristine["metadata"]["nbgrader"].get("grade") else "locked"
+        if kind == "check" and (definitions := _defined_in_check(cell["source"], pristine["source"])):
+            self._add_ordinary({**cell, "source": definitions, "id": None}, index)
+        if grade_id in self.names[:index]:
+            self.flags.append(f"copied {kind} cell: {grade_id} (the copy was left out)")
+            return
+        if cell["source"].strip() != pristine["source"].strip():
+            self.flags.append(f"edited {kind} cell: {grade_id} (the original was used)")
+        self.merged.append(_named_cell(grade_id, self.release, pristine["source"]))
+
+    def _add_ordinary(self, cell: dict, index: int) -> None:
+        cell_id = cell["id"] or ""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id) or cell_id in self.used_ids:
+            cell_id = _unused(f"cell-{index + 1}", self.used_ids)
+        self.used_ids.add(cell_id)
+        self.merged.append(
+            Cell(
+                cell_id,
+                cell["source"],
+                cell["cell_type"],
+                attachments=cell["attachments"],
+                metadata={"copy": _identify(cell, self.release)},
+                trusted=cell["source"] in self.release.sources,
+                ran=cell["ran"],
+            )
+        )
+
+    def _joined_copies(self, grade_id: str) -> str:
+        """A written answer that was split over copies of its cell, in one piece for the person who grades it."""
+        stub = self.release.graded[grade_id]["source"]
+        copies = [cell["source"] for cell, name in zip(self.cells, self.names, strict=True) if name == grade_id]
+        return "\n\n".join(copy for copy in copies if copy.strip() and copy.strip() != stub.strip()) or stub
+
+
+def _unused(cell_id: str, used: set[str]) -> str:
+    while cell_id in used:
+        cell_id += "x"
+    return cell_id
+
+
+def _named_cell(grade_id: str, release: Release, source: str) -> Cell:
+    pristine = release.graded[grade_id]
+    exercise = None
+    if grade_id in release.written:
+        kind = "written"
+    elif pristine["metadata"]["nbgrader"].get("grade"):
+        kind, exercise = "check", grade_id.removeprefix("check_")
+    elif is_learners(pristine):
+        kind, exercise = ("answer" if pristine["cell_type"] == "code" else "markdown"), grade_id
+    else:
+        kind = pristine["cell_type"]
+    cell_id, trusted = pristine.get("id") or grade_id, source == pristine["source"]
+    return Cell(cell_id, source, kind, exercise, grade_id, pristine["metadata"], trusted=trusted)
+
+
+def _defined_in_check(source: str, pristine: str) -> str:
+    """What a learner defines in a check cell, without the check; "" where that is nothing."""
+    rest = "\n".join(line for line in source.split("\n") if line.strip() != pristine.strip())
+    return rest if TopLevel([rest]).uses else ""
+
+
+def _restore_deleted(merged: list[Cell], release: Release, flags: list[str]) -> None:
+    """Put back what the learner deleted, behind the cell that comes before it in the release."""
+    previous, deleted = None, []
+    for grade_id, pristine in release.graded.items():
+        indices = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
+        if grade_id not in indices:
+            blank = is_learners(pristine) and pristine["cell_type"] == "code"
+            index = 0 if previous is None else indices[previous] + 1
+            merged.insert(index, _named_cell(grade_id, release, "" if blank else pristine["source"]))
+            merged[index].gone = True
+            deleted.append(grade_id)
+        previous = grade_id
+    if deleted:
+        flags.append(f"deleted {'cell' if len(deleted) == 1 else 'cells'}: {', '.join(deleted)} (put back)")
+
+
+def _restore_needed(merged: list[Cell], release: Release, flags: list[str]) -> None:
+    """Put back a cell that came with the lesson where an answer, or such a cell, needs what it alone would bind."""
+    needed = _needed_sources(merged, release)
+    index, used_ids = 0, {cell.id for cell in merged}
+    for position, (name, source) in enumerate(release.code):
+        if source in needed and not name:
+            merged.insert(index, Cell(_unused(f"given-{position}", used_ids), source, trusted=True))
+            used_ids.add(merged[index].id)
+            flags.append(f"deleted cell of the lesson: {one_line(source, 60)} (put back)")
+        matching = (i for i, cell in enumerate(merged) if (cell.grade_id == name if name else cell.source == source))
+        index = next(matching, index - 1) + 1
+
+
+def _needed_sources(merged: list[Cell], release: Release) -> set[str]:
+    """The sources of the lesson's missing cells without which a name of an answer would be unbound."""
+    present = {cell.source for cell in merged}
+    missing = [source for name, source in release.code if not name and source not in present]
+    binds = {source: set(TopLevel([source]).uses) for source in missing}
+    if not binds:
+        return set()
+    code = TopLevel(cell.source for cell in merged if cell.kind in ("code", "answer"))
+    needed, names = set(), set(release.checks)
+    while names:
+        unbound = set().union(*map(code.closure, names)) - code.uses.keys()
+        fresh = [source for source in binds if source not in needed and binds[source] & unbound]
+        names = set().union(*(binds[source] & unbound for source in fresh))
+        needed.update(fresh)
+        for source in fresh:
+            code.read(source)
+    return needed
+
+
+def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> None:
+    """Where the cell of a written answer is untouched or gone, look for the answer in a cell that the learner added.
+
+    Text right below it, or where it stood, is the answer. With any other text of the learner's, it waits for a person.
+    """
+    for cell in list(merged):
+        if cell.kind != "written" or cell.source.strip() not in ("", release.graded[cell.grade_id]["source"].strip()):
+            continue
+        if cell.gone:
+            above = [other for other in merged if squeezed(other.source) == release.above.get(cell.grade_id)]
+            if above:
+                merged.remove(cell)
+                merged.insert(merged.index(above[0]) + 1, cell)
+        neighbors = _text_around(merged, merged.index(cell), release)
+        if neighbors:
+            cell.source = "\n\n".join(neighbor.source.strip() for neighbor in neighbors)
+            for neighbor in neighbors:
+                cell.attachments |= neighbor.attachments
+                merged.remove(neighbor)
+            flags.append(f"written answer {cell.grade_id} was found in a cell of its own")
+        elif any(_is_added_text(other, release) or _is_prose(other) for other in merged):
+            cell.waits = True
+            flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
+
+
+def _text_around(merged: list[Cell], start: int, release: Release) -> list[Cell]:
+    """The learner's text cells directly below a cell; where there are none, those directly above it."""
+    below = start + 1
+    while below < len(merged) and _is_added_text(merged[below], release):
+        below += 1
+    above = start
+    while above > 0 and _is_added_text(merged[above - 1], release):
+        above -= 1
+    return merged[start + 1 : below] or merged[above:start]
+
+
+def _is_added_text(cell: Cell, release: Release) -> bool:
+    """Whether a cell holds text that is not the release's."""
+    if cell.kind not in ("markdown", "raw") or cell.grade_id or not cell.source.strip():
+        return False
+    return squeezed(cell.source) not in release.texts and not BADGE.fullmatch(cell.source.strip())
+
+
+def _is_prose(cell: Cell) -> bool:
+    """Whether an added code cell holds a text instead of code: comments, a string, or what is no Python."""
+    if cell.kind != "code" or cell.trusted or len(cell.source.split()) < FEWEST_WORDS:
+        return False
+    try:
+        body = ast.parse(cell.source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return not re.search(r"(?m)^[ \t]*+[%!]|[=(\[]", cell.source)
+    return all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)

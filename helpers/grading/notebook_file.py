@@ -1,0 +1,140 @@
+"""A notebook file as a list of plain cells, whatever its encoding and format version.
+
+Only regular files of a bounded size are read. Everything that is wrong with a file raises Unreadable with one sentence
+for the teacher.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+LARGEST = 20 * 2**20  # bytes of a submitted notebook
+LARGEST_TEXT = "20 MB"
+MOST_CELLS = 5000
+MOST_CODE = 1_000_000  # characters of all its code
+MOST_STATEMENTS = 20_000  # as its lines and semicolons tell: to look through them takes 0.3 ms each
+MOST_ATTACHMENTS = 50  # of one cell
+MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
+
+
+class Unreadable(Exception):
+    """A submission that cannot be graded. The message is the sentence for the teacher."""
+
+
+def read_cells(path: Path) -> list[dict]:
+    """The cells of the notebook at `path`, each with cell_type, source, metadata, attachments, ran and id."""
+    return parse_cells(read_bytes(path), path.name)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file that is no link and not too large."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if path.is_symlink():
+            raise Unreadable(f"{path.name} is a link, not a file; it was not followed. Ask for the notebook.") from None
+        raise Unreadable(f"{path.name} cannot be opened ({error.strerror}). Ask for the notebook again.") from None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise Unreadable(f"{path.name} is {kind}; it was not read. Ask for the notebook.")
+        file = os.fdopen(handle, "rb", closefd=False)
+        if status.st_size > LARGEST:
+            raise Unreadable(
+                f"{path.name} is larger than {LARGEST_TEXT}; it was not read. Ask for it with its outputs cleared."
+            )
+        return file.read(LARGEST + 1)
+    finally:
+        os.close(handle)
+
+
+def parse_cells(content: bytes, name: str) -> list[dict]:
+    """The cells of a notebook's content, whatever its minor version. name: what messages call the file."""
+    try:
+        notebook = json.loads(_decode(content))
+        if not isinstance(notebook, dict):
+            raise ValueError("it holds no notebook")
+        cells = notebook.get("cells")
+        if cells is None and isinstance(notebook.get("worksheets"), list):  # notebook format 3
+            cells = [cell for sheet in notebook["worksheets"] for cell in sheet.get("cells", [])]
+        if not isinstance(cells, list):
+            raise ValueError("it holds no cells")
+        if len(cells) > MOST_CELLS:
+            raise ValueError(f"it holds {len(cells)} cells")
+        cells = [_plain_cell(cell) for cell in cells if isinstance(cell, dict)]
+        code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+        if (size := sum(map(len, code))) > MOST_CODE:
+            raise ValueError(f"it holds {size:,} characters of code")
+        if (count := sum(source.count("\n") + source.count(";") for source in code)) > MOST_STATEMENTS:
+            raise ValueError(f"it holds {count:,} lines of code")
+        return cells
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+        reason = reason if content.strip() else "it is empty"
+        raise Unreadable(f"{name} cannot be read as a notebook: {reason}. Ask for the notebook again.") from None
+
+
+def grade_id_of(cell: dict) -> str | None:
+    """The name that nbgrader's metadata give a cell, or None."""
+    nbgrader = cell["metadata"].get("nbgrader")
+    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    return grade_id if isinstance(grade_id, str) and grade_id else None
+
+
+def joined_text(source) -> str:
+    """A cell's source as one text with plain line ends, whatever form it has in the file."""
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    return re.sub(r"\r\n?", "\n", _clean(source)) if isinstance(source, str) else ""
+
+
+def squeezed(text: str) -> str:
+    """A text in which all white space is one space."""
+    return " ".join(text.split())
+
+
+def _decode(content: bytes) -> str:
+    """Text in any common encoding: UTF-8, UTF-16 or UTF-32, with or without a mark, else Latin-1."""
+    try:
+        return content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _plain_cell(cell: dict) -> dict:
+    metadata = cell.get("metadata") if isinstance(cell.get("metadata"), dict) else {}
+    kind, cell_id = cell.get("cell_type"), cell.get("id", metadata.get("id"))  # Colab keeps ids in the metadata
+    return {
+        "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",
+        "source": joined_text(cell.get("source", cell.get("input", ""))),
+        "metadata": metadata,
+        "attachments": _attachments(cell.get("attachments")),
+        "ran": _ran(cell),
+        "id": cell_id if isinstance(cell_id, str) else None,
+    }
+
+
+def _ran(cell: dict) -> bool | None:
+    """Whether a cell ran at home without an error, as far as its outputs tell."""
+    outputs = cell.get("outputs")
+    outputs = outputs[:MOST_OUTPUTS] if isinstance(outputs, list) else []
+    if any(isinstance(output, dict) and output.get("output_type") in ("error", "pyerr") for output in outputs):
+        return False
+    return True if isinstance(cell.get("execution_count"), int) else None
+
+
+def _attachments(bundles) -> dict:
+    """Attachments whose names can be written, at most MOST_ATTACHMENTS."""
+    if not isinstance(bundles, dict):
+        return {}
+    return {_clean(name)[:200]: bundle for name, bundle in list(bundles.items())[:MOST_ATTACHMENTS]}
+
+
+def _clean(text: str) -> str:
+    """Text that can be written as UTF-8: a lone surrogate becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
