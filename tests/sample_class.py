@@ -1,6 +1,6 @@
 """A made-up class of thirty, from the solutions and the known mistakes: `make grade` shows a teacher the whole way.
 
-The students have numbers, not names; what each was made of, and so what each deserves, is known.
+What each student was made of, and so what each deserves, is known. Two are late, and one leaves after the first lesson.
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ from helpers.grading.pool import GradingStopped
 STUDENTS = 30
 SEED = 2017
 MARKER = ".sample-class"
+NAMES = (
+    "Amara Okafor, Ben Åkesson, Chiara Rossi, Dmitri Volkov, Elif Yılmaz, Finn O'Brien, Grace Nakamura, Hugo "
+    "van den Berg, Inês Carvalho, Jonas Weiß, Khadija El Amrani, Liam Murphy, Mei Lin, Noah Goldberg, Olga "
+    "Petrova, Pedro Álvarez, Quynh Nguyen, Rania Haddad, Sven Lindqvist, Tomoko Sato, Uma Krishnan, Viktor "
+    "Novák, Wanjiru Kamau, Xavier Dupont, Yara Mansour, Zoe Papadaki, Abel Tesfaye, Beatriz Lima, Cem Demir, "
+    "Dagny Holm"
+).split(", ")
+DUE = "2026-11-03 12:00:00 UTC"
+LATE = {"student-04": "2026-11-03 12:01:00 UTC", "student-11": "2026-11-04 15:30:00 UTC"}
+DROPPED = "student-16"  # after the first lesson
 WRITTEN = "The scores grow with the width, so the softmax would put nearly all of its weight on one key."
 
 
@@ -180,6 +190,29 @@ def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS, seed: int
     return made
 
 
+def enroll(folders: Folders) -> None:
+    """Give the students names, as a roster does."""
+    from helpers.grading.nbgrader_insides import open_gradebook
+
+    with open_gradebook(folders) as gradebook:
+        for number, name in enumerate(NAMES, 1):
+            first, last = name.split(" ", 1)
+            gradebook.update_or_create_student(f"student-{number:02d}", first_name=first, last_name=last)
+
+
+def hurry(folders: Folders, lesson: str, first: bool) -> None:
+    """Set a due date that some of the class miss."""
+    from helpers.grading.nbgrader_insides import open_gradebook
+
+    with open_gradebook(folders) as gradebook:
+        gradebook.update_or_create_assignment(lesson, duedate=DUE)
+    for student, time in LATE.items():
+        if (home := folders.submitted / student / lesson).is_dir():
+            (home / "timestamp.txt").write_text(time)
+    if not first:
+        shutil.rmtree(folders.submitted / DROPPED / lesson, ignore_errors=True)
+
+
 def _make_mistakes(lesson: Lesson, generator, answers: dict, one: Made) -> None:
     able = [name for name in lesson.exercises if lesson.mistakes[name]]
     for exercise in generator.sample(able, min(len(able), generator.choice((1, 1, 2, 3)))):
@@ -309,10 +342,13 @@ def main(argv: list[str] | None = None) -> int:
         lessons = args.lesson or default_lessons(folders)
         if not lessons:
             raise GradingStopped("No lesson is built yet; see `course build`.")
+        enroll(folders)
         for name in lessons:
             if not folders.notebook(name).is_file():
                 raise GradingStopped(f"There is no lesson {name!r}. Lessons: {', '.join(folders.lessons())}.")
             made = make_class(folders, Lesson(folders, name), args.students, args.seed)
+            hurry(folders, name, first=name == lessons[0])
+            made = [one for one in made if (folders.submitted / one.student / name).is_dir()]
             print(f"{name}: a sample class of {len(made)} in {shown(folders.submitted)}")
             choices = ["--gradebook", str(folders.gradebook), "--feedback"]
             choices += ["--cell-seconds", args.cell_seconds, *(["--unsafe"] if args.unsafe else [])]
@@ -328,6 +364,7 @@ def main(argv: list[str] | None = None) -> int:
     print(
         textwrap.dedent(f"""
         Look around:
+          all lessons      course report --gradebook {where}
           feedback pages   {shown(folders.feedback)}/student-01/{lessons[0]}/{lessons[0]}.html
           Formgrader       COURSE_GRADEBOOK={where} jupyter lab, then Nbgrader > Formgrader
     """).rstrip()

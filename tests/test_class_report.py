@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 import pytest
 from nbgrader.apps.api import NbGraderAPI
 
 from helpers.checking.verdict import Part, Verdict
-from helpers.grading.class_report import (
-    ClassReport,
-    Column,
-    Row,
-    _discrimination,
-    _exercise,
-    _mistakes,
-    _together,
-    as_page,
-)
+from helpers.grading.class_report import _discrimination, _exercise, _mistakes, as_page
+from helpers.grading.class_scores import ClassReport, Column, Row, _together, lateness
 from helpers.grading.folders import load
+from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import rendered
 from helpers.grading.record import Result
 from tests import lab
 from tests.sample_class import hand_in
-from tests.test_regrade import LESSON, FullPoints, answers, folders, grade, lesson  # noqa: F401  (fixtures)
+from tests.test_regrade import LESSON, FullPoints, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
+
+
+def dead_links(page: str) -> set[str]:
+    ids = set(re.findall(r'\bid="([^"]*)"', page))
+    links = set(re.findall(r'\b(?:href|src)="([^"]*)"', page))
+    return {link for link in links if not re.match("https?://|data:", link) and link.removeprefix("#") not in ids}
 
 
 def result(student, mistakes=None, failed=None, problem=None) -> Result:
@@ -45,7 +46,7 @@ def test_difficulty_is_the_share_of_points_and_counts_stand_beside_percent():
     report = made({"a": [4, 4, 4, 4, 0, 2], "b": [0] * 6})
     told = _exercise(report, report.columns[0])
     assert (told["full"], told["share"], told["difficulty"], told["mean"]) == ("4 of 6", "67", "0.75", "3.0")
-    assert '4 of 6 <span class="soft">(67 %)' in as_page(report)
+    assert '4 of 6 <span class="soft">(67%)' in as_page(report)
 
 
 def test_discrimination_is_the_correlation_with_the_rest():
@@ -61,10 +62,56 @@ def test_discrimination_is_the_correlation_with_the_rest():
     assert _discrimination(few, few.columns[0]) == "–"
 
 
-def test_which_part_failed_for_how_many():
+def test_what_failed_and_full_points_add_up_to_the_answers():
     failed = {0: {"a": ["values"]}, 1: {"a": ["gradient flows", "dtype kept"]}, 2: {"a": ["gradient flows"]}}
-    report = made({"a": [0, 2, 2, 4]}, failed=failed)
-    assert _exercise(report, report.columns[0])["failed"] == "gradient flows (2), values (1), dtype kept (1)"
+    named = {
+        3: {"a": ["raises", "syntax error"]},
+        4: {"a": ["not_answered", "not answered"]},
+        5: {"a": ["too_slow", ""]},
+    }
+    report = made({"a": [0, 2, 2, 0, 0, 0, 1, 4, 4]}, mistakes=named, failed=failed)
+    report.rows[4].unanswered = {"check_a"}
+    told = _exercise(report, report.columns[0])
+    assert set(told["failed"].split(", ")) == {
+        "values (1)",
+        "gradient flows and dtype kept (1)",
+        "gradient flows (1)",
+        "syntax error (1)",
+        "took too long (1)",
+        "graded by hand (1)",
+    }
+    assert (told["answered"], told["full"]) == ("8 of 9", "2 of 9")
+
+
+@pytest.mark.parametrize(
+    "message, kind",
+    [
+        ("SyntaxError: '(' was never closed (line 3)", "syntax error"),
+        ("your code raised ModuleNotFoundError: No module named 'einops'\nin line 2: import einops", "missing package"),
+        ("your code raised RuntimeError: mat1 and mat2 shapes cannot be multiplied", "shapes that do not fit"),
+        (
+            "expected a KeyError, but your code raised IndexError: too many indices, dimension 2",
+            "shapes that do not fit",
+        ),
+        ("CellTimeout: stopped after 20 s", "took too long"),
+        ("your code raised ValueError: SyntaxError: I only say so", "raised ValueError"),
+        ("your code raised <b>: no name", "raised an error"),
+    ],
+)
+def test_errors_are_told_apart(message, kind):
+    verdict = Verdict("a", 0, 4, False, mistake="raises", message=message)
+    assert rendered(verdict).label == kind
+
+
+def test_lateness_is_said_in_true_words():
+    assert [lateness(one) for one in (20, 60, 3_600, 86_400, 4_000, 93_600 + 60)] == [
+        "less than a minute",
+        "1 minute",
+        "1 hour",
+        "1 day",
+        "1 hour 7 minutes",
+        "1 day 2 hours",
+    ]
 
 
 def test_the_judges_verdict_says_which_parts_failed():
@@ -113,7 +160,7 @@ def reported(folders, lesson, monkeypatch):  # noqa: F811
 
 
 def cells_of(page: str, student: str) -> str:
-    return re.search(rf"<tr><th scope=\"row\">(?:<a [^>]*>)?{student}<.*?</tr>", page, re.S)[0]
+    return re.search(rf"<tr><th scope=\"row\"[^>]*>(?:<a [^>]*>)?{student}<.*?</tr>", page, re.S)[0]
 
 
 def test_what_the_page_says_of_each_student(reported):
@@ -128,6 +175,71 @@ def test_what_the_page_says_of_each_student(reported):
     links = re.findall(r'href="([^"]*)"', page)
     assert len(links) == 8 and "../feedback/a%20b/04_scaling/04_scaling.html" in links
     assert all((folder / link.replace("%20", " ")).is_file() for link in links)
+    assert all(link.endswith(".html") for link in links)
+
+
+def enroll(folders, **names) -> None:  # noqa: F811
+    """Put students into the gradebook, as a roster does: id="First Last"."""
+    with open_gradebook(folders) as gradebook:
+        for student, name in names.items():
+            first, last = name.split(" ", 1)
+            gradebook.update_or_create_student(student, first_name=first, last_name=last)
+
+
+def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
+    enroll(folders, zora="Ada Ångström", bo="Bo Zimmer<b>", cyd="Cyd Dorn")
+    hand_in(folders, lesson, "zora", answers(lesson))
+    hand_in(folders, lesson, "bo", answers(lesson, scaled_scores="# everything is wrong"))
+    grade(folders, "--feedback")
+    page = folders.report(LESSON, "html").read_text(encoding="utf-8")
+    assert re.findall(r'data-key="([^"]*)"', page) == ["angstrom ada zora", "zimmer&lt;b&gt; bo bo"]  # by last name
+    assert 'Ada Ångström <span class="id">zora</span>' in page and "Bo Zimmer&lt;b&gt;" in page
+    assert "Cyd Dorn (cyd)" in page  # who handed in nothing
+    table = csv.DictReader(io.StringIO(folders.report(LESSON, "csv").read_text(encoding="utf-8"), newline=""))
+    assert {row["student"]: row["name"] for row in table} == {
+        "zora": "Ada Ångström",
+        "bo": "Bo Zimmer<b>",
+        "cyd": "Cyd Dorn",
+    }
+    feedback = (folders.feedback / "bo" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "Bo Zimmer&lt;b&gt; (bo)" in feedback and "Zimmer" not in feedback.replace("Bo Zimmer&lt;b&gt; (bo)", "")
+
+
+def test_a_submission_is_read_as_a_page(folders, lesson):  # noqa: F811
+    """Answers, reports and the learner's own cells; the lesson's own text is left out."""
+
+    def edit(cells):
+        own = {"cell_type": "code", "metadata": {}, "source": "my_own = '<b>'", "outputs": [], "execution_count": None}
+        return [*cells, {**own, "id": "own"}]
+
+    hand_in(folders, lesson, "ada", answers(lesson, written_1="Because of **ada**."), edit)
+    grade(folders)
+    page = folders.submission_page(LESSON, "ada")
+    text = page.read_text(encoding="utf-8")
+    assert "<strong>ada</strong>" in text and "my_own" in text and "&lt;b&gt;" in text
+    assert "# mine" in text and 'id="check_scaled_scores"' in text and "16 of 16" in text
+    assert "Recap" not in text and "<script" not in text and dead_links(text) == {f"../{LESSON}.html"}
+    page.chmod(0o444)
+    stamp = page.stat().st_mtime_ns
+    grade(folders)
+    assert page.stat().st_mtime_ns == stamp  # nothing changed, so nothing is written
+    by_hand(folders, "ada", "written_1", manual_score=12.5)
+    grade(folders)
+    assert "12.5 of 15" in page.read_text(encoding="utf-8")
+
+
+def test_a_minute_is_a_minute(folders, lesson):  # noqa: F811
+    hand_in(folders, lesson, "ada", answers(lesson))
+    (folders.submitted / "ada" / LESSON / "timestamp.txt").write_text("2026-11-03 12:01:00 UTC")
+    grade(folders)
+    with open_gradebook(folders) as gradebook:
+        gradebook.update_or_create_assignment(LESSON, duedate="2026-11-03 12:00:00 UTC")
+    grade(folders, "--feedback")
+    page = folders.report(LESSON, "html").read_text(encoding="utf-8")
+    assert "handed in 1 minute late" in page and "day" not in page
+    feedback = (folders.feedback / "ada" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "Handed in 1 minute late" in feedback
 
 
 def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypatch):  # noqa: F811

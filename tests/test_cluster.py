@@ -30,7 +30,8 @@ from helpers.classroom.export import as_csv as export_csv
 from helpers.classroom.export import read_totals
 from helpers.errors import CourseError
 from helpers.grading.batch import GradingOptions, grade_lesson
-from helpers.grading.class_report import as_csv, as_page, read_class
+from helpers.grading.class_report import as_csv, as_page
+from helpers.grading.class_scores import read_class
 from helpers.grading.cluster import client, worker
 from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
 from helpers.grading.course_version import version_of

@@ -6,26 +6,23 @@ import re
 
 import nbformat
 import pytest
+from nbformat import from_dict
 
-from helpers.grading.feedback_page import FeedbackPage
+from helpers.grading.clean_outputs import error_output
+from helpers.grading.feedback_page import FeedbackPage, without_echoes
 from helpers.grading.folders import ROOT
 from helpers.grading.formulas import as_mathml
 from tests import lab
 from tests.sample_class import hand_in
-from tests.test_class_report import Parts
+from tests.test_class_report import Parts, dead_links
 from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
 
+NAME = "name 'scaled_scores' is not defined"
 LESSONS = ("03_query_key", "06_softmax", "07_value_weighting", "13_real_model")  # the longest, those with most formulas
 
 
 def page_of(folders, student: str) -> str:  # noqa: F811
     return (folders.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
-
-
-def dead_links(page: str) -> set[str]:
-    ids = set(re.findall(r'\bid="([^"]*)"', page))
-    links = set(re.findall(r'\b(?:href|src)="([^"]*)"', page))
-    return {link for link in links if not re.match("https?://|data:", link) and link.removeprefix("#") not in ids}
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -58,6 +55,34 @@ def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, l
     by_hand(folders, "a", "written_1", manual_score=12.5)
     grade(folders)
     assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]
+
+
+def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):  # noqa: F811
+    """What the broken answer would have defined is missing below; that is no error of its own."""
+
+    class Broken(Parts):
+        def graded(self, submission, release):
+            graded = super().graded(submission, release)
+            for cell in submission.cells:
+                if cell.runs and "scaled_scores" in cell.source:
+                    error = ("SyntaxError", "bad") if cell.kind == "answer" else ("NameError", NAME)
+                    graded.outputs[cell.id] = [error_output(*error)]
+                elif cell.source == "mine":
+                    graded.outputs[cell.id] = [error_output("NameError", "name 'mine' is not defined")]
+            return graded
+
+    monkeypatch.setattr("helpers.grading.batch.Pool", Broken)
+    source = "def scaled_scores(Q, K):\n    return (Q @ K.mT\n"
+    own = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    sources = ("mine = scaled_scores(1, 2)", "mine")
+    below = [{**own, "id": f"own-{number}", "source": code} for number, code in enumerate(sources)]
+    hand_in(folders, lesson, "a", answers(lesson, scaled_scores=source), lambda cells: [*cells, *below])
+    grade(folders, "--feedback")
+    for page in (page_of(folders, "a"), folders.submission_page(LESSON, "a").read_text(encoding="utf-8")):
+        assert "SyntaxError: bad" in page and "NameError" not in page
+        assert "<code>scaled_scores</code> is not defined, because its own cell has an error" in page
+        assert "<code>mine</code> is not defined" in page
+    assert without_echoes([from_dict({**below[1], "outputs": [error_output("NameError", NAME)]})])[0].outputs[0].ename
 
 
 def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):  # noqa: F811

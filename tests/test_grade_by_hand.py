@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import threading
 
 import pytest
 
 from helpers.__main__ import main
 from helpers.classroom import grade_by_hand
-from helpers.classroom.grade_by_hand import Refused, as_page, read_question, save, serving
+from helpers.classroom.grade_by_hand import Refused, as_page, read_question, save, scheme_items, serving
+from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from tests import lab
 from tests.sample_class import hand_in
@@ -45,6 +47,44 @@ def test_the_question_with_all_its_answers_and_the_marking_scheme(handed_in):
     assert (question.worth, question.blank, question.unread) == (15, 1, 1)
     assert "<strong>ada</strong>" in question.answers[0].html and "<math" in question.answers[0].html
     assert "Marking scheme (15)" in question.scheme and "classmate" in question.text
+
+
+@pytest.mark.parametrize("path", sorted(lab.ROOT.glob("solutions/*/[01]?_*.py")), ids=lambda path: path.stem)
+def test_every_marking_scheme_has_items_that_add_up(path):
+    cells = re.split(r"\n# %%", path.read_text(encoding="utf-8"))
+    for cell in (cell for cell in cells if 'nbgrader={"written":' in cell.partition("\n")[0]):
+        items = scheme_items(re.sub("(?m)^# ?", "", cell), 15)
+        assert len(items) >= 3 and sum(item.worth for item in items) == 15
+        assert all(8 < len(item.text) < 250 for item in items), items
+
+
+def test_an_emptied_answer_is_none_and_waits_for_nobody(folders, lesson):  # noqa: F811
+    for student, text in (("ada", " \n"), ("ben", "Because.")):
+        hand_in(folders, lesson, student, answers(lesson, written_1=text))
+    grade(folders)
+    question = read_question(folders, LESSON)
+    assert [one.student for one in question.answers] == ["ben"] and question.blank == 1
+    assert table(folders)["ada"]["status"] == "graded" and table(folders)["ada"]["written_1"] == "0"
+
+
+def test_a_page_shows_names_or_hides_them_with_the_ids(handed_in):
+    with open_gradebook(handed_in) as gradebook:
+        gradebook.update_or_create_student("ada", first_name="Grace", last_name="Zuse")
+    question = read_question(handed_in, LESSON)
+    assert [one.called for one in question.answers] == ["ben", "Grace Zuse (ada)"]  # nobody's last name is before Z
+    assert "Grace Zuse (ada)" in as_page(question)[0]
+    with serving(handed_in, LESSON, anonymous=True) as (server, address):
+        page, _ = server.page(None)
+        shown = page.replace("<strong>ada</strong>", "").replace(
+            "<strong>ben</strong>", ""
+        )  # what they wrote themselves
+        assert "Answer 1" in shown and not re.search(r"Grace|Zuse|\b(ada|ben)\b", shown)
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+        for one in data["answers"]:
+            body = json.dumps({"student": one["student"], "points": 7, "comment": "", "digest": one["digest"]})
+            assert asked(server, "POST", f"/{server.token}/written_1", body) == 200
+        assert asked(server, "POST", f"/{server.token}/written_1", body.replace(one["student"], "ada")) == 400
+    assert recorded(handed_in, "ada", "written_1")[0] == recorded(handed_in, "ben", "written_1")[0] == 7
 
 
 def test_points_and_comments_are_nbgraders_own(handed_in):
@@ -111,6 +151,48 @@ def test_only_who_knows_the_token_is_served(handed_in):
         for body in ("", "[]", "{", "x" * 200_000):
             assert asked(server, "POST", f"/{server.token}/written_1", body) == 400
         assert not server.done.is_set() and recorded(handed_in, "ada", "written_1")[0] is None
+
+
+@pytest.mark.full
+def test_items_and_reasons_carry_points_and_the_last_mark_is_left_alone(handed_in):
+    first = read_question(handed_in, LESSON).items[0]
+    with serving(handed_in, LESSON) as (server, address), lab.browser() as page:
+        page.goto(address)
+        points, items = page.locator(".now .points"), page.locator(".now .items input")
+        page.keyboard.press("i")
+        page.keyboard.type("3")
+        page.keyboard.press("Tab")
+        page.keyboard.type("2.5")
+        page.keyboard.press("c")
+        page.keyboard.type("−1: too long")
+        page.keyboard.press("Escape")
+        assert points.input_value() == "4.5"
+        page.keyboard.press("Enter")
+        page.locator("#reasons", has_text="too long").wait_for()
+        items.nth(0).fill("9")
+        page.keyboard.press("Enter")
+        assert "item 1 goes from 0 to 4" in page.locator(".now .said").inner_text()
+        items.nth(0).fill("")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Delete")
+        page.keyboard.press("a")  # the first's reason, from full points down
+        assert points.input_value() == "14"
+        page.keyboard.press("Enter")
+        page.locator("#all").wait_for()
+        assert "All answers are graded. Press Done." in page.locator("header").inner_text()
+        page.keyboard.type("12")  # belongs to no answer any more
+        assert [box.input_value() for box in page.locator(".points").all()] == ["4.5", "14"]
+        page.keyboard.press("ArrowUp")
+        page.keyboard.type("5")
+        assert page.locator(".points").nth(1).input_value() == "5"  # in place of 14, not behind it
+        page.reload()
+        assert items.count() == 0 and page.locator(".items input").nth(0).input_value() == "3"
+        assert page.locator("textarea").nth(0).input_value() == "−1: too long"
+        assert lab.faults(page) == []
+    ada = read_question(handed_in, LESSON).answers[0]
+    assert (ada.points, ada.comment.splitlines()[0]) == (4.5, f"3 of 4: {first.text}")
+    assert read_question(handed_in, LESSON).reasons == ["−1: too long"]
 
 
 @pytest.mark.full

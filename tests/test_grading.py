@@ -18,7 +18,8 @@ from helpers.__main__ import main
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.grading.batch import batch_seed, grade_lesson
-from helpers.grading.class_report import as_csv, as_page, read_class
+from helpers.grading.class_report import as_csv, as_page
+from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import clean_html, plain_number, safe_output

@@ -9,7 +9,8 @@ import pytest
 from helpers.authoring.build import released_text
 from helpers.classroom.collect import collect
 from helpers.course import course
-from helpers.grading.class_report import as_csv, read_class
+from helpers.grading.class_report import as_csv
+from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_tell
 from helpers.grading.intake import read_submission

@@ -11,7 +11,8 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 
 from helpers.__main__ import main
-from helpers.grading.class_report import as_csv, as_page, read_class
+from helpers.grading.class_report import as_csv, as_page
+from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.record import _shown, safe_output
 from helpers.grading.reports import ExerciseReport, SubmissionReport

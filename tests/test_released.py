@@ -16,7 +16,7 @@ from helpers.authoring.release import student_notebook
 from helpers.course import course
 from helpers.grading import folders as places
 from helpers.grading.batch import lesson_fingerprint
-from helpers.grading.class_report import read_class
+from helpers.grading.class_scores import read_class
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.skippable_cells import judge_input

@@ -23,7 +23,7 @@ from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
 from helpers.classroom.roster import Person, known
 from helpers.errors import CourseError
-from helpers.grading.class_report import Row, read_class
+from helpers.grading.class_scores import Row, read_class
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import write_atomically

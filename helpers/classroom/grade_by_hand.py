@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
+import re
 import secrets
 import threading
 import webbrowser
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from helpers.grading.class_scores import alphabetical, called, full_name
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import lesson_name, write_pages
@@ -31,6 +34,14 @@ from helpers.grading.sanitize import safe_markdown
 
 LARGEST = 100_000  # bytes of what the page sends at once
 LONGEST = 5_000  # characters of a comment
+# How lessons write an item of a marking scheme: `| text | 4 |`, `| 4 | text |`, `4: text.` or `text (4),`.
+ITEMS = [
+    re.compile(r"^\| *(?P<text>.+?) *\| *(?P<points>[\d.]+) *\|$", re.MULTILINE),
+    re.compile(r"^\| *(?P<points>[\d.]+) *\| *(?P<text>.+?) *\|$", re.MULTILINE),
+    re.compile(r"(?:^|(?<=\s))(?P<points>\d+):\s(?P<text>.+?)(?=\s(?:- )?\d+:\s|\Z)", re.DOTALL),
+    re.compile(r"(?P<text>[^()]+(?:\([^\d()][^()]*\)[^()]*)*)\((?P<points>\d+)\)"),
+]
+SCHEME = re.compile(r"marking scheme\b", re.IGNORECASE)
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; connect-src 'self'; script-src 'nonce-{nonce}'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -43,10 +54,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. html: harmless. points: a person's, None while it waits. was: a person's points for an earlier
-    answer, where the answer was changed since. digest: of the answer, so that points go to what was read."""
+    """One answer. called: the student's name and id. html: harmless. points: a person's, None while
+    it waits. was: a person's points for an earlier answer, where the answer was changed since. digest: of the answer,
+    so that points go to what was read."""
 
     student: str
+    called: str
     html: str
     points: float | None
     comment: str
@@ -55,15 +68,26 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Item:
+    """One item of the marking scheme. text: as a comment has it; html: harmless."""
+
+    worth: float
+    text: str
+    html: str
+
+
+@dataclass(frozen=True)
 class Question:
-    """A question with all its answers. text and scheme: harmless HTML. blank: how many did not answer; nbgrader gave
-    them 0. unread: how many submissions could not be read."""
+    """A question with all its answers. text and scheme: harmless HTML. items: of the scheme, none where its numbers do
+    not add up to what the question is worth. blank: how many did not answer; nbgrader gave them 0. unread: how many
+    submissions could not be read."""
 
     lesson: str
     name: str
     worth: float
     text: str
     scheme: str
+    items: list[Item]
     answers: list[Answer]
     blank: int
     unread: int
@@ -71,14 +95,16 @@ class Question:
 
     @property
     def reasons(self) -> list[str]:
-        """Lines of the comments so far, the commonest first."""
-        lines = Counter(line for one in self.answers for line in one.comment.splitlines() if line.strip())
-        return [line for line, _ in lines.most_common()]
+        """Lines of the comments so far, the commonest first, without those of the marking scheme."""
+        lines = Counter(line.strip() for one in self.answers for line in one.comment.splitlines() if line.strip())
+        items = {item.text for item in self.items}
+        return [line for line, _ in lines.most_common() if line.partition(": ")[2] not in items]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+    parser.add_argument("--anonymous", action="store_true", help="show neither names nor ids, in an order of chance")
     parser.add_argument("--no-browser", action="store_true", help="print the page's address and open nothing")
 
 
@@ -87,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     folders, config = load(args.gradebook)
     lesson = lesson_name(folders, args.lesson)
     read_question(folders, lesson)
-    with serving(folders, lesson) as (server, address):
+    with serving(folders, lesson, args.anonymous) as (server, address):
         print(
             f"Grading {lesson} by hand: {address}\nEach change is saved at once. Done, or Ctrl+C, ends it.", flush=True
         )
@@ -103,7 +129,6 @@ def run(args: argparse.Namespace) -> int:
 
 def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
     """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
-    from nbgrader import api
 
     if not folders.executed(lesson).is_file():
         known = ", ".join(folders.lessons())
@@ -114,30 +139,65 @@ def read_question(folders: Folders, lesson: str, name: str | None = None) -> Que
     name = next(iter(release.written)) if name is None else name
     if name not in release.written:
         raise GradingStopped(f"{lesson} has no written question {one_line(name)}.")
+    answers, blank, unread = _answers(folders, lesson, name)
+    if not answers and not blank:
+        raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
+    others = [other for other in release.written if other != name]
+    text, scheme = _asked(folders, lesson, name)
+    items = scheme_items(scheme, release.written[name])
+    shown = _html(text), _html(scheme).replace("<details", "<details open")
+    return Question(lesson, name, release.written[name], *shown, items, answers, blank, unread, others)
+
+
+def _answers(folders: Folders, lesson: str, name: str) -> tuple[list[Answer], int, int]:
+    """The answers to a question by the students' names, how many are none, and how many could not be read."""
+    from nbgrader import api
+
     answers, blank, unread = [], 0, 0
     with open_gradebook(folders) as gradebook:
         try:
             handed_in = gradebook.assignment_submissions(lesson)
         except api.MissingEntry:
             handed_in = []
-        for student in sorted(one.student.id for one in handed_in):
-            result = read_result(folders, lesson, student)
+        for person in sorted((one.student for one in handed_in), key=alphabetical):
+            result = read_result(folders, lesson, person.id)
             if result is None or result.problem:
                 unread += 1
                 continue
-            grade = gradebook.find_grade(name, lesson, lesson, student)
+            grade = gradebook.find_grade(name, lesson, lesson, person.id)
             if grade.manual_score is None and not grade.needs_manual_grade:
                 blank += 1
                 continue
-            comment = gradebook.find_comment(name, lesson, lesson, student).manual_comment or ""
+            comment = gradebook.find_comment(name, lesson, lesson, person.id).manual_comment or ""
             was = result.changed.get(name) if grade.manual_score is None else None
-            shown = _answer(folders.autograded_notebook(lesson, student), name)
-            answers.append(Answer(student, shown, grade.manual_score, comment, was, result.answers.get(name, "")))
-    if not answers and not blank:
-        raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
-    others = [other for other in release.written if other != name]
-    text, scheme = _asked(folders, lesson, name)
-    return Question(lesson, name, release.written[name], text, scheme, answers, blank, unread, others)
+            shown = _answer(folders.autograded_notebook(lesson, person.id), name)
+            facts = (shown, grade.manual_score, comment, was, result.answers.get(name, ""))
+            answers.append(Answer(person.id, called(person.id, full_name(person)), *facts))
+    return answers, blank, unread
+
+
+def without_names(question: Question, secret: str) -> tuple[Question, dict[str, str]]:
+    """The question with numbers in place of names and ids, in an order of chance that is the same for one secret; and
+    whose each number is."""
+
+    def chance(one: Answer) -> str:
+        return hashlib.sha256(f"{secret} {one.student}".encode("utf-8", "replace")).hexdigest()
+
+    answers = sorted(question.answers, key=chance)
+    hidden = [replace(one, student=chance(one)[:12], called=f"Answer {i}") for i, one in enumerate(answers, 1)]
+    whose = {new.student: old.student for new, old in zip(hidden, answers, strict=True)}
+    return replace(question, answers=hidden), whose
+
+
+def scheme_items(scheme: str, worth: float) -> list[Item]:
+    """The items of a marking scheme, which stands in the solution's cell as Markdown."""
+    text = SCHEME.split(scheme)[-1].partition("</details>")[0]
+    text = re.sub(r"\A[^\n]*?\*\*", "", text)
+    for way in ITEMS:
+        items = [(float(one["points"]), " ".join(one["text"].split()).strip(" .,;:")) for one in way.finditer(text)]
+        if items and math.isclose(sum(points for points, _ in items), worth):
+            return [Item(*one, _html(one[1]).strip().removeprefix("<p>").removesuffix("</p>")) for one in items]
+    return []
 
 
 def _answer(path: Path, name: str) -> str:
@@ -150,14 +210,15 @@ def _answer(path: Path, name: str) -> str:
 
 
 def _asked(folders: Folders, lesson: str, name: str) -> tuple[str, str]:
-    """The question's own words, which stand above its cell, and the marking scheme, which stands in the solution."""
+    """The question's own words, which stand above its cell, and the solution's cell with the marking scheme, both as
+    Markdown."""
     try:
         cells = json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError):
         return "", ""
     for above, cell in zip(cells, cells[1:], strict=False):
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
-            return _html("".join(above["source"])), _html("".join(cell["source"])).replace("<details", "<details open")
+            return "".join(above["source"]), "".join(cell["source"])
     return "", ""
 
 
@@ -195,12 +256,13 @@ def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
 
 
 class Server(ThreadingHTTPServer):
-    """The page of one lesson, on the loopback address, for who knows the token."""
+    """The page of one lesson, on the loopback address, for who knows the token. anonymous: without names and ids."""
 
     daemon_threads = True
 
-    def __init__(self, folders: Folders, lesson: str):
-        self.folders, self.lesson = folders, lesson
+    def __init__(self, folders: Folders, lesson: str, anonymous: bool = False):
+        self.folders, self.lesson, self.anonymous = folders, lesson, anonymous
+        self.whose: dict[str, str] = {}  # what an anonymous page calls a student -> the student
         self.token, self.done, self.writing = secrets.token_urlsafe(16), threading.Event(), threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -208,11 +270,26 @@ class Server(ThreadingHTTPServer):
     def host(self) -> str:
         return f"127.0.0.1:{self.server_port}"
 
+    def page(self, question: str | None) -> tuple[str, str]:
+        """The page of a question, and the nonce of its script."""
+        asked = read_question(self.folders, self.lesson, question)
+        if self.anonymous:
+            asked, whose = without_names(asked, self.token)
+            self.whose |= whose
+        return as_page(asked)
+
+    def save(self, question: str, change: dict) -> None:
+        """Write a change that the page sent. Refused."""
+        if self.anonymous:
+            change["student"] = self.whose.get(str(change.get("student")))
+        with self.writing:
+            save(self.folders, self.lesson, question, change)
+
 
 @contextlib.contextmanager
-def serving(folders: Folders, lesson: str):
+def serving(folders: Folders, lesson: str, anonymous: bool = False):
     """Yields the server and the page's address; it is served until the end of the block."""
-    with Server(folders, lesson) as server:
+    with Server(folders, lesson, anonymous) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
         try:
@@ -231,7 +308,7 @@ class Handler(BaseHTTPRequestHandler):
         if question is None:
             return
         try:
-            page, nonce = as_page(read_question(self.server.folders, self.server.lesson, question or None))
+            page, nonce = self.server.page(question or None)
         except GradingStopped as stopped:
             self._reply(HTTPStatus.NOT_FOUND, str(stopped))
             return
@@ -250,8 +327,7 @@ class Handler(BaseHTTPRequestHandler):
             change = json.loads(self.rfile.read(size)) if size <= LARGEST else None
             if not isinstance(change, dict):
                 raise Refused("This could not be saved: it is too long, or no change at all.")
-            with self.server.writing:
-                save(self.server.folders, self.server.lesson, question, change)
+            self.server.save(question, change)
         except (Refused, ValueError) as refused:
             self._reply(HTTPStatus.BAD_REQUEST, str(refused))
         except Exception as error:  # such as a gradebook that is locked: the page keeps what was typed
@@ -295,8 +371,10 @@ def as_page(question: Question) -> tuple[str, str]:
     pages = Environment(
         loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    answers = [{key: value for key, value in asdict(one).items() if key != "html"} for one in question.answers]
+    answers = [
+        {key: value for key, value in asdict(one).items() if key not in ("html", "called")} for one in question.answers
+    ]
     page = pages.get_template("grade_by_hand.html.jinja").render(
-        question=question, answers=answers, reasons=question.reasons, nonce=nonce
+        question=question, answers=answers, items=[asdict(one) for one in question.items], nonce=nonce
     )
     return page, nonce

@@ -8,6 +8,7 @@ import os
 
 from nbgrader.converters import GenerateFeedback
 
+from helpers.grading.class_scores import called, full_name, lateness
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import replace_converter
@@ -46,7 +47,10 @@ class CourseFeedback(GenerateFeedback):
         result = read_result(from_coursedir(self.coursedir), lesson, student)
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             recorded = gradebook.find_submission_notebook(nbgrader["notebook"], lesson, student)
-            nbgrader["facts"] = facts(recorded, result)
+            handed_in = recorded.assignment
+            name = called(student, full_name(handed_in.student))
+            late = lateness(handed_in.total_seconds_late) if handed_in.total_seconds_late > 0 else ""
+            nbgrader["facts"] = facts(recorded.grades, result, name, recorded.late_submission_penalty or 0.0, late)
         return resources
 
     def start(self) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import from_dict
 from traitlets.config import Config
 
+from helpers.grading.class_scores import is_unanswered
 from helpers.grading.formulas import as_mathml
 from helpers.grading.record import Result
 
 LEADS_SOMEWHERE = re.compile(r"https?://|#")
+BOUND = re.compile(r"^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 FOR_A_TEACHER = re.compile(r"[.;:]? (?:Ask for |[Gg]rade it by hand).*")
 
 
@@ -53,6 +59,11 @@ class FeedbackPage(HTMLExporter):
         merged.merge(ours)
         super().__init__(config=merged, **more)
 
+    def from_notebook_node(self, nb, resources=None, **more):
+        nb = copy.copy(nb)
+        nb.cells = without_echoes(nb.cells)
+        return super().from_notebook_node(nb, resources, **more)
+
     @pass_context
     def markdown2html(self, context, source):
         attachments = context.get("cell", {}).get("attachments", {})
@@ -61,25 +72,52 @@ class FeedbackPage(HTMLExporter):
         return MarkdownWithMath(renderer=renderer).render(re.sub(r"<details style=\"[^\"]*\">", "<details>", source))
 
 
-def facts(recorded, result: Result | None) -> dict:
-    """What the page says of points. recorded: nbgrader's SubmittedNotebook.
+def without_echoes(cells: list) -> list:
+    """The cells; one error is told once. Where a cell raised, as with a syntax error, whatever uses the names that it
+    would have defined says so in one quiet sentence, in place of a NameError of its own."""
+    lost: set[str] = set()
+    kept = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            names = {one or other for one, other in BOUND.findall(cell.source)}
+            failed = any(output.output_type == "error" for output in cell.outputs)
+            cell = copy.copy(cell)
+            cell.outputs = [_quiet(output, lost) for output in cell.outputs]
+            lost = lost | names if failed else lost - names
+        kept.append(cell)
+    return kept
+
+
+def _quiet(output, lost: set[str]):
+    found = NOT_DEFINED.search(output.evalue) if output.get("ename") == "NameError" else None
+    if found is None or found[1] not in lost:
+        return output
+    told = f"This cell did not run: <code>{found[1]}</code> is not defined, because its own cell has an error."
+    return from_dict(
+        {"output_type": "display_data", "metadata": {}, "data": {"text/html": f'<p class="soft">{told}</p>'}}
+    )
+
+
+def facts(grades: Iterable, result: Result | None, student: str, penalty: float = 0.0, late: str = "") -> dict:
+    """What the page says of points. grades: nbgrader's, or the class report's. student: as a page calls one. penalty:
+    points taken off, late: how late in words.
 
     cells: grade_id -> (name, points in words, state: full, part, none, unanswered or waits); total: in words, None
     where nothing was graded; seen: what was wrong with a submission, None where it could be graded; yours: whether the
     learner can do something about it.
     """
-    cells, by_hand = {}, False
+    grades = list(grades)
+    cells = {grade.name: _told(grade, result) for grade in grades}
+    by_hand = any(grade.manual_score is not None for grade in grades)
     problem = result.problem if result else None
-    for grade in recorded.grades:
-        by_hand = by_hand or grade.manual_score is not None
-        cells[grade.name] = _told(grade, result)
-    score = recorded.score - (recorded.late_submission_penalty or 0.0)
-    waiting = sum(state == "waits" for _, _, state in cells.values())
+    score, worth = (sum(values) for values in zip(*((one.score, one.max_score) for one in grades), strict=True))
     return {
+        "student": student,
         "cells": cells,
-        "total": None if problem and not by_hand else f"{_points(score)} of {_points(recorded.max_score)} points",
-        "waiting": waiting,
-        "late": _points(recorded.late_submission_penalty) if recorded.late_submission_penalty else "",
+        "total": None if problem and not by_hand else f"{_points(score - penalty)} of {_points(worth)} points",
+        "waiting": sum(state == "waits" for _, _, state in cells.values()),
+        "late": late,
+        "penalty": _points(penalty) if penalty else "",
         "seen": FOR_A_TEACHER.sub("", problem).rstrip(".") if problem else None,
         "yours": bool(problem) and not result.again and "by hand" not in problem,
     }
@@ -90,18 +128,12 @@ def _told(grade, result: Result | None) -> tuple[str, str, str]:
     score, worth = grade.score, grade.max_score
     if grade.manual_score is None and grade.needs_manual_grade:
         return name, f"waits for your teacher ({_points(worth)} points)" if worth else "waits for your teacher", "waits"
-    if grade.manual_score is None and not score and _unanswered(grade, name, result):
+    if is_unanswered(grade, result):
         return name, f"not answered ({_points(worth)} points)" if worth else "not answered (bonus)", "unanswered"
     if not worth:
         return name, f"{_points(score)} bonus points", "full" if score else "none"
     state = "full" if score >= worth - 1e-9 else "part" if score > 0 else "none"
     return name, f"{_points(score)} of {_points(worth)}", state
-
-
-def _unanswered(grade, name: str, result: Result | None) -> bool:
-    if not grade.name.startswith("check_"):  # a written question that nobody touched has 0 points at once
-        return grade.auto_score == 0
-    return result is not None and result.mistakes.get(name, [""])[0] == "not_answered"
 
 
 def _points(value: float | None) -> str:

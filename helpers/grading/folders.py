@@ -48,6 +48,10 @@ class Folders:
     def report(self, lesson: str, kind: str) -> Path:
         return self.gradebook / "reports" / f"{lesson}.{kind}"
 
+    def submission_page(self, lesson: str, student: str) -> Path:
+        """One submission to read, as the report links to it."""
+        return self.gradebook / "reports" / lesson / f"{student}.html"
+
     def lessons(self) -> list[str]:
         return sorted(path.stem for path in self.source.glob("*/*.ipynb") if path.stem == path.parent.name)
 

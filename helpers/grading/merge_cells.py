@@ -234,6 +234,8 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
         elif any(_is_added_text(other, release) or _is_prose(other) for other in merged):
             cell.waits = True
             flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
+        elif not cell.source.strip() and not cell.attachments:
+            cell.source = release.graded[cell.grade_id]["source"]  # an emptied answer is none: nobody needs to read it
 
 
 def _text_around(merged: list[Cell], start: int, release: Release) -> list[Cell]:

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,16 @@ MISTAKE_LABELS = {
     "detached": "cut off from the gradient",
     "too_slow": "took too long",
     "hard_coded": "hard-coded numbers",
+}
+# What an answer raised, told apart by the line that its verdict says: the kind of error first, then its words.
+ERRORS = {
+    r"(Syntax|Indentation|Tab)Error\b": "syntax error",
+    r"(ModuleNotFound|Import)Error\b": "missing package",
+    r"CellTimeout\b|.*did not end in time": "took too long",
+    r".*(took|ran out of|not enough).* memory|MemoryError\b": "took too much memory",
+    r"(Runtime|Value|Index)Error: .*(size|shape|dimension|must match|broadcast|einsum)": "shapes that do not fit",
+    r"NameError\b": "a name that is not defined",
+    r".*(?:ended|stopped) the process|the process ended": "ended its process",
 }
 
 
@@ -356,6 +367,8 @@ def rendered(verdict) -> ExerciseReport:
     from helpers.checking.rendering import as_html, as_text
 
     label = verdict.label or MISTAKE_LABELS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
+    if verdict.mistake == "raises" and not verdict.label:
+        label = error_kind(verdict.message)
     return ExerciseReport(
         verdict.exercise,
         float(verdict.points),
@@ -368,6 +381,14 @@ def rendered(verdict) -> ExerciseReport:
         as_html(verdict),
         _failed_parts(verdict),
     )
+
+
+def error_kind(message: str) -> str:
+    """What kind of error a verdict speaks of, in a few words of ours: the learner's own are in its report."""
+    raised = message.partition("\n")[0].split("your code raised ", 1)[-1]
+    found = next((words for pattern, words in ERRORS.items() if re.match(pattern, raised)), None)
+    name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)
+    return found or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
 
 
 def _failed_parts(verdict) -> tuple[str, ...]:

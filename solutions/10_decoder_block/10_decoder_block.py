@@ -727,8 +727,8 @@ check(quiz_2=quiz_2)
 # loop passes only the newest word, uses the wrong position with a cache, or reads the logits of position 0. The loss never
 # runs this code. To test it, feed the true words through the loop and compare its logits with those of one pass.
 #
-# **Marking scheme, 15 points:** Three different causes that fit both low losses, 2 each. For each, why the loss stays low, 1
-# each. For each, a test that would tell it apart from the other two, 2 each.
+# **Marking scheme (15).** 6: three different causes that fit both low losses, 2 each. 3: for each, why the loss stays low,
+# 1 each. 6: for each, a test that would tell it apart from the other two, 2 each.
 
 # %% [markdown]
 # ## Recap

@@ -1,0 +1,117 @@
+"""One submission to read: answers, the reports on them and whatever the learner added, without the lesson around them.
+
+The class report links to these pages. Writing one takes a few milliseconds, and only what has changed is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+import nbformat
+
+from helpers.grading.class_scores import ClassReport, Row, lateness
+from helpers.grading.folders import Folders
+from helpers.grading.lesson_release import course_release
+from helpers.grading.record import Result, write_atomically
+from helpers.grading.sanitize import PICTURES
+from helpers.grading.submission import Release
+
+TEMPLATE = "submission_page.html.jinja"
+
+
+def write_submission_pages(folders: Folders, report: ClassReport) -> None:
+    """A page for each row of the report, where what it would tell is not there yet."""
+    release = course_release(folders.executed(report.lesson))
+    known = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
+    template = hashlib.sha256((Path(__file__).parent / TEMPLATE).read_bytes()).hexdigest()
+    before = _marks(known)
+    now = {}
+    for row in report.rows:
+        result = report.results[row.student]
+        notebook = folders.autograded_notebook(report.lesson, row.student)
+        page = folders.submission_page(report.lesson, row.student)
+        told = [template, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, _written(notebook)]
+        now[row.student] = hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()[:16]
+        if before.get(row.student) != now[row.student] or not page.is_file():
+            write_atomically(page, as_page(notebook, release, row, result, report.title))
+    if now != before:
+        write_atomically(known, json.dumps(now, indent=0))
+
+
+def _marks(path: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _written(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+def as_page(path: Path, release: Release, row: Row, result: Result, title: str = "") -> str:
+    """The page of one autograded notebook, which the recorder has made harmless."""
+    from helpers.grading.feedback_page import facts, without_echoes
+
+    late = lateness(row.late) if row.late else ""
+    cells = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8"))).cells if path.is_file() else []
+    lesson = release.lesson
+    return _template().render(
+        lesson=lesson,
+        title=title or lesson,
+        facts=facts(row.grades, result, row.called, row.penalty, late),
+        notes=row.notes,
+        cells=[cell for cell in without_echoes(cells) if _is_learners(cell, release)],
+        report=f"../{lesson}.html",
+        styles=_formatter().get_style_defs(".code"),
+    )
+
+
+def _is_learners(cell, release: Release) -> bool:
+    """Whether a cell is an answer, a check of one, or the learner's own."""
+    facts = cell.metadata.get("nbgrader", {})
+    own = bool(cell.source.strip()) and cell.source not in release.sources
+    return bool(facts.get("grade") or facts.get("solution")) or own
+
+
+@functools.cache
+def _template():
+    from jinja2 import Environment, PackageLoader
+    from nbconvert.filters import ansi2html
+
+    pages = Environment(
+        loader=PackageLoader("helpers.grading", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    pages.filters |= {"code": _code, "markdown": _markdown, "ansi": ansi2html, "joined": _joined}
+    pages.globals |= {"picture": lambda output: next((mime for mime in PICTURES if mime in output.data), "")}
+    return pages.get_template(TEMPLATE)
+
+
+@functools.cache
+def _formatter():
+    from pygments.formatters import HtmlFormatter
+
+    return HtmlFormatter(nowrap=True)
+
+
+def _code(source: str) -> str:
+    from pygments import highlight
+    from pygments.lexers import PythonLexer
+
+    return highlight(source, PythonLexer(), _formatter())
+
+
+def _markdown(cell) -> str:
+    from nbconvert.filters.markdown_mistune import MarkdownWithMath
+
+    from helpers.grading.feedback_page import Renderer
+
+    renderer = Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
+    return MarkdownWithMath(renderer=renderer).render(cell.source)
+
+
+def _joined(text) -> str:
+    return "".join(text) if isinstance(text, list) else text or ""
