@@ -438,10 +438,11 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
-    lineno, line, function = 0, "", ""
+    lineno, line, function, home = 0, "", "", ""
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
+        home = code.co_filename
         if not code.co_filename.startswith(LIBRARIES):
             lineno = trace.tb_lineno
             line = linecache.getline(code.co_filename, lineno).strip()
@@ -451,10 +452,19 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
+    if not lineno and home.startswith(HELPERS) and not _is_wrong_call(message) and not isinstance(error, WrongParts):
+        return Error(
+            WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
+        )
     own = getattr(answer, "__qualname__", "")
     if function == own or function.startswith(f"{own}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
+
+
+def _is_wrong_call(message: str) -> bool:
+    """Whether an error says that a function was called with other arguments than it takes."""
+    return "argument" in message
 
 
 def _safe_text(error: BaseException) -> str:

@@ -1012,7 +1012,7 @@ def learned(text, num_merges):
             break
         merges.append(max(counts, key=lambda pair: (counts[pair], pair)))
         pieces = [_joined(tokens, merges[-1]) for tokens in pieces]
-    return [tuple(token.decode("latin-1") for token in pair) for pair in merges]
+    return [tuple(map(repr, pair)) for pair in merges]
 
 
 def _joined(tokens, pair):
