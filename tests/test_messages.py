@@ -298,6 +298,20 @@ def test_another_form_is_named_before_its_values(answer, words):
     assert words in one_case(torch.rand(2, 3), reference=two_sums, answer=answer).splitlines()[1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_mask_that_is_added_is_seen_by_what_it_leaves(dtype):
+    def masked(x, mask):
+        return torch.softmax(x.masked_fill(~mask, -torch.inf), -1)
+
+    def added(x, mask):
+        return torch.softmax(x + mask, -1)
+
+    x, mask = torch.rand(2, 3, dtype=dtype), torch.tensor([[True, False, True], [True, True, True]])
+    text = one_case(x, mask, reference=masked, answer=added)
+    assert text.splitlines()[1] == "  where the mask is False, the result should be 0, and yours is not"
+    assert "mask is False" not in one_case(x, mask, reference=masked, answer=lambda x, m: masked(x, m) * 2)
+
+
 @pytest.fixture
 def unpacking():
     source = "def sum_of_two(answer, args, kwargs):\n    first, second = answer(*args)\n    return first + second, []\n"
@@ -552,7 +566,7 @@ def test_a_difference_that_is_rounding_is_called_small(want, got, words):
         return torch.tensor(x, dtype=torch.float64)
 
     text = one_case(1, reference=lambda x: number(want), answer=lambda x: number(got))
-    assert "✗ values" in text and (words in text if words else "close" not in text)
+    assert "✗ f" in text and (words in text if words else "close" not in text)
     if words != "close: off by less than 0.0001 %":  # for a Python float no difference
         assert one_case(1, reference=lambda x: want, answer=lambda x: got) == text
     pair = one_case(1, reference=lambda x: number([want, 5.0]), answer=lambda x: number([got, 6.0]))

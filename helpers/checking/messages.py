@@ -399,7 +399,8 @@ def _value(problem, key) -> str:
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
-        lines = [seen] if seen and not first_by_mask else []
+        lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
+        lines += [seen] if seen and not first_by_mask else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
@@ -421,6 +422,19 @@ def _value(problem, key) -> str:
             return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
+
+
+def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
+    """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
+    masks = [leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
+    for mask in masks if got.is_floating_point() else []:
+        if mask.dim() > want.dim() or any(a not in (1, b) for a, b in zip(mask.shape[::-1], want.shape[::-1])):  # noqa: B905
+            continue
+        hidden = ~mask.expand_as(want)
+        for value in (0.0, -math.inf):
+            if hidden.any() and (want[hidden] == value).all() and (got[hidden] != value).any():
+                return f"where the mask is False, the result should be {value:g}, and yours is not"
+    return ""
 
 
 def _keys_differ(want: dict, got: dict) -> str:

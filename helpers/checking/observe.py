@@ -19,6 +19,7 @@ from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.first_use import import_first
 from helpers.checking.forbidden import Listener, Watch, in_source
+from helpers.checking.names import functions_of
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
@@ -452,7 +453,8 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    if not lineno and home.startswith(HELPERS) and not _is_wrong_call(message) and not isinstance(error, WrongParts):
+    foreign = not isinstance(error, WrongParts) and home.startswith(HELPERS)
+    if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
         return Error(
             WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
         )
@@ -460,6 +462,11 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     if function == own or function.startswith(f"{own}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
+
+
+def _has_own_code(answer: object) -> bool:
+    """Whether an answer is written in Python by a learner, so that what it raises itself has a line of theirs."""
+    return any(not function.__code__.co_filename.startswith(LIBRARIES) for function in functions_of(answer))
 
 
 def _is_wrong_call(message: str) -> bool:
