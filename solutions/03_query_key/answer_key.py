@@ -279,7 +279,7 @@ exercises = [
     all_before_tie: all earlier tokens tie
         W_q[steps - 1, steps] = 1.0 -> W_q += torch.triu(torch.ones(max_len, max_len), 1)
         Every earlier token gets the same score, but that of the previous token must be strictly higher.
-    last_query_forgotten: the last query is forgotten
+    last_query_forgotten: the last query is forgotten, so all its scores are equal
         torch.arange(1, max_len) -> torch.arange(1, max_len - 1)
         Check the end of the range: the last token needs a query as well.
     weights_turned: weights of shape (max_len, d)

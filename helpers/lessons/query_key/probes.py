@@ -45,7 +45,10 @@ def _attended(best: list[list[int]]) -> str:
         "the first token": [(t, [0]) for t in range(1, n)],
         "the token after it": [(t, [t + 1]) for t in range(1, n - 1)],
         "all tokens before it alike": [(t, list(range(t))) for t in range(1, n)],
-        "the token before it, the last query excepted": [(t, [t - 1]) for t in range(1, n - 1)],
+        "the token before it, but the last one to all": [
+            *((t, [t - 1]) for t in range(1, n - 1)),
+            (n - 1, list(range(n))),
+        ],
     }
     for name, pairs in patterns.items():
         if pairs and all(best[t] == keys for t, keys in pairs):

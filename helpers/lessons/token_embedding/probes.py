@@ -31,7 +31,7 @@ def vocabulary(args, kwargs, output):
     run, so it's told by not being any other."""
     if not isinstance(output, dict):
         return output
-    sentences = args[0] if args else kwargs[next(iter(kwargs))]
+    sentences = (*args, *kwargs.values())[0]
     words = "".join(x for x in " ".join(sentences) if x not in ",.!?;:").split()
     tokens = sorted(output, key=str)
     orders = {
