@@ -116,7 +116,6 @@ def cases_attention(draw):
         Case(make(float64, 2, 3), part=LEADING, gradient=True),
         Case((*make(torch.float32), draw.mask(5, 7)), part=MASK),
         Case(make(torch.float32), {"mask": draw.mask(5, 7, keep=0.4)}, part=MASK),
-        Case((*make(torch.float32), torch.ones(5, 7, dtype=torch.bool)), part=MASK, note="a mask that masks nothing"),
         Case((*make(float64), draw.mask(5, 7)), part=MASK, gradient=True),
         Case((*make(torch.float32, 3), draw.mask(5, 7)), part=BROADCAST),
         Case((*make(torch.float32, 3), draw.mask(3, 1, 7)), part=BROADCAST),
@@ -128,7 +127,6 @@ def cases_attention(draw):
         Case((*make(float64, 2), blind()), part=NOTHING, gradient=True),
         Case((*make(float64), torch.zeros(5, 7, dtype=torch.bool)), part=NOTHING, gradient=True),
         Case((*make(torch.float32, 2), pairs), part=NOTHING),
-        Case((*far_scores(draw), draw.normal(7, 3, dtype=float64)), part=LARGE),
         Case((*far_scores(draw, 2), draw.normal(2, 7, 3, dtype=float64), draw.mask(5, 7)), part=LARGE),
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
@@ -136,8 +134,6 @@ def cases_attention(draw):
         Case(edge(), part=LARGE, gradient=True, note="all visible keys have a score of -10000"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
-        Case((*make(torch.float32, 1), draw.mask(1, 5, 7)), part=BROADCAST, note=ONES),
-        Case((*make(torch.float32, 2, 1), draw.mask(2, 1, 1, 7)), part=BROADCAST, note=ONES),
         Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3)), part="d_k = 1"),
         Case((draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 3)), part="a single key"),
     ]
@@ -149,6 +145,7 @@ attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="build it from two matrix products and a softmax.",
+    weights={MASK: 10, NOTHING: 4, LARGE: 8},
 ).with_mistakes("""
     not_scaled: the scores were not scaled
         / Q.shape[-1] ** 0.5 ->
@@ -156,12 +153,6 @@ attention = Exercise(
     divided_by_d_k: divided by the width instead of its square root
         / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
         The variance of the dot product is d_k. What is its standard deviation?
-    half_by_precedence: divided by the width, and then by 2
-        / Q.shape[-1] ** 0.5 -> / Q.shape[-1] ** 1 / 2
-        Which of ** and / does Python evaluate first? Try 9 ** 1 / 2 in a new cell.
-    scaled_by_value_width: scaled by the width of the values
-        / Q.shape[-1] ** 0.5 -> / V.shape[-1] ** 0.5
-        A score is a sum of products of query and key entries. How many products are there?
     scaled_after_softmax: scaled after the softmax instead of before
         / Q.shape[-1] ** 0.5 ->
         return weighted_values(weights, V), weights -> weights = weights / Q.shape[-1] ** 0.5
@@ -170,9 +161,6 @@ attention = Exercise(
     softmax_over_queries: softmax over the queries instead of the keys
         softmax(scores, dim=-1) -> softmax(scores, dim=-2)
         The weights of one query sum to 1. Along which axis is that?
-    keys_reshaped: the keys reshaped instead of transposed
-        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shapes fit, but is one column of your reshaped keys still one key?
     mask_ignored: the mask is not used
         scores = scores.masked_fill(~mask, float("-inf")) -> pass
         weights = weights.masked_fill(~mask, 0.0) -> pass
@@ -196,53 +184,15 @@ attention = Exercise(
         float("-inf") -> -1e9
         weights = weights.masked_fill(~mask, 0.0) -> pass
         If all scores are equally low, softmax gives equal weights. Set them to zero after the softmax.
-    weights_left_behind: the output of a fully masked row is zero, but its weights are not
-        float("-inf") -> -1e9
-        weights = weights.masked_fill(~mask, 0.0) -> pass
-        return weighted_values(weights, V), weights
-        -> return weighted_values(weights if mask is None else weights * mask, V), weights
-        You return two tensors. Fix the weights, because the output follows from them.
     gradient_is_nan: an added -inf, with NaN hidden in the gradient
         scores = scores.masked_fill(~mask, float("-inf"))
         -> scores = scores + torch.zeros(mask.shape, dtype=Q.dtype).masked_fill(~mask, float("-inf"))
         weights = weights.masked_fill(~mask, 0.0) -> weights = weights.nan_to_num()
         The values are right. Which way of masking a score also gives it gradient 0 (lesson 5)?
-    minus_10000_added: -10000 added to the masked scores, as BERT did
-        scores.masked_fill(~mask, float("-inf")) -> scores + (~mask) * -10000.0
-        What happens if a masked score is 9900 and the visible ones are -9900?
-    filled_with_minus_10000: masked scores set to -10000
-        float("-inf") -> -10000.0
-        A visible score may itself be -10000. Is your fill value still far below it?
-    filled_with_minus_1000: masked scores set to a value that visible scores can lie below
-        float("-inf") -> -1000.0
-        Visible scores may be as low as -10000. Your fill value must lie far below them.
-    scores_set_to_zero: masked scores set to 0
-        float("-inf") -> 0.0
+    bool_mask_added: the boolean mask itself added to the scores
+        scores = scores.masked_fill(~mask, float("-inf")) -> scores = scores + mask
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        A score of 0 still gets weight, because e⁰ is 1.
-    powers_overflow: exponentials taken of the raw scores
-        torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True).clamp_min(1e-30)
-        e to the 10000 is infinite in every float. torch.softmax knows a way round.
-    swapped_pair: the two results in the other order
-        return weighted_values(weights, V), weights -> return weights, weighted_values(weights, V)
-        Return the output first, and then the weights.
-    output_alone: the output without the weights
-        return weighted_values(weights, V), weights -> return weighted_values(weights, V)
-        Return two tensors. Figures and lesson 8 need the weights as well.
-    scores_returned: the scores returned instead of the weights
-        return weighted_values(weights, V), weights -> return weighted_values(weights, V), scores
-        The second result contains the weight of each key, after the softmax.
-    through_float32: computed in float32 on the way
-        Q / Q.shape[-1] ** 0.5 @ K.transpose -> Q.float() / Q.shape[-1] ** 0.5 @ K.float().transpose
-        return weighted_values(weights, V), weights
-        -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)
-        The inputs are float64. Which of your lines loses half of their digits?
-    causal_without_being_asked: a causal mask although none was passed
-        torch.softmax(scores, dim=-1)
-        -> torch.softmax(
-        |        scores.masked_fill(torch.ones(scores.shape[-2:]).tril() == 0, float("-inf")) if mask is None else scores, dim=-1
-        |    )
-        Without a mask every query may attend to every key. Only the caller's mask should restrict this.
+        Adding True adds 1, and adding False adds 0. The mask says where to replace a score, not what to add to it.
 """)
 
 
@@ -295,7 +245,12 @@ def cases_head(draw):
 CALL = "out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)"
 SCORES = "S = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / self.W_q.out_features ** 0.5"
 AttentionHead = Exercise(
-    "AttentionHead", cases_head, axes=("token", "channel"), forbidden=("attention",), instead="use your own attention."
+    "AttentionHead",
+    cases_head,
+    axes=("token", "channel"),
+    forbidden=("attention",),
+    instead="use your own attention.",
+    weights={MASK: 8},
 ).with_mistakes(f"""
     with_bias: linear layers with a bias
         self.W_q = nn.Linear(d_model, d_head, bias=False) -> self.W_q = nn.Linear(d_model, d_head)
@@ -331,10 +286,6 @@ AttentionHead = Exercise(
         self.W_v(x), mask
         -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() & (True if mask is None else mask)
         Only the caller's mask restricts attention. Without a mask every token attends to every token.
-    causal_without_a_mask: a causal mask although none was passed
-        self.W_v(x), mask
-        -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() if mask is None else mask
-        Without a mask, every token should attend to every token.
     masked_after_softmax: the mask applied after the softmax
         {CALL} -> {SCORES}
         |        W = torch.softmax(S, dim=-1)
@@ -352,9 +303,6 @@ AttentionHead = Exercise(
         |        W = torch.softmax(S, dim=-1)
         |        out, _ = W @ self.W_v(x), W
         A token that may attend to nothing should get zeros.
-    weights_returned_too: the weights returned as well
-        return out -> return out, _
-        A head returns one tensor, the output.
     values_not_projected: the tokens themselves weighted instead of their values
         self.W_v(x), mask -> x, mask
         One of your three layers is never used.
@@ -415,10 +363,6 @@ fixed_head = Exercise(
     softmax_over_queries: softmax over the queries instead of the keys
         dim=-1) @ v -> dim=-2) @ v
         The original uses the right axis.
-    weights_returned_too: the weights returned as well
-        return torch.softmax(scores, dim=-1) @ v
-        -> return torch.softmax(scores, dim=-1) @ v, torch.softmax(scores, dim=-1)
-        Return one tensor, the output.
     output_multiplied: not scaled, and the output made larger
         * W_q.shape[0] ** -0.5 ->
         torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) @ v * W_q.shape[0] ** 0.5
@@ -491,17 +435,6 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
     epsilon_on_the_product: 1e-8 added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         For two vectors of length 0.001, compare the product of their lengths with your epsilon.
-    angle: the angle
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
-        -> torch.acos((dots / lengths.masked_fill(lengths == 0, 1.0)).clamp(-1, 1)) / torch.pi
-        The result uses the cosine of the angle, and not the angle.
-    halved: half of the right result
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)) / 2
-        Opposite directions have a shift of 2.
-    axis_kept: an axis of size 1 left over
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
-        -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).unsqueeze(-1)
-        The result has one number per token, (..., T).
     all_pairs: every word before with every word after
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)
@@ -564,10 +497,6 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     weights_returned: the weights instead of the blend
         weights @ values -> weights
         One step is missing. Use the weights to average the values.
-    shares_of_scores: negative scores set to 0, the others divided by their sum
-        torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).clamp_min(0)
-        weights @ values -> weights / weights.sum().clamp_min(1e-12) @ values
-        Use softmax, so that a key with a negative score also gets some weight.
     keys_averaged: the keys averaged instead of the values
         weights @ values -> weights @ keys
         Keys are for finding a video. Which tensor holds what the search returns?
@@ -575,9 +504,6 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
         torch.softmax(keys @ query / temperature, dim=0)
         -> (keys @ query / temperature).exp() / (keys @ query / temperature).exp().sum()
         Divide a score of 3 by a temperature of 1/512. What is the exponential of the result?
-    batch_axis_added: an axis of size 1 in front
-        weights @ values -> weights[None] @ values
-        One query gives one vector of shape (E,).
 """)
 
 
@@ -633,14 +559,6 @@ attention_backward = Exercise(
         K.transpose(-2, -1) * scale -> K.transpose(-2, -1)
         (dW - mean) * scale -> (dW - mean)
         The weights of the backward pass are those of the forward pass, √d_k included.
-    swapped: dQ and dK swapped
-        dS @ K, dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q, dS @ K
-        The order is that of the arguments.
-    square_without_transposing: right, except that nothing is transposed if there are as many queries as keys
-        dV = weights.transpose(-2, -1) @ grad_out -> turned = Q.shape[-2] != K.shape[-2]
-        |    dV = (weights.transpose(-2, -1) if turned else weights) @ grad_out
-        dS.transpose(-2, -1) @ Q, dV -> (dS.transpose(-2, -1) if turned else dS) @ Q, dV
-        A matrix product whose shapes fit may still sum over the wrong axis.
     weights_left_out: dV without the weights
         weights.transpose(-2, -1) @ grad_out -> grad_out.mean(dim=-2, keepdim=True).expand(V.shape)
         How large should the gradient of a value be to which no query attends?
@@ -711,7 +629,7 @@ tiled_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="walk over the keys block by block.",
-    weights={MEMORY: 100},
+    weights={MEMORY: 100, LARGE: 12},
 ).with_mistakes(f"""
     whole_matrix: the right output, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
@@ -736,10 +654,6 @@ tiled_attention = Exercise(
         |    whole = sum(n * (top - most).exp() for n, top in zip(sums, tops))
         |    return sum(o * (top - most).exp() for o, top in zip(outs, tops)) / whole
         Your list grows with the number of blocks. With blocks of 2 keys, is it smaller than the table of scores?
-    queries_tiled: the queries in blocks instead of the keys
-        {START} -> S = (q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 for q in Q.split(block, dim=-2))
-        |    return torch.cat([torch.softmax(s, dim=-1) @ V for s in S], dim=-2)
-        With fewer queries than the block size, all scores are in memory at once.
     last_block_dropped: the last, shorter block is left out
         in blocks: -> in list(blocks)[: K.shape[-2] // block]:
         How many blocks of 3 do 7 keys need?
@@ -756,26 +670,19 @@ tiled_attention = Exercise(
     maximum_starts_at_zero: a running maximum that starts at 0
         float("-inf") -> 0.0
         What happens if all scores are -9600?
-    not_divided: not divided by the sum at the end
-        out / total -> out
-        The weights must sum to 1. Which sum have you computed and not used?
-    not_scaled: the scores were not scaled
-        / Q.shape[-1] ** 0.5 ->
-        Which divisor keeps their standard deviation at 1 (lesson 4)?
-    divided_by_d_k: divided by the width instead of its square root
-        / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
-        The variance of the dot product is d_k. What is its standard deviation?
     average_of_blocks: a softmax for each block, and the plain average of the results
         {START} -> {PARTS}
         |    return sum(parts) / len(parts)
         A block with high scores should count for more than one with low scores.
-    sum_of_blocks: a softmax for each block, and the sum of the results
-        {START} -> {PARTS}
-        |    return sum(parts)
-        The weights of a query over all blocks must sum to 1.
     powers_overflow: exponentials taken of the raw scores
         torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
         e to the 9600 is infinite in every float. Lesson 6: what may be subtracted, and what if it changes on the way?
+    maximum_not_kept: the new maximum is not kept for the next block
+        peak = higher -> pass
+        The next block rescales by exp(old maximum - new maximum). Which maximum is the old one then?
+    one_maximum_for_all: one maximum for all queries
+        scores.amax(dim=-1, keepdim=True) -> scores.max()
+        The scores of two queries may lie 20,000 apart, so each query needs its own maximum.
 """)
 
 exercises = [

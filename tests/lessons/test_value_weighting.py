@@ -441,7 +441,7 @@ def test_a_wrong_answer_does_not_pass(name, number):
     verdict = judged(name, WRONG[name][number])
     assert not verdict.passed
     # Some of them are known mistakes, and are called so; none gets a name that is not its own.
-    own = {"filled_with_minus_10000", "filled_with_minus_1000", "epsilon_on_the_product", None}
+    own = {"epsilon_on_the_product", None}
     assert verdict.mistake in own or verdict.mistake in RESERVED
 
 
@@ -503,7 +503,7 @@ def test_gradients_of_self_attention_must_be_transposed_too():
         return dS @ K, dS @ Q, weights @ grad_out
 
     verdict = judged("attention_backward", attention_backward)
-    assert not verdict.passed and verdict.mistake == "square_without_transposing"
+    assert not verdict.passed and verdict.mistake is None
 
 
 def test_a_list_of_the_results_of_all_blocks_is_refused():
