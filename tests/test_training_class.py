@@ -230,10 +230,10 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
         ),
         "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
         "slow": HandIn(
-            position_by_position | {"ngram_loss": lesson.mistakes["ngram_loss"]["counted_in_the_test"]},
+            position_by_position | {"ngram_loss": lesson.mistakes["ngram_loss"]["divided_by_the_whole_text"]},
             in_haste,
             trained,
-            {"ngram_loss": lesson.deserved("ngram_loss", "counted_in_the_test")},
+            {"ngram_loss": lesson.deserved("ngram_loss", "divided_by_the_whole_text")},
         ),
         "too-even": HandIn(
             saying("        return 0.4 * model(ids)"),

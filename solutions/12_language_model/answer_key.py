@@ -266,14 +266,21 @@ def with_encoder_blocks(vocab_size, block_size, d_model, num_heads, num_layers):
 
 
 def cases_GPT(draw):
+    states = {}  # one for all cases of the same sizes: a key holds it once
+
+    def state_of(*sizes):
+        if sizes not in states:
+            states[sizes] = gpt_state(draw, *sizes)
+        return states[sizes]
+
     def case(B, T, V=9, block_size=8, D=12, H=3, layers=2, dtype=torch.float32, **options):
-        state, ids = gpt_state(draw, V, D, layers, dtype), draw.integers(0, V, (B, T))
+        state, ids = state_of(V, D, layers, dtype), draw.integers(0, V, (B, T))
         args = ((V, block_size, D, H, layers), state, (ids,), {})
         tolerance = 4e-5 if dtype == torch.float32 else None  # of several layers, in whatever order sums are written
         return Case(args, **{"via": "module", "tolerance": tolerance} | options)
 
     def again():
-        state = gpt_state(draw, 9, 12, 2, torch.float32)
+        state = state_of(9, 12, 2, torch.float32)
         calls = [(draw.integers(0, 9, (2, T)),) for T in (3, 7, 5)]
         note = "one module called with texts of 3, 7 and 5 tokens"
         args = ((9, 8, 12, 3, 2), state, *calls)
@@ -295,8 +302,8 @@ def cases_GPT(draw):
         case(2, 8, part=WHOLE),
         case(2, 64, V=31, block_size=64, D=8, H=2, layers=1, part=WHOLE, note="a text of 64 tokens"),
         again(),
-        case(2, 5, dtype=float64, part=DTYPE),
-        case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
+        case(2, 5, D=6, dtype=float64, part=DTYPE),
+        case(2, 5, D=6, dtype=float64, part=GRADIENT, gradient=True),
         promises(),
     ]
 

@@ -325,6 +325,7 @@ def cases_LlamaBlock(draw):
         near = {"tolerance": 5e-5 if dtype == FLOAT32 else 1e-5}
         return Case(((D, H, G, F, *rest), state, *call), **{"via": MODULE} | near | options)
 
+    small = {"D": 8, "H": 2, "G": 1, "F": 5, "dtype": FLOAT64}
     nothing = draw.mask(5, 5)
     nothing[draw.integer(1, 5)] = False
     x = draw.normal(2, 5, 24)
@@ -337,14 +338,14 @@ def cases_LlamaBlock(draw):
         case(2, 5, G=4, part="as many heads of keys as of queries"),
         case(2, 5, G=1, part="one head of keys for all"),
         called_again((24, 4, 2, 10), states[24, 4, 2, 10, FLOAT32], (x, draw.mask(5, 5)), (x.flip(1),), tolerance=5e-5),
-        case(3, 5, dtype=FLOAT64, part=DTYPE),
-        case(2, 5, dtype=FLOAT64, part=GRADIENT, gradient=True),
+        case(3, 5, **small, part=DTYPE),
+        case(2, 5, **small, part=GRADIENT, gradient=True),
         case(2, 7, part=DEFAULT),
         case(3, 5, ahead, part=MASK, note="a mask that lets every token see all others"),
         case(3, 5, draw.mask(5, 5), part=MASK),
         case(3, 5, draw.mask(3, 1, 1, 5), named=True, part=MASK, note="a mask (B, 1, 1, T)"),
         case(3, 5, draw.mask(3, 4, 5, 5), part=MASK, note="a mask for each head"),
-        case(2, 5, nothing, dtype=FLOAT64, part=NOTHING, gradient=True),
+        case(2, 5, nothing, **small, part=NOTHING, gradient=True),
         case(2, 5, rest=(30.0,), part=SETTINGS, note="base 30"),
         case(2, 5, rest=(10000.0, 0.3), part=SETTINGS, note="eps 0.3"),
         case(2, 5, size=2e-3, part=SETTINGS, note="values around 0.002"),
