@@ -239,11 +239,6 @@ SwiGLU = Exercise(
     bent_again: another silu at the end
         self.down(hidden) -> F.silu(self.down(hidden))
         There is no activation after the last layer, because the residual stream must be able to decrease.
-    with_biases: linear layers with a bias
-        self.gate = nn.Linear(d_model, d_ff, bias=False) -> self.gate = nn.Linear(d_model, d_ff)
-        self.up = nn.Linear(d_model, d_ff, bias=False) -> self.up = nn.Linear(d_model, d_ff)
-        self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)
-        Published files have three matrices here and nothing else. What does nn.Linear make unless it is told?
 """)
 
 # ---------------------------------------------------------------- apply_rope_half_split
@@ -586,10 +581,6 @@ LlamaBlock = Exercise(
         y = self.norm1(x) -> y = self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Which of the two belongs to attention?
-    with_biases: linear layers with a bias
-        (nn.Linear(d_model, d_model, bias=False) for _ in range(2)) -> (nn.Linear(d_model, d_model) for _ in range(2))
-        (nn.Linear(d_model, shared, bias=False) for _ in range(2)) -> (nn.Linear(d_model, shared) for _ in range(2))
-        In this lesson no layer has a bias. What does nn.Linear make unless it is told?
     first_norm_twice: norm1 is used in both sublayers
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Each sublayer has a norm of its own. Who uses norm2?
