@@ -48,6 +48,7 @@ class Course:
     repository: str
     tag: str
     lessons: tuple[Lesson, ...]
+    timezone: str = ""  # of due dates; empty for the computer's own
 
     @property
     def url(self) -> str:
@@ -99,7 +100,7 @@ def read(path: Path, root: Path) -> Course:
             )
             for table in data.get("lesson", [])
         )
-        return Course(root, data["owner"], data["repository"], data["tag"], lessons)
+        return Course(root, data["owner"], data["repository"], data["tag"], lessons, str(data.get("timezone", "")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}.") from None
     except KeyError as error:

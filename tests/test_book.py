@@ -18,7 +18,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.authoring import frames
-from helpers.authoring.book import costs_by_part, lesson_page, prerequisite_map, with_references, with_terms
+from helpers.authoring.book import LEAD, costs_by_part, lesson_page, prerequisite_map, with_references, with_terms
 from helpers.authoring.explorers import CALL
 from helpers.authoring.release import ASKED
 from helpers.authoring.text import read_lesson, solution_lines
@@ -249,6 +249,24 @@ def test_the_site_in_a_browser(served):
         page.wait_for_selector("#search-results a[href*='04_scaling']")
     assert errors == []
     assert [address for address in asked if not address.startswith((served, "data:"))] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("width, height", [(1280, 800), (390, 844)])
+def test_the_first_screen_says_what_it_is_and_shows_attention(site, width, height):
+    with browser(width, height) as page:
+        page.goto((site / "index.html").as_uri())
+        page.wait_for_selector(".machine.awake")
+        start = page.get_by_role("link", name="Start lesson 0")
+        for seen in (page.get_by_text(LEAD[:60]), start, page.locator(".machine-glance table")):
+            box = seen.bounding_box()
+            assert 0 <= box["y"] and box["y"] + box["height"] <= height, seen
+        assert page.locator(".machine-glance tbody th").all_inner_texts()[:2] == ["jane", "visite"]
+        start.click()
+        page.wait_for_url("**/00_start_here/00_start_here.html")
+        wide = page.evaluate("[...document.querySelectorAll('figure')].filter(f => f.scrollWidth > f.clientWidth + 2)"
+                             ".every(f => f.classList.contains('more'))")  # fmt: skip
+        assert wide
 
 
 # What stands around formulas whose next letter, such as a full stop, stands in another line.

@@ -9,6 +9,7 @@ import os
 import stat
 import unicodedata
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from helpers.__main__ import main
 from helpers.classroom import unpack
 from helpers.classroom.collect import collect, summary
 from helpers.classroom.collected import read_sources
-from helpers.classroom.platforms import local_time, submissions
+from helpers.classroom.platforms import submissions
 from helpers.classroom.roster import folder_name, read_roster
 from helpers.classroom.unpack import find_files
 from helpers.errors import CourseError
@@ -46,6 +47,11 @@ def zipped(files: dict[str, bytes]) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return whole.getvalue()
+
+
+def local_time(text: str, form: str) -> datetime:
+    """A time in this computer's zone, as UTC without a zone."""
+    return datetime.strptime(text, form).astimezone(UTC).replace(tzinfo=None)
 
 
 class Class:

@@ -13,7 +13,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.classroom.export import as_canvas, as_csv, as_moodle, read_totals
-from helpers.classroom.platforms import CANVAS, MOODLE, local_time
+from helpers.classroom.platforms import CANVAS, MOODLE
 from helpers.grading.class_report import as_csv as report_csv
 from helpers.grading.class_report import as_page
 from helpers.grading.class_scores import read_class
@@ -22,7 +22,7 @@ from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Recorder
 from helpers.grading.reports import ExerciseReport, SubmissionReport
-from tests.test_collect import LESSON, OTHER, Class, notebook, zipped
+from tests.test_collect import LESSON, OTHER, Class, local_time, notebook, zipped
 
 ROSTER = """id,first_name,last_name,email,lms_user_id
 ada,Ada,Lovelace,ada@x.org,11
@@ -256,13 +256,14 @@ def test_who_is_missing_and_who_is_late_stands_in_report_and_csv(moodle):
         gradebook.update_or_create_submission(LESSON, "ada@x.org", timestamp=local_time("2026-11-05 12", "%Y-%m-%d %H"))
     report = read_class(moodle.folders, LESSON)
     assert report.missing == ["dan@x.org"]
-    assert "1 of the class: Dan Dorn (dan@x.org)" in as_page(report) and "handed in 2 days 12 hours late" in as_page(
-        report
+    page = as_page(report)
+    assert (
+        "1 of the class: Dan Dorn (dan@x.org)" in page and "handed in 2 days 12 hours late (due Tue 3 Nov 2026" in page
     )
     header, *rows = lines(report_csv(report))
     table = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert table["dan@x.org"]["status"] == "nothing handed in" and table["dan@x.org"]["total"] == ""
-    assert table["ada@x.org"]["flags"] == "handed in 2 days 12 hours late"
+    assert table["ada@x.org"]["flags"].startswith("handed in 2 days 12 hours late (due Tue 3 Nov 2026, 00:00")
     header, *rows = lines(as_csv(read_totals(moodle.folders, [LESSON])))
     assert next(row for row in rows if row[0] == "ada@x.org")[header.index("days late")] == "3"
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,9 +17,11 @@ from helpers.checking.key import DamagedKey, load_keys
 from helpers.grading.batch import GradingOptions, grade_lesson, one_writer
 from helpers.grading.folders import load
 from helpers.grading.intake import MOST_NAME, name_problem
-from helpers.grading.pool import GradingStopped
+from helpers.grading.pool import Batch, GradingStopped, Pool, _reply
 from helpers.grading.record import Recorder
+from helpers.grading.reference import GraderBroken
 from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import Submission
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
@@ -279,6 +282,21 @@ def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
     asked.clear()
     grade_lesson(folders, LESSON, ["a"], GradingOptions(force=True), config)
     assert [hurried for _, hurried in asked] == [False]  # for one alone nobody waits
+
+
+def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(monkeypatch):
+    def broken(judge):
+        raise GraderBroken("the reference solution scored 0")
+
+    monkeypatch.setattr("helpers.grading.selftest.self_test", broken)
+    judge = SimpleNamespace(judge_cells=lambda *_, **options: SubmissionReport())
+    assert _reply(judge, ([], {}, True, False))[0] == "judged"
+    answer = _reply(judge, ([], {}, False, True))
+    assert answer == ("unsound", "the reference solution scored 0")
+    pool = Pool(Batch(LESSON, 0), 1)
+    monkeypatch.setattr(pool, "answers", lambda submissions, _: [(submissions[0], *answer)])
+    with pytest.raises(GradingStopped, match="failed its own test after a submission .the reference solution scored 0"):
+        list(pool.judge_each([Submission("a", LESSON, [], "")], None, print))
 
 
 def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):

@@ -5,12 +5,22 @@ function reach() {
     else one.removeAttribute("tabindex");
   }
 }
+function look() {
+  for (const one of document.querySelectorAll("figure, .table-wrapper, .scrolls")) {
+    one.classList.toggle("more", one.scrollLeft + one.clientWidth < one.scrollWidth - 2);
+  }
+}
+addEventListener("scroll", look, true);
+addEventListener("load", look, true);
 addEventListener("DOMContentLoaded", () => {
   for (const caption of document.querySelectorAll("p.caption[role=heading]")) caption.ariaLevel = "2";
   for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
   reach();
 });
-addEventListener("resize", reach);
+addEventListener("resize", () => {
+  reach();
+  look();
+});
 // From disk no script may read another page: what the search finds has no words beside it there.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 document.addEventListener("toggle", reach, true);

@@ -47,6 +47,10 @@ GUIDES = (
     "CONTRIBUTING.md",
     *(f"docs/{name}.md" for name in "running teaching measurements architecture authoring sources".split()),
 )
+LEAD = (
+    "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
+    "a GPT. For people who know some Python and PyTorch."
+)
 ROW = 34  # pixels of a row of the map of prerequisites
 
 
@@ -66,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     write_pages(home, folder, args.answers)
     settings = ["-q", "-W", "--keep-going", "-c", str(home.root / "docs" / "book"), "-d", str(folder / "cache")]
     settings += ["-D", f"html_extra_path={folder / 'extra'}"]
+    print("All lessons are read. Now Sphinx makes the pages.", flush=True)
     code = sphinx([*settings, str(folder / "text"), str(folder / "site")])
     size = sum(file.stat().st_size for file in (folder / "site").rglob("*") if file.is_file())
     print(f"{folder / 'site'}: {size / 1e6:.1f} MB. Open index.html there, or publish the folder as it is.")
@@ -78,7 +83,10 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     """Write the sources of all pages into folder/text, and what the site holds as it is into folder/extra."""
     text, extra = folder / "text", folder / "extra"
     cache = folder / "cache" / "explorers"
-    notebooks = {one.name: lesson_page(home, one, extra / one.name, answers, cache) for one in home.lessons}
+    notebooks = {}
+    for count, one in enumerate(home.lessons, 1):
+        print(f"{count} of {len(home.lessons)}: {one.name}", flush=True)
+        notebooks[one.name] = lesson_page(home, one, extra / one.name, answers, cache)
     known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
@@ -238,7 +246,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     front = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
     opening, lessons, table = front.partition("\n## The lessons\n")
     card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
-    card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
+    card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card)
+    card = re.sub(r"^#+ ", "# ", card, count=1, flags=re.MULTILINE)
     costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
     costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
     measured = {part[:2]: part.partition("\n")[2] for part in parts}
@@ -257,8 +266,10 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     begin = (
         f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
     )
+    first = f"{home.lessons[0].name}/{home.lessons[0].name}.ipynb"
+    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({first})\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
-    opening = f"---\nhide-toc: true\n---\n{title}\n\n{live_machine(home)}\n\n## The course\n{opening}"
+    opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
         "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
         "notation.md": card,

@@ -71,7 +71,7 @@ def _numbers() -> dict:
 
 
 def live_machine(home: Course) -> str:
-    """Markdown: what the machine is, and its map, whose boxes are links to lessons until the scripts make them work."""
+    """Markdown: the machine's map, whose boxes are links to lessons until scripts make them work, and what it is."""
     count = sum(value.numel() for value in state().values())
     words = (
         f"This is the network that you write in lessons 1 to 11, at work in this page: a translator of {count:,} "
@@ -115,7 +115,7 @@ def live_machine(home: Course) -> str:
     drawn = f'<div class="machine-map">{"".join(rows)}</div>'
     style = f'<link rel="stylesheet" href="{FOLDER}/live.css">'
     page = f'{style}\n<div class="machine" data-folder="{FOLDER}">{still}{drawn}</div>\n{scripts}'
-    return f"## The machine, live\n\n{words}\n\n{page}\n"
+    return f"{page}\n\n{words}\n"
 
 
 def _times(which: str) -> str:

@@ -33,7 +33,8 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     if verdict.answered and best > verdict.points:
         note = f"Your best check so far stays in progress(): {counted(best, key.bonus)}."
         verdict = dataclasses.replace(verdict, message=f"{verdict.message}\n{note}")
-    show(verdict, buttons(key.name, key.explanations) if key.kind == "quiz" and not verdict.passed else "")
+    chosen = (verdict.mistake or "").removeprefix("option_")
+    show(verdict, buttons(key.name, key.explanations, chosen) if key.kind == "quiz" and not verdict.passed else "")
     remember_passed(key.name, verdict.passed and verdict.alone)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import math
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from helpers.classroom.collected import Source, named, put_aside, read_sources, store, write_sources
+from helpers.classroom.collected import Source, kept_roster, named, put_aside, read_sources, store, write_sources
 from helpers.classroom.platforms import AGAIN, NAMES, HandIn, submissions
 from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
+from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, read_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, lesson_of
 from helpers.grading.lesson_release import course_release
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", type=Path, help="a zip or folder from a platform, or of your own")
     parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; else the notebooks tell")
     parser.add_argument("--roster", metavar="FILE", type=Path, help="the class as your platform exports it (CSV)")
+    add_due_arguments(parser)
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
@@ -37,10 +39,15 @@ def run(args: argparse.Namespace) -> int:
     """Collect and say what came of it. CourseError where nothing could be collected."""
     folders, _ = load(args.gradebook)
     lesson = known_lesson(folders, args.lesson) if args.lesson else None
-    roster = read_roster(args.roster) if args.roster else []
+    keep_due(folders, lesson, args)
+    notes: list[str] = []
+    roster = read_roster(args.roster, class_zone(folders), notes) if args.roster else []
     try:
         with tempfile.TemporaryDirectory() as room:
-            outcomes, notes = collect(folders, args.path, lesson, roster, Path(room))
+            outcomes, more = collect(folders, args.path, lesson, roster, Path(room))
+        notes += more
+        for outcome in outcomes if args.roster else ():
+            shutil.copyfile(args.roster, kept_roster(folders, outcome.lesson))
     except OSError as error:
         where = f" ({one_line(str(error.filename))})" if error.filename else ""
         raise CourseError(
@@ -69,6 +76,7 @@ class Outcome:
     twice: dict[str, Path] = field(default_factory=dict)  # where the one lies that does not count
     misplaced: dict[str, str] = field(default_factory=dict)
     late: dict[str, str] = field(default_factory=dict)
+    due: str = ""  # in the class's own time
     missing: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # whom the roster does not name
 
@@ -95,7 +103,7 @@ def collect(
     lessons = folders.lessons()
     releases = [course_release(folders.executed(name)) for name in lessons]
     files = find_files(path, room)
-    found, notes = submissions(files.found, lessons)
+    found, notes = submissions(files.found, lessons, class_zone(folders))
     notes = [*files.notes, *notes]
     parts = list(_parts(found, lesson, releases, notes))
     if not parts:
@@ -123,7 +131,9 @@ def collect(
                     sources[one.student] = Source("moodle", one.participant)
             write_sources(folders, target, sources)
             _register(gradebook, sources, people)
-            _late(gradebook, sources, outcome)
+            due = read_due(folders, gradebook, target)
+            outcome.due = str(due)
+            _late(gradebook, sources, outcome, due)
             there = set(find_submissions(folders.submitted, target))
             outcome.missing = sorted({one.student for one in known(gradebook)} - there)
             if enrolled:
@@ -286,25 +296,20 @@ def _forget(gradebook, students: set[str]) -> None:
         gradebook.remove_student(one.id)
 
 
-def _late(gradebook, sources: dict[str, Source], outcome: Outcome) -> None:
-    """Who came after nbgrader's due date, extensions included; without a time, who is late by the platform's word."""
+def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> None:
+    """Who came after nbgrader's due date, extensions and grace included; without a time, who is late by the platform's
+    word."""
     from nbgrader.api import MissingEntry
 
-    try:
-        due = gradebook.find_assignment(outcome.lesson).duedate
-    except MissingEntry:
-        due = None
     for student in outcome.became:
         source = sources[student]
-        if due is not None and source.time:
+        if due.moment is not None and source.time:
             try:
                 extension = gradebook.find_submission(outcome.lesson, student).extension
             except MissingEntry:
                 extension = None
-            seconds = (datetime.fromisoformat(source.time) - due).total_seconds()
-            seconds -= extension.total_seconds() if extension else 0
-            if seconds > 0:
-                days = math.ceil(seconds / 86_400)
+            seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
+            if days := due.days_late(seconds - (extension.total_seconds() if extension else 0)):
                 outcome.late[student] = "1 day" if days == 1 else f"{days} days"
         elif source.late:
             outcome.late[student] = f"says {NAMES[source.platform]}"
@@ -326,6 +331,7 @@ def summary(folders: Folders, outcomes: list[Outcome], notes: list[str]) -> list
         lines += _row("missing", outcome.missing)
         lines += _row("not in the roster", outcome.strangers)
         lines += _row("misplaced", [f"{student} {told}" for student, told in outcome.misplaced.items()])
+        lines += [f"  {outcome.due}"] if outcome.due else []
         lines += _row("late", [f"{student} ({told})" for student, told in outcome.late.items()])
         twice = [f"{student} (the other one: {shown(place)})" for student, place in outcome.twice.items()]
         lines += _row("twice", twice)

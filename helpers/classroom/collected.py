@@ -59,6 +59,11 @@ def _sources(folders: Folders, lesson: str) -> Path:
     return folders.gradebook / "collected" / f"{lesson}.json"
 
 
+def kept_roster(folders: Folders, lesson: str) -> Path:
+    """The roster that a lesson was last collected with, in whose form its grades go back."""
+    return folders.gradebook / "collected" / f"{lesson}.roster.csv"
+
+
 def kept_aside(folders: Folders, lesson: str, student: str) -> Path:
     """Where submissions lie that do not count."""
     return folders.gradebook / "collected" / lesson / student

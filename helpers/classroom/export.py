@@ -3,7 +3,12 @@
 - moodle: of one lesson the *grading worksheet* of an assignment (*Upload grading worksheet*, which knows a line by its
   participant's number); of all lessons a file for *Grades → Import → CSV file*, which goes by e-mail address.
 - canvas: *How do I import grades in the Gradebook?*: its columns, and a second line with the points possible.
+- brightspace: *Importing grades*: the columns that name a user, `<Item> Points Grade`, and `End-of-Line Indicator`.
 - csv: for spreadsheets and all other platforms.
+
+A lesson that was collected with the platform's own list as roster goes back in the form of that list: its headings in
+their language, its names, its delimiter and quotation marks. Of a gradebook only the columns up to the first grade and
+the lesson's own come back, so that no older grade of another assignment replaces a newer one.
 
 For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A submission
 that could not be read has no total anywhere.
@@ -14,14 +19,16 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.classroom.collect import known_lesson
-from helpers.classroom.collected import Source, read_sources
+from helpers.classroom.collected import Source, kept_roster, read_sources
 from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
-from helpers.classroom.roster import Person, known
+from helpers.classroom.roster import IDENTIFIER, STUDENT, Person, english_headings, is_nobody, known
+from helpers.classroom.sheet import Sheet, read_sheet
 from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, read_class
 from helpers.grading.folders import Folders, load, shown
@@ -29,9 +36,10 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import inert, one_line
 
-FORMATS = ("moodle", "canvas", "csv")
+FORMATS = ("moodle", "canvas", "brightspace", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
 SHOWN = 12
+NAMED = {"student", "id", "integration id", "root account", "lastname", "firstname", "last name", "first name"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +58,17 @@ def run(args: argparse.Namespace) -> int:
     lessons = [known_lesson(folders, args.lesson)] if args.lesson else folders.lessons()
     table = read_totals(folders, lessons, args.all)
     name = "all" if args.all else lessons[0]
-    write = {"moodle": as_moodle, "canvas": as_canvas, "csv": as_csv}[args.format]
+    write = {"moodle": as_moodle, "canvas": as_canvas, "brightspace": as_brightspace, "csv": as_csv}[args.format]
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
-    write_atomically(path, write(table))
+    form = came_in(folders, table, args.format)
+    if form is None:
+        write_atomically(path, write(table))
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_bytes(in_form(table, form, args.format))
+        part.replace(path)
     for line in told(table, path, args.format):
         print(line)
     for lesson in table.worth if args.feedback else ():
@@ -119,6 +134,106 @@ def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> 
         which = f"Of {lessons[0]}, nothing" if len(lessons) == 1 else "Nothing"
         raise CourseError(f"{which} is graded yet. Run `course grade {lessons[0]}` first.")
     return table
+
+
+@dataclass
+class Form:
+    """A list as it came in. headings: in English and small letters. places: student -> row. grade: the column of the
+    lesson, or None where the list has none."""
+
+    sheet: Sheet
+    headings: list[str]
+    places: dict[str, int]
+    grade: int | None
+
+
+def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
+    """The one lesson's roster, if it is of this platform. CourseError where its column of grades is not certain."""
+    lesson = next(iter(table.worth))
+    path = kept_roster(folders, lesson)
+    if table.several or platform == "csv" or not path.is_file():
+        return None
+    sheet = read_sheet(path)
+    headings = english_headings(sheet, path)
+    of = {"moodle": IDENTIFIER, "canvas": "sis login id", "brightspace": "end-of-line indicator"}
+    if of[platform] not in headings:
+        return None
+    key = {"moodle": IDENTIFIER, "canvas": "id"}.get(platform) or next(
+        name for name in ("username", "orgdefinedid") if name in headings
+    )
+    if platform == "moodle":
+        ids = {number: one.student for one in table.people if (number := _participant(table, one.student))}
+    else:
+        ids = {(one.platform_id if platform == "canvas" else one.student): one.student for one in table.people}
+    places = {}
+    for place, row in enumerate(sheet.rows[1:], 1):
+        cells = dict(zip(headings, map(str.strip, row), strict=True))
+        own = re.sub(r"^\D*(?=\d+$)", "", cells[key]) if platform == "moodle" else cells[key].removeprefix("#")
+        if own in ids and not is_nobody(cells):
+            places[ids[own]] = place
+    return Form(sheet, headings, places, _grades(sheet, headings, lesson, platform, path))
+
+
+def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path: Path) -> int | None:
+    """The column that a platform reads the lesson's points from."""
+    if platform != "moodle":
+        ours = [n for n, name in enumerate(headings) if re.match(rf"{lesson}\b(?! *text)", name, re.IGNORECASE)]
+        return ours[0] if len(ours) == 1 else None
+    if "grade" in headings:
+        return headings.index("grade")
+    # In another language the grade stands before its maximum, which is one number in all lines.
+    most = [
+        place
+        for place, column in enumerate(zip(*sheet.rows[1:], strict=True))
+        if place > 2 and len(set(column)) == 1 and re.fullmatch(r"\d+([.,]\d+)?", column[0].strip())
+    ]
+    if len(most) != 1:
+        raise CourseError(
+            f"In {path.name} the column of grades is not certain. Switch Moodle to English, download the worksheet "
+            "again, and collect with it."
+        )
+    return most[0] - 1
+
+
+def in_form(table: Table, form: Form, platform: str) -> bytes:
+    """The points in the form of the list that the platform gave."""
+    (lesson,) = table.worth
+    rows = [list(row) for row in form.sheet.rows]
+    kept, grade = list(range(len(form.headings))), form.grade
+    if platform != "moodle":
+        last = {"canvas": "section", "brightspace": ""}[platform]
+        people = {*STUDENT, *NAMED, last}
+        kept = [place for place in kept if form.headings[place] in people]
+        if grade is None:
+            grade = len(form.headings)
+            item = lesson if platform == "canvas" else f"{lesson} Points Grade"
+            for row in rows:
+                cells = dict(zip(form.headings, row, strict=False))
+                top = _number(table.worth[lesson]) if is_nobody(cells) and "oints" in "".join(row) else ""
+                row.append(top)
+            rows[0][-1] = item
+        kept.append(grade)
+        if platform == "brightspace":
+            kept.append(form.headings.index("end-of-line indicator"))
+    mark = "," if any(re.search(r"\d,\d", cell) for row in rows for cell in row[grade - 1 : grade + 2]) else "."
+    students = {place: student for student, place in form.places.items()}
+    for place, row in enumerate(rows):
+        if place in students:
+            row[grade] = _number(table.points(lesson, students[place])).replace(".", mark)
+        elif place and platform != "moodle" and not is_nobody(dict(zip(form.headings, row, strict=False))):
+            row[grade] = ""
+    rows = [[row[column] for column in kept] for row in rows]
+    return form.sheet.encoded(rows)
+
+
+def as_brightspace(table: Table) -> str:
+    """Brightspace's import of grades, which goes by the user's name there."""
+    lessons = list(table.worth)
+    lines = [["Username", *(f"{lesson} Points Grade" for lesson in lessons), "End-of-Line Indicator"]]
+    for one in table.people:
+        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
+        lines.append([f"#{one.student}", *points, "#"])
+    return _written(lines)
 
 
 def as_csv(table: Table) -> str:

@@ -3,6 +3,7 @@
 - Moodle, *Upload multiple feedback files in a zip*: the page in the folder of the download.
 - Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. It
   shows them to the learner under the name of the submission, so there a notebook comes back as a notebook.
+- Brightspace, *Add feedback files*: the page in the folder of the download.
 - csv: one page for each student, under the student's name.
 """
 
@@ -43,7 +44,7 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
                 elif source.platform != platform or not source.place:
                     unplaced.append(student)
                     continue
-                elif platform == "moodle":
+                elif platform in ("moodle", "brightspace"):
                     archive.write(page, f"{source.place.rstrip('/')}/{lesson}_feedback.html")
                 else:
                     archive.writestr(source.place, _for_canvas(folders, gradebook, lesson, student, source.place, page))

@@ -19,11 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 import yaml
 
+from helpers.classroom.times import read_time
 from helpers.classroom.unpack import Found
+from helpers.grading.due import zone_of
 
 MOODLE = re.compile(
     r"(?P<place>(?P<name>.+?)_(?P<student_id>\d+)_assignsubmission_(?:file|onlinetext)_?)(?P<file_id>.*)"
@@ -37,7 +39,13 @@ GRADESCOPE = re.compile(r"(?P<place>submission_(?P<student_id>\d+))(?P<file_id>)
 PATTERNS = {"moodle": MOODLE, "canvas": CANVAS, "brightspace": BRIGHTSPACE, "gradescope": GRADESCOPE}
 NAMES = {"moodle": "Moodle", "canvas": "Canvas", "brightspace": "Brightspace", "gradescope": "Gradescope"}
 METADATA = "submission_metadata.yml"
-COPY = re.compile(r"(?i)^(?:copy[ _]of(?![^\W_])[ _]*)+|[ _-]+(?:\(\d+\)|copy)$")
+# What Colab, Windows, macOS and JupyterLab call a copy, before a name and behind it, in the languages of most.
+COPY = re.compile(
+    r"(?i)^(?:(?:copy[ _]of|kopie[ _](?:von|van)|copie[ _]de|copia[ _]d[ei]|cópia[ _]de|kopia[ _](?:av)?|kopi[ _]a[fv]|"
+    r"kopya|копия)(?![^\W_])[ _]*)+|"
+    r"[ _.–-]*(?:\(\d+\)|(?<![^\W_])(?:copy|kopie|copie|copia|cópia|kopia|kopi|kopya|копия)[ _]?\d*|"
+    r"の?コピー|的?副本|의?[ _]?사본)(?:[ _]?\d+)?$"
+)
 AGAIN = re.compile(r"-\d{1,2}(?=\.\w+$)")  # Canvas's mark of a file that was handed in again
 
 
@@ -61,8 +69,14 @@ class HandIn:
     files: list[tuple[str, Found]] = field(default_factory=list)
 
 
-def submissions(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
-    """Files as submissions, and a sentence for each file without an owner. lessons: names of all lessons."""
+def submissions(
+    found: Sequence[Found], lessons: Sequence[str], zone: tzinfo | None = None
+) -> tuple[list[HandIn], list[str]]:
+    """Files as submissions, and a sentence for each file without an owner or without a time that can be read.
+
+    lessons: names of all lessons. zone: of times in names.
+    """
+    timeless = []
     ours: dict[tuple, HandIn] = {}
     loose: list[Found] = []
     for file in found:
@@ -79,7 +93,11 @@ def submissions(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[Ha
         if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
             one.place = facts["place"]
         one.late = one.late or bool(facts.get("late"))
-        one.time = one.time or _brightspace_time(facts.get("timestamp"))
+        if one.time is None and facts.get("timestamp"):
+            try:
+                one.time = read_time(facts["timestamp"], zone or zone_of(""))
+            except (ValueError, OverflowError):
+                timeless.append(f"{one.place}: the time in its name is not certain, so it never counts as late.")
         one.order = max(one.order, int(facts.get("order") or 0))
         rest = file.names[depth + 1 :]
         one.files.append((rest[-1] if rest else facts["file_id"], file))
@@ -88,7 +106,7 @@ def submissions(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[Ha
         loose = [file for file in loose if file.names[-1].lower().endswith(".ipynb")]
     loose = [file for file in loose if file.names[-1] != METADATA]
     own, notes = _loose(loose, lessons)
-    return taken + own, notes
+    return taken + own, timeless + notes
 
 
 def _place(file: Found) -> tuple[str, int, re.Match] | None:
@@ -100,20 +118,6 @@ def _place(file: Found) -> tuple[str, int, re.Match] | None:
             if match and (match["file_id"] or not last):
                 return platform, depth, match
     return None
-
-
-def _brightspace_time(text: str | None) -> datetime | None:
-    """`Nov 3, 2026 1030 AM` in this computer's zone, as UTC; None for what is written otherwise."""
-    found = re.fullmatch(r"(\w{3} \d{1,2}, \d{4}) (\d{1,2}?)(\d\d) ?([AP]M)", text or "")
-    return local_time(f"{found[1]} {found[2]}:{found[3]} {found[4]}", "%b %d, %Y %I:%M %p") if found else None
-
-
-def local_time(text: str, form: str) -> datetime | None:
-    """A time in this computer's zone, as UTC without a zone; None where the text has another form."""
-    try:
-        return datetime.strptime(text.strip(), form).astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        return None
 
 
 class _Metadata(yaml.SafeLoader):
@@ -195,7 +199,7 @@ def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], li
 
 def _student(name: str, lessons: Sequence[str]) -> str:
     """Who a folder or file is named after; "" where it has the lesson's name and no other."""
-    stem = COPY.sub("", re.sub(r"(?i)\.(zip|ipynb|json)$", "", name))
+    stem = COPY.sub("", re.sub(r"(?i)\.(zip|ipynb|json)(?![^\W_])", "", name))
     for lesson in lessons:
         stem = re.sub(rf"(?i)(?<![^\W_]){re.escape(lesson)}(?![^\W_])", " ", stem)
     return COPY.sub("", re.sub(r"\s+", " ", stem).strip(" _-.")).strip(" _-.")

@@ -6,31 +6,34 @@ grading worksheet and list of participants, Canvas's and Brightspace's exported 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 
-from helpers.classroom.platforms import HandIn, local_time
+from helpers.classroom.platforms import HandIn
+from helpers.classroom.sheet import Sheet, read_sheet
+from helpers.classroom.times import known_time
 from helpers.errors import CourseError
+from helpers.grading.due import zone_of
 from helpers.grading.intake import name_problem
 from helpers.grading.nbgrader_insides import one_commit
 from helpers.grading.safe_text import one_line
 
 # Headings, in small letters; the first that is there and filled counts.
 STUDENT = ("username", "sis login id", "email address", "email", "sid", "id number", "orgdefinedid", "sis user id")
-FIRST = ("first_name", "first name")
-LAST = ("last_name", "last name", "surname")
-NAME = ("full name", "student", "name")
+FIRST = ("first_name", "first name", "firstname")
+LAST = ("last_name", "last name", "lastname", "surname")
+NAME = ("full name", "fullname", "first name / last name", "student", "name")
 EMAIL = ("email", "email address", "e-mail", "e-mail address")
-MOODLE_TIME = "%A, %d %B %Y, %I:%M %p"
+IDENTIFIER, TIME, ROLE = "identifier", "last modified (submission)", ("role", "roles")
 LONGEST = 128  # characters of a fact in nbgrader's tables: SQLite takes more, PostgreSQL does not
-NOBODY = re.compile(r"\s*(points possible|student, test|test student)\s*")
+NOBODY = re.compile(r"(points possible|student, test|test student)?")
+TEST_STUDENT = re.compile(r"[0-9a-f]{40}")  # the login id that Canvas gives it, whatever its name in the language
+ENGLISH = "Switch the platform to English, and export the file again."
 
 
 @dataclass(frozen=True)
@@ -55,25 +58,37 @@ class Person:
         return {first + last, last + first} if first + last else {_squeezed(self.student)}
 
 
-def read_roster(path: Path) -> list[Person]:
-    """The students of a list. CourseError where it cannot be read, or where two lines are the same student."""
-    try:
-        text = _decoded(path.read_bytes())
-    except OSError as error:
-        raise CourseError(f"The roster {path} cannot be read: {error.strerror}.") from None
-    try:
-        form = csv.Sniffer().sniff(text[:4000].split("\n")[0], ",;\t")
-    except csv.Error:
-        form = csv.excel
-    people = []
-    for row in csv.DictReader(io.StringIO(text, newline=""), dialect=form):
-        cells = {(key or "").strip().lower(): value.strip() for key, value in row.items() if isinstance(value, str)}
-        if any(cells.values()) and not NOBODY.fullmatch(_first(cells, NAME).lower()):
-            people.append(_person(cells))
-    if not people or not all(one.student for one in people):
+def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None = None) -> list[Person]:
+    """The students of a list. CourseError where it cannot be read for certain, or where two lines are the same student.
+
+    zone: of the times in it. notes: takes a sentence for whatever was left out.
+    """
+    sheet = read_sheet(path)
+    headings = english_headings(sheet, path)
+    notes = [] if notes is None else notes
+    if sheet.encoding == "cp1252":
+        notes.append(f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names.")
+    people, left = [], []
+    for row, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True):
+        cells = dict(zip(headings, map(str.strip, row), strict=True))
+        role = _first(cells, ROLE)
+        if is_nobody(cells):
+            continue
+        if role and not re.search("student|learner", role.casefold()):
+            left.append(f"{_first(cells, (*NAME, *FIRST, *STUDENT))} ({role})")
+            continue
+        one = _person(cells, zone or zone_of(""), f"{path}, line {line}")
+        if not one.student:
+            raise CourseError(
+                f"{path}, line {line} names no student: it needs one of id, {', '.join(STUDENT)} or a name. {ENGLISH}"
+            )
+        people.append(one)
+    if left:
+        notes.append(f"{path.name}: left out, as their role is not Student: {', '.join(left)}.")
+    if not people:
         raise CourseError(
-            f"{path} is no roster that can be read: it needs a heading, and in each line one of "
-            f"id, {', '.join(STUDENT)} or a name."
+            f"{path} is no roster that can be read: it needs a heading, and lines with one of id, "
+            f"{', '.join(STUDENT)} or a name."
         )
     twice = [name for name, count in Counter(one.student for one in people).items() if count > 1]
     if twice:
@@ -84,37 +99,73 @@ def read_roster(path: Path) -> list[Person]:
     return people
 
 
-def _person(cells: dict[str, str]) -> Person:
-    canvas = "student" in cells
+def english_headings(sheet: Sheet, path: Path) -> list[str]:
+    """The headings in small letters; those of Moodle's worksheet in English, whatever language it is in."""
+    if not sheet.rows:
+        raise CourseError(f"{path} is no roster that can be read: it is empty.")
+    headings = [heading.strip().casefold() for heading in sheet.heading]
+    for name in {heading for heading in headings if headings.count(heading) > 1} & {*STUDENT, *FIRST, *LAST, *NAME}:
+        raise CourseError(f"{path} has two columns {name!r}. Remove one of them.")
+    headings = [heading if headings.index(heading) == place else "" for place, heading in enumerate(headings)]
+    known = {*STUDENT, *FIRST, *LAST, *NAME, *EMAIL, IDENTIFIER} - {"id"}
+    columns = [[cell.strip() for cell in column] for column in zip(*sheet.rows[1:], strict=True)]
+    if known & set(headings) or len(columns) < 4:
+        return headings
+    numbered = [re.fullmatch(r"(\D+)\d+", cell) for cell in columns[0]]
+    if not all(numbered) or len({found[1] for found in numbered if found}) != 1:
+        return headings
+    # Moodle names its columns in the teacher's language, but their order is in its code: number, name, what else is
+    # shown of a person, status, ..., grade, ..., the submission's time, ..., the grade's time.
+    mail = [place for place, column in enumerate(columns) if _are(column, r"[^@\s]+@[^@\s]+")]
+    times = [place for place, column in enumerate(columns) if _are(column, r"-|.*20\d\d.*\d.*", r".*20\d\d.*|-")]
+    if len(mail) != 1 or mail[0] < 2 or len(times) > 2:
+        raise CourseError(f"{path} is a worksheet in a language whose columns are not certain. {ENGLISH}")
+    for place, name in [(0, IDENTIFIER), (1, "full name"), (mail[0], "email address"), *((n, TIME) for n in times[:1])]:
+        headings[place] = name
+    return headings
+
+
+def _are(column: list[str], form: str, least: str = ".+") -> bool:
+    """Whether all cells that hold something have a form, and one of them at least the other."""
+    filled = [cell for cell in column if cell]
+    return all(re.fullmatch(form, cell, re.DOTALL) for cell in filled) and any(re.fullmatch(least, c) for c in filled)
+
+
+def is_nobody(cells: dict[str, str]) -> bool:
+    """Whether a line is one of Canvas's own: points possible, manual posting, or the student that tries things."""
+    canvas = "sis login id" in cells
+    name = _first(cells, (*NAME, *LAST)).casefold()
+    return bool(canvas and (NOBODY.fullmatch(name) or TEST_STUDENT.fullmatch(cells["sis login id"]))) or bool(
+        name and NOBODY.fullmatch(name)
+    )
+
+
+def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
+    canvas = "sis login id" in cells or "student" in cells
     own = "" if canvas else cells.get("id", "")
     first, last, name = _first(cells, FIRST), _first(cells, LAST), _first(cells, NAME)
-    if not first + last and "," in name:
+    if not first + last and canvas and "," in name:
         last, first = (part.strip() for part in name.split(",", 1))
     elif not first + last:
-        first, _, last = name.rpartition(" ")
+        # Where a longer name splits, nobody can tell from here: it stays in one piece.
+        first, last = name.split() if len(name.split()) == 2 else (name, "")
+    identifier = cells.get(IDENTIFIER, "")
+    number = re.search(r"\d+$", identifier)
+    anonymous = re.sub(r"\s*(\d+)$", r"-\1", identifier)
     student = own or _first(cells, STUDENT) or (cells.get("id", "") if canvas else "") or name or f"{first} {last}"
     return Person(
-        folder_name(student.removeprefix("#")),  # Brightspace marks ids so
+        folder_name(student.removeprefix("#")) or folder_name(anonymous),  # Brightspace marks ids so
         first,
         last,
         _first(cells, EMAIL),
         cells.get("lms_user_id") or (cells.get("id", "") if canvas else ""),
-        re.sub(r"\D", "", cells.get("identifier", "")),
-        local_time(cells.get("last modified (submission)", ""), MOODLE_TIME),
+        number[0] if number else "",
+        known_time(cells.get(TIME, ""), zone, where),
     )
 
 
 def _first(cells: dict[str, str], headings: Iterable[str]) -> str:
     return next((cells[heading] for heading in headings if cells.get(heading)), "")
-
-
-def _decoded(content: bytes) -> str:
-    for encoding in ("utf-16",) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
-        try:
-            return content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return content.decode("latin-1")
 
 
 def _squeezed(name: str) -> str:
@@ -156,6 +207,8 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
                 "email": one.email,
                 "lms_user_id": one.platform_id,
             }
+            if not one.last_name and any(old.student == one.student and old.names & one.names for old in there):
+                del facts["first_name"]  # it is there already, and split
             facts = {key: one_line(value, LONGEST) for key, value in facts.items() if value}
             gradebook.update_or_create_student(one.student, **facts)
     gradebook.db.commit()

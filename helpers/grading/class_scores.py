@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from helpers.grading.due import read_due
 from helpers.grading.folders import Folders
 from helpers.grading.intake import find_submissions
 from helpers.grading.lesson_release import course_release
@@ -168,7 +169,8 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
         places = {grade_id: place for place, grade_id in enumerate(release.graded)}
         cells = gradebook.find_notebook(lesson, lesson).grade_cells
         report.columns = [_column(cell) for cell in sorted(cells, key=lambda one: places.get(one.name, len(places)))]
-        late = {one.student_id: one.total_seconds_late for one in gradebook.assignment_submissions(lesson)}
+        due = read_due(folders, gradebook, lesson)
+        late = {one.student_id: due.late(one.total_seconds_late) for one in gradebook.assignment_submissions(lesson)}
         students = {one.id: one for one in gradebook.students}
         report.names = {student: name for student, one in students.items() if (name := full_name(one))}
         report.orders = {student: alphabetical(one) for student, one in students.items()}
@@ -179,13 +181,13 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             result = read_result(folders, lesson, student)
             if result is not None:  # else its recording was cut short; it is graded again next time
                 report.results[student] = result
-                report.rows.append(_row(report, grades[student], result, late.get(student, 0.0)))
+                report.rows.append(_row(report, grades[student], result, late.get(student, 0.0), str(due)))
         there = {*find_submissions(folders.submitted, lesson), *report.results}
         report.missing = sorted(students.keys() - there, key=report.orders.__getitem__)
     return report
 
 
-def _row(report: ClassReport, grades: list[Grade], result: Result, late: float) -> Row:
+def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, due: str) -> Row:
     """One student's row, and what it adds to the counts of the class."""
     student, penalty = grades[0].student, grades[0].penalty or 0.0
     scores = {grade.name: None if grade.waits else grade.score for grade in grades}
@@ -203,7 +205,7 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float) 
     changed = [name for name in waiting if name in result.changed]
     if changed:
         report.changed[student] = [name.removeprefix("check_") for name in changed]
-    row.notes = [*_changed(result, changed), *([f"handed in {lateness(late)} late"] if late else [])]
+    row.notes = [*_changed(result, changed), *([f"handed in {lateness(late)} late ({due})"] if late else [])]
     row.notes += _together([text for text in [result.problem, *result.flags] if text])
     return row
 

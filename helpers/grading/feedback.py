@@ -9,6 +9,7 @@ import os
 from nbgrader.converters import GenerateFeedback
 
 from helpers.grading.class_scores import called, full_name, lateness
+from helpers.grading.due import read_due
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import replace_converter
@@ -49,7 +50,8 @@ class CourseFeedback(GenerateFeedback):
             recorded = gradebook.find_submission_notebook(nbgrader["notebook"], lesson, student)
             handed_in = recorded.assignment
             name = called(student, full_name(handed_in.student))
-            late = lateness(handed_in.total_seconds_late) if handed_in.total_seconds_late > 0 else ""
+            seconds = read_due(from_coursedir(self.coursedir), gradebook, lesson).late(handed_in.total_seconds_late)
+            late = lateness(seconds) if seconds else ""
             nbgrader["facts"] = facts(recorded.grades, result, name, recorded.late_submission_penalty or 0.0, late)
         return resources
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from helpers.grading.due import add_due_arguments, keep_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="grade FOLDER/submission and write FOLDER/results/results.json",
     )
+    add_due_arguments(parser)
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
@@ -86,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
             from helpers.grading import batch  # noqa: F401
 
             folders, config = load(args.gradebook)
+            keep_due(folders, lesson_name(folders, args.lesson), args)
         finally:
             gc.enable()
         grade_and_tell(folders, config, args)

@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat import from_dict
 
+from helpers.grading.due import read_due
 from helpers.grading.folders import Folders
 from helpers.grading.merge_cells import blank_cells
 from helpers.grading.nbgrader_insides import (
@@ -240,7 +241,7 @@ class Recorder:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
-        if entry.total_seconds_late > 0:
+        if read_due(self.folders, self.gradebook, self.lesson).days_late(entry.total_seconds_late):
             assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
 

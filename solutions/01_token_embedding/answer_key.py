@@ -1,7 +1,5 @@
 """Lesson 1: cases and known mistakes."""
 
-import functools
-
 import torch
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Raises, Stub, listed_quizzes
@@ -33,6 +31,9 @@ tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
     replaced_by_spaces: punctuation replaced by spaces
         replace(mark, "") -> replace(mark, " ")
         How many tokens should 3.14 give? Replace each mark by nothing at all.
+    replacement_dropped: the result of replace was not kept
+        sentence = sentence.replace -> sentence.replace
+        A Python string never changes. What does replace return, and where do you keep it?
     lowered: everything in lower case
         sentence.split() -> sentence.lower().split()
         Life with a capital is a token of its own here. What does the contract say about case?
@@ -49,14 +50,6 @@ tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
         sentence = sentence.replace(mark, "") -> pass
         sentence.split() -> [token.strip(",.!?;:") for token in sentence.split()]
         A mark may occur inside a word, or be the whole token. Which method deletes it everywhere?
-    stripped_and_kept: punctuation inside a word was kept
-        sentence = sentence.replace(mark, "") -> pass
-        sentence.split() -> [t for t in (x.strip(",.!?;:") for x in sentence.split()) if t]
-        The dot in 3.14 should be deleted. Which method deletes a character everywhere?
-    split_before_deleting: an empty token for a punctuation mark that stands alone
-        sentence = sentence.replace(mark, "") -> pass
-        sentence.split() -> ["".join(x for x in token if x not in ",.!?;:") for token in sentence.split()]
-        A punctuation mark alone should leave no token. In which order do you delete and split?
     marks_as_tokens: punctuation kept as tokens
         replace(mark, "") -> replace(mark, f" {mark} ")
         Many real tokenizers keep punctuation as tokens, but this one deletes it.
@@ -67,21 +60,21 @@ tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
     not_split: a list of characters
         sentence.split() -> list(sentence)
         Iterating over a string gives characters. Which method splits it at white space?
-    first_of_each_mark: only the first punctuation mark of each kind deleted
-        replace(mark, "") -> replace(mark, "", 1)
-        Try a sentence with two commas. How many of them does your replacement delete?
 """)
 
 
 def cases_build_vocab(draw):
+    def case(*sentences, **options):  # of six tokens and more: no chance order is the right one
+        return Case((list(sentences),), view="vocabulary", **options)
+
     a, b, c, d, e = (draw.word() + tail for tail in ("m", "ka", "z", "b", "ow"))
     return [
-        Case(([LIFE],)),
-        Case(([f"z{b} {a}, z{d}.", f"a{c} {e}!"],), note="two sentences"),
-        Case(([f"the {a} saw the {b}", f"the {b} saw {c}"],), part="repeated words"),
-        Case(([f"zebra Zulu {a} {b.title()} I"],), part="capitals first"),
-        Case((["\u00e9t\u00e9 zoo 3.14 eat 10 9"],), part="code-point order"),
-        Case((["!", f"{d} ? {a}"],), part="punctuation is not a token"),
+        case(LIFE),
+        case(f"z{b} {a}, z{d}.", f"a{c} {e} {a}d!", note="two sentences"),
+        case(f"the {a} saw the {b} and", f"the {b} saw {c}", part="repeated words"),
+        case(f"zebra Zulu {a} {b.title()} I {c}", part="capitals first"),
+        case("\u00e9t\u00e9 zoo 3.14 eat 10 9", part="code-point order"),
+        case("!", f"{d} ? {a} {e} : {b}", f"{c} the ;", part="punctuation is not a token"),
     ]
 
 
@@ -91,6 +84,9 @@ build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
         -> [token for sentence in sentences for token in tokenize(sentence)]
         sorted(tokens) -> dict.fromkeys(tokens)
         The ids then depend on which sentence comes first. Which order does the contract ask for?
+    order_of_a_set: ids in an order of neither the text nor the alphabet, as that of a set
+        sorted(tokens) -> sorted(tokens, key=lambda token: token[::-1])
+        If you number a set, the ids change from run to run. Which function puts strings in code-point order?
     repeats_counted: a repeated word takes two ids, so ids are skipped
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
@@ -110,25 +106,6 @@ build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
     ids_to_tokens: keys and values swapped
         {token: i for -> {i: token for
         When you encode a sentence you have the tokens and want the ids. Which of the two must be the key?
-    special_tokens_first: special tokens added
-        enumerate(sorted(tokens)) -> enumerate(["[PAD]", "[UNK]", *sorted(tokens)])
-        Real vocabularies start with such tokens, but this one holds only the tokens of the sentences.
-    first_sentence_only: only the first sentence read
-        for sentence in sentences -> for sentence in sentences[:1]
-        The argument is a list of sentences, and each of them counts.
-    sorted_within_sentences: each sentence sorted by itself
-        {token for sentence in sentences for token in tokenize(sentence)}
-        -> [token for sentence in sentences for token in sorted(tokenize(sentence))]
-        sorted(tokens) -> dict.fromkeys(tokens)
-        Collect the tokens of all sentences first, and sort once.
-    most_frequent_first: most frequent words first
-        {token for sentence in sentences for token in tokenize(sentence)}
-        -> [token for sentence in sentences for token in tokenize(sentence)]
-        sorted(tokens) -> sorted(set(tokens), key=lambda token: (-tokens.count(token), token))
-        This is the order that word2vec's own program uses. The contract asks for code-point order.
-    characters: one id for each character
-        tokenize(sentence) -> "".join(tokenize(sentence))
-        Iterating over a sentence gives characters. Which of your functions gives tokens?
 """)
 
 
@@ -171,32 +148,9 @@ encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
         |        raise KeyError(sentence)
         |    return torch.tensor(
         Which word was unknown? Name this one token in the error.
-    own_vocabulary: a vocabulary built from the sentence itself
-        vocab[token] -> sorted(set(tokenize(sentence))).index(token)
-        Ids must agree between sentences. What is the second argument for?
-    place_in_vocabulary: the position in the dictionary instead of the id
-        vocab[token] -> list(vocab).index(token)
-        A vocabulary read from a file may list its words in any order.
     marks_left_on: punctuation left on the words
         tokenize(sentence) -> sentence.split()
         Is "short," with its comma a token of the vocabulary? Which of your functions splits sentences?
-    a_batch_of_one: one dimension too many
-        torch.tensor([vocab[token] for token in tokenize(sentence)])
-        -> torch.tensor([[vocab[token] for token in tokenize(sentence)]])
-        The shape should be (T,), without a batch dimension.
-    a_list: a Python list
-        torch.tensor([vocab[token] for token in tokenize(sentence)])
-        -> [vocab[token] for token in tokenize(sentence)]
-        The contract asks for a LongTensor. Which function makes one from a list?
-    floats: floats instead of integers
-        torch.tensor( -> torch.Tensor(
-        torch.Tensor with a capital makes floats, which can't index a table. Which function keeps integers?
-    scalar_for_one_token: no dimension left for a single token
-        in tokenize(sentence)]) -> in tokenize(sentence)]).squeeze()
-        One token is a sentence of length 1. Which call removes that dimension?
-    sorted_ids: ids in sorted order
-        [vocab[token] for token in tokenize(sentence)] -> sorted(vocab[token] for token in tokenize(sentence))
-        The ids should be in the order of the sentence.
 """)
 
 
@@ -222,27 +176,18 @@ one_hot = Exercise(
     whole_numbers: integers instead of floats
         .float() -> .long()
         The rows will be multiplied by a matrix of floats. Which dtype do they need?
-    booleans: True and False instead of floats
-        .float() ->
-        The rows will be multiplied by a matrix of floats. Which dtype do they need?
     size_from_ids: as many columns as the largest id needs
         arange(vocab_size, -> arange(int(ids.max()) + 1,
         The last word of the vocabulary need not occur in the sentence. What is the second argument for?
     counted_from_one: ids counted from 1
         ids[..., None] == -> (ids[..., None] - 1) % vocab_size ==
         Which column belongs to id 0?
-    column_before: a first column that belongs to id 1
-        arange(vocab_size, -> arange(1, vocab_size + 1,
-        Print the row of id 0. Where is its 1?
     bag_of_words: the tokens summed into one row
         .float() -> .float().sum(-2)
         Each token keeps a row of its own.
     vocabulary_first: the vocabulary's axis in front
         .float() -> .float().movedim(-1, 0)
         The new axis comes last. From which end do you count it?
-    squeezed: dimensions of size 1 squeezed away
-        .float() -> .float().squeeze()
-        A batch of one sentence is still a batch. What does squeeze do to it?
 """)
 
 
@@ -273,18 +218,9 @@ embed = Exercise("embed", cases_embed, axes=("token", "coordinate")).with_mistak
     scaled_by_root_of_width: vectors multiplied by the square root of the width
         table[ids] -> table[ids] * table.shape[-1] ** 0.5
         Vaswani et al. do that in their section 3.4, but the lookup itself returns the row as it is.
-    rounded_to_float32: rounded to float32 on the way
-        table[ids] -> table[ids].float()
-        Which dtype do your one-hot rows have, and which has the table?
     one_hot_of_float32: right for a table of float32, an error with one of float64
         table[ids] -> F.one_hot(ids, len(table)).float() @ table
         A product needs two equal dtypes. Can you look up the rows without a product?
-    transposed_rows: tokens and coordinates swapped
-        table[ids] -> table[ids].mT
-        There is one row for each token. Which axis should be the tokens'?
-    squeezed: dimensions of size 1 squeezed away
-        table[ids] -> table[ids].squeeze()
-        A batch of one sentence is still a batch. What does squeeze do to it?
 """)
 
 
@@ -333,30 +269,15 @@ cosine_similarity = Exercise(
     divided_by_squares: divided by squared lengths
         torch.where(length > 0, length, 1) -> torch.where(length > 0, length**2, 1)
         A sum of squares is a squared length. Which function is missing?
-    squared_length_of_one: divided by the squared length of b
-        unit(a) @ unit(b).T -> a @ b.T / (b * b).sum(-1).clamp_min(1e-12)
-        If you double a, your result doubles; if you double b, it halves. How often does each length belong in the denominator?
     only_a_normalized: only a's lengths divided out
         unit(a) @ unit(b).T -> unit(a) @ b.T
         If you double b, your result doubles as well, but the cosine doesn't.
-    only_b_normalized: only b's lengths divided out
-        unit(a) @ unit(b).T -> a @ unit(b).T
-        If you double a, your result doubles as well, but the cosine doesn't.
     columns_normalized: lengths of columns instead of rows
         dim=-1 -> dim=0
         Which axis is summed when a row's length is measured?
     whole_matrix_normalized: one length for the whole matrix
         x.norm(dim=-1, keepdim=True) -> x.norm()
         A norm without a dim is a single number. How many lengths does a with N rows have?
-    lengths_side_by_side: lengths of a and of b multiplied pair by pair
-        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1) * b.norm(dim=1))
-        There are N lengths and M lengths, but N times M cosines. Which two shapes broadcast to (N, M)?
-    two_columns_of_lengths: two columns of lengths
-        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))
-        Two columns don't broadcast to a table. Should the lengths of b form a column or a row?
-    one_length_for_b: one length for the whole of b
-        unit(a) @ unit(b).T -> unit(a) @ (b / b.norm().clamp_min(1e-12)).T
-        A norm without a dim is a single number. How many lengths does b with M rows have?
     nan_on_the_way_back: gradients that are NaN at a zero row
         length = x.norm(dim=-1, keepdim=True) -> length = (x * x).sum(dim=-1, keepdim=True).sqrt()
         In the backward pass 0 is multiplied by infinity: the derivative of a square root at 0, or of 0 / 0 that was replaced afterwards. Can you change the input of that operation instead?
@@ -366,25 +287,10 @@ cosine_similarity = Exercise(
     epsilon_on_the_product: an epsilon that changes the cosine of short vectors
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)
         Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
-    epsilon_too_large: an epsilon that changes the cosine of short vectors
-        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-6)
-        Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
-    epsilon_under_the_root: an epsilon in the square root that changes the cosine of short vectors
-        torch.where(length > 0, length, 1) -> (length**2 + 1e-8) ** 0.5
-        A length of 0.001 has a square of 0.000001. How large is what you add, compared with it?
-    distance_instead: one minus the cosine
-        return unit(a) -> return 1 - unit(a)
-        That is a distance, which is 0 for equal directions. The contract asks for the similarity.
-    rows_and_columns_swapped: a and b swapped
-        unit(a) @ unit(b).T -> unit(b) @ unit(a).T
-        Row i belongs to row i of a, column j to row j of b.
     sums_instead_of_lengths: rows divided by their sums
         x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
         length > 0 -> length != 0
         That makes entries that sum to 1. The length is the square root of a sum of squares.
-    absolute_values: the sign lost
-        unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()
-        Opposite directions have cosine -1.
 """)
 
 
@@ -422,61 +328,44 @@ def cases_negative_sampling_gradients(draw):
 negative_sampling_gradients = Exercise(
     "negative_sampling_gradients", cases_negative_sampling_gradients, forbidden=("autograd",)
 ).with_mistakes("""
-    forces_themselves: pull and push, which are minus the gradients
+    all_negated: pull and push, which are minus the gradients
         return d_center, lack * center, excess[:, None] * center
         -> return -d_center, -lack * center, -excess[:, None] * center
         Training moves against what you return. In which direction should the center move in the example?
-    strangers_pulled: negative samples pulled like a positive pair
+    negatives_pulled: negative samples pulled like a positive pair
         torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) - 1
         The target of a negative sample is 0. How far is its probability from the target?
-    neighbor_pushed: the context pushed like a negative sample
+    context_pushed: the context pushed like a negative sample
         torch.sigmoid(center @ context) - 1 -> torch.sigmoid(center @ context)
         The target of the positive pair is 1. How far is its probability from the target?
     raw_dot_products: dot products in place of probabilities
         torch.sigmoid(center @ context) - 1 -> center @ context - 1
         torch.sigmoid(negatives @ center) -> negatives @ center
         A positive pair with a probability of 0.99 is almost not moved. Which function turns a dot product into a probability?
-    slope_of_the_sigmoid: the derivative of the sigmoid, without the logarithm
+    derivative_of_the_sigmoid: the derivative of the sigmoid, without the logarithm
         torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
         torch.sigmoid(negatives @ center)
         -> torch.sigmoid(negatives @ center) * torch.sigmoid(-(negatives @ center))
         The loss is a logarithm of the probability, so at a dot product of -100 a positive pair is pulled with a factor of 1.
-    slope_of_the_sigmoid_in_the_pull: the pull with the derivative of the sigmoid, without the logarithm
-        torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
-        The loss is a logarithm of the probability, so at a dot product of -100 a positive pair is pulled with a factor of 1.
-    opposite_forces: context and negative samples moved along themselves, against the center's terms
-        lack * center, -> -lack * context,
-        excess[:, None] * center -> -excess[:, None] * negatives
-        Write down one dot product. What is its derivative with respect to the context, and with respect to a negative sample?
-    exponential_overflows: an exponential that overflows at 100
-        torch.sigmoid(center @ context) - 1 -> (center @ context).exp() / (1 + (center @ context).exp()) - 1
-        torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())
-        In float32 e to the power 100 is infinite, and infinity divided by infinity is NaN. Which PyTorch function computes the sigmoid safely?
+    push_on_the_center_negated: the push of the negative samples has the wrong sign in the center's gradient
+        lack * context + excess -> lack * context - excess
+        Both terms of the loss add to the center's gradient. Which sign does the derivative of the second one have?
+    gradient_of_the_context_negated: the context's gradient has the wrong sign
+        d_center, lack * center -> d_center, -lack * center
+        The context is pulled toward the center by a step against the gradient. Which sign does the gradient then have?
+    gradient_of_the_negatives_negated: the gradients of the negative samples have the wrong sign
+        excess[:, None] * center -> -excess[:, None] * center
+        A negative sample is pushed away by a step against its gradient. Which sign does the gradient then have?
     no_push_on_the_center: the negative samples are missing in the center's gradient
         lack * context + excess @ negatives -> lack * context
         In how many of the K + 1 dot products does the center occur?
-    mean_of_the_pushes: the mean of the pushes
-        excess @ negatives -> excess @ negatives / len(negatives)
-        The loss is a sum over the K negative samples. Is there a mean anywhere?
     along_themselves: context and negative samples moved along themselves
         lack * center, -> lack * context,
         excess[:, None] * center -> excess[:, None] * negatives
         The derivative of a dot product with respect to one vector is a vector. Is it that vector itself, or the other one?
-    center_along_itself: the center moved along itself
-        lack * context + excess @ negatives -> lack * center + excess.sum() * center
-        The derivative of a dot product with respect to one vector is a vector. Is it that vector itself, or the other one?
-    strangers_in_one: all negative samples get the same gradient
+    negatives_share_a_gradient: all negative samples get the same gradient
         excess[:, None] * center -> excess.sum() * center
         Each negative sample has a dot product of its own, and therefore a factor of its own.
-    strangers_against_context: negative samples compared with the context
-        torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ context)
-        Which vector occurs in all terms of the loss?
-    squeezed: a dimension of size 1 squeezed away
-        excess[:, None] * center -> (excess[:, None] * center).squeeze()
-        A single negative sample is still a (1, D) matrix. What does squeeze do to it?
-    mean_of_all_pushes: the terms of the negative samples divided by K
-        torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) / len(negatives)
-        The loss adds up the K negative samples. Is it divided by K anywhere?
 """)
 
 
@@ -512,9 +401,9 @@ def cases_fixed_neighbors(draw):
 
 
 fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word", "neighbor")).with_mistakes("""
-    as_published: the published version's answer
+    as_published: ordered by dot products, as in the published version
         table.norm(dim=-1, keepdim=True) -> table.norm()
-        Print the length of each row of unit. The comment says they are all 1.
+        A cosine is a product of two vectors of length 1. Print the lengths of the rows that you multiply.
     columns_divided: columns of length 1 instead of rows
         dim=-1 -> dim=0
         dim names the axis that is reduced. Print the lengths of the rows of unit again.
@@ -537,18 +426,9 @@ fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word
     by_distance: neighbors by distance instead of direction
         unit @ unit.T -> -torch.cdist(table, table)
         A distance depends on lengths as well. The comment in the code says that cosines were meant.
-    sign_ignored: opposite words counted as similar
-        unit @ unit.T -> (unit @ unit.T).abs()
-        A cosine of -0.9 means almost opposite directions, so such a word is not a neighbor.
     values_returned: similarities instead of ids
         .indices -> .values
         The caller wants to look up words, so return their ids.
-    squeezed: a dimension of size 1 squeezed away
-        topk(k).indices -> topk(k).indices.squeeze()
-        One neighbor is a list of one. What does squeeze do to it?
-    nearest_last: the nearest neighbor last
-        topk(k).indices -> topk(k).indices.flip(-1)
-        Does your sorting go up or down? The most similar word comes first.
 """)
 
 
@@ -583,40 +463,16 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
     only_to_the_right: only context words on the right
         max(0, t - window) -> t
         A window reaches to both sides.
-    first_place_of_the_word: the window of a word's first occurrence, for every occurrence
+    first_position_of_the_word: the window of a word's first occurrence, for every occurrence
         in enumerate(ids) -> in ((ids.index(c), c) for c in ids)
         index finds only the first occurrence. Which function gives positions along with the ids?
-    negative_places: context words on the left are lost near the start
+    negative_positions: context words on the left are lost near the start
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> [*range(len(ids))[t - window : t], *range(t, min(len(ids), t + window + 1))]
         A slice that starts at a negative index counts from the end. Which is the smallest index that you want?
     wrapped_around: context words from the other end of the sentence
         max(0, t - window) -> t - window
         A negative index counts from the end of the list. Which is the smallest index that you want?
-    full_windows_only: words near the ends left out
-        if s != t -> if s != t and window <= t < len(ids) - window
-        Near the ends of the sentence a window is shorter, but it still counts.
-    near_to_far: context words ordered by distance instead of by position
-        range(max(0, t - window), min(len(ids), t + window + 1))
-        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), s))
-        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
-    near_to_far_right_first: context words ordered by distance, the right one first
-        range(max(0, t - window), min(len(ids), t + window + 1))
-        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), -s))
-        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
-    right_before_left: context words on the right before those on the left
-        range(max(0, t - window), min(len(ids), t + window + 1))
-        -> [*range(t, min(len(ids), t + window + 1)), *range(max(0, t - window), t)]
-        These are all the right pairs, but in another order. The contract asks for the order of positions, from left to right.
-    sorted_pairs: pairs sorted by their ids
-        return pairs -> return sorted(pairs)
-        These are all the right pairs, but in another order. The contract asks for the order of positions in the sentence.
-    pairs_as_lists: lists instead of tuples
-        (center, ids[s]) -> [center, ids[s]]
-        The contract asks for tuples.
-    pairs_as_tensor: a tensor instead of a list of pairs
-        return pairs -> return torch.tensor(pairs).reshape(-1, 2)
-        The contract asks for a Python list of tuples of ints.
 """)
 
 
@@ -658,9 +514,6 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
     summed_over_batch: the sum over the batch
         .mean() -> .sum()
         A batch twice as large should not cost twice as much.
-    not_averaged: one loss for each pair
-        .mean() ->
-        A loss to be minimized is one number.
     log_of_sigmoid: sigmoid and logarithm taken in two steps
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> torch.sigmoid(-bad).log()
@@ -669,7 +522,7 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()
         The sigmoid of 100 rounds to 1, so 1 minus it is 0. Can you change the sign of x instead?
-    epsilon_EPS for EPS in 1e-6, 1e-8, 1e-9, 1e-10, 1e-12: a small number added inside the log
+    epsilon_EPS for EPS in 1e-8, 1e-10: a small number added inside the log
         F.logsigmoid(good) -> (torch.sigmoid(good) + EPS).log()
         F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + EPS).log()
         At -100 the loss should be 100. What is the logarithm of your small number?
@@ -679,16 +532,10 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
     only_the_pull: only the positive pairs counted
         + F.logsigmoid(-bad).sum(-1) ->
         Without the negative samples nothing lowers a dot product, so in the end nearly every pair has a high probability.
-    negatives_against_context: negative samples compared with the context
-        center[:, None] -> context[:, None]
-        Which vector occurs in both terms of the formula?
     softmax_over_candidates: a softmax over the context and the negative samples
         return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
         -> return -torch.cat((good[:, None], bad), 1).log_softmax(-1)[:, 0].mean()
         That is another loss, used in contrastive learning and in GE2E. Here each pair has a sigmoid of its own.
-    squeezed_away: a dimension of size 1 squeezed away
-        (negatives * center[:, None]).sum(-1) -> (negatives @ center[:, :, None]).squeeze()
-        What does squeeze without a dim do if K or B is 1?
 """)
 
 
@@ -717,22 +564,7 @@ def cases_wordpiece(draw):
     ]
 
 
-def goes_back(word, vocab, unk="[UNK]"):
-    @functools.lru_cache(None)
-    def cut(start):
-        if start == len(word):
-            return []
-        for end in range(len(word), start, -1):
-            piece = ("##" if start else "") + word[start:end]
-            if piece in vocab and (rest := cut(end)) is not None:
-                return [piece, *rest]
-        return None
-
-    return cut(0) or [unk]
-
-
-wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
-    """
+wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes("""
     shortest_first: the shortest piece taken first
         range(len(word), start, -1) -> range(start + 1, len(word) + 1)
         Greedy means that you try the whole rest of the word first.
@@ -742,22 +574,12 @@ wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
     marks_everywhere: the first piece looked up with ## as well
         ("##" if start else "") -> "##"
         Only a piece that continues a word is written with ##. Does the first piece continue anything?
-    marks_taken_off: the ## removed from the pieces
-        pieces.append(piece) -> pieces.append(piece.removeprefix("##"))
-        Each piece must be an entry of the vocabulary, because it needs an id.
     rest_is_unknown: the pieces so far, then unknown
         return [unk] -> return [*pieces, unk]
         If the split gets stuck, the whole word is unknown.
     pieces_before_it_got_stuck: the pieces so far
         return [unk] -> return pieces
         If the split gets stuck, the whole word is unknown.
-    one_unknown_per_letter: an unknown for each letter that did not fit
-        return [unk] -> pieces.append(unk)
-        |            start += 1
-        |            continue
-        If the split gets stuck, the whole word is unknown, once.
-    goes_back: another split tried after the greedy one got stuck
-        This is cleverer than the original, but BERT's own tokenizer never takes back a piece.
     at_most_100_letters: long words return unknown
         pieces, start = [], 0 -> pieces, start = [], 0
         |    if len(word) > 100:
@@ -766,18 +588,10 @@ wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
     unk_written_out: [UNK] whatever the caller asked for
         return [unk] -> return ["[UNK]"]
         What is the third argument for?
-    unk_without_a_list: unknown returned without its list
-        return [unk] -> return unk
-        A list of one piece is still a list.
     lowered_word: the word turned to lower case
         word[start:end] -> word[start:end].lower()
         Lower case is a step of its own. Here the case is kept.
-    whole_words_only: only whole words known
-        range(len(word), start, -1) -> [len(word)]
-        With subwords, a word that isn't in the vocabulary can still be made of entries.
-""",
-    goes_back=goes_back,
-)
+""")
 
 exercises = [
     tokenize,

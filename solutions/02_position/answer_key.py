@@ -17,9 +17,6 @@ from helpers.checking.vocabulary import (
 ODD = "odd d_model"
 
 
-# 2.1 equivariance_error
-
-
 def _cycle(draw, length: int) -> torch.Tensor:
     """A permutation that is one cycle through all positions, so it is neither the identity nor its own inverse."""
     order = draw.permutation(length)
@@ -61,28 +58,13 @@ equivariance_error = Exercise("equivariance_error", cases_equivariance_error).wi
     output_not_shuffled: f(x[perm]) compared with f(x), which isn't permuted
         f(x)[perm]  # -> f(x)  #
         Row 0 of f(x[perm]) belongs to word perm[0]. Which row of f(x) does that word have?
-    inverse_permutation: the output permuted by the inverse
+    inverse_permutation: perm and its inverse mixed up on one side
         f(x)[perm]  # -> f(x)[perm.argsort()]  #
-        Both sides must be permuted by perm itself.
+        Row 0 of f(x[perm]) belongs to word perm[0]. In which row of your other side is that word?
     norm_of_difference: the norm of the whole difference
         difference.abs().max() -> difference.norm()
         The error is that of the single worst entry. Which reduction returns it?
-    squared_difference: the largest squared difference
-        difference.abs() -> difference.square()
-        The error has the units of the output. Is a square needed?
-    summed_over_tokens: the outputs summed over the tokens before they are compared
-        difference.abs() -> difference.sum(0).abs()
-        A sum over the tokens lets differences cancel. Compare entry by entry.
-    compared_with_input: f's output compared with its input
-        - f(x)[perm]  # -> - x[perm]  #
-        The error doesn't measure how far f moves the words. It compares f after the permutation with the permutation after f.
-    left_as_tensor: a one-element tensor instead of a Python float
-        .max().item() -> .max()
-        The contract asks for a Python float. Which method converts a one-element tensor?
 """)
-
-
-# 2.2 sinusoidal_positions
 
 
 def cases_sinusoidal_positions(draw):
@@ -116,8 +98,8 @@ sinusoidal_positions = Exercise(
     power_without_parentheses: a power that is taken before its exponent is divided
         (even / d_model) -> even / d_model
         Which of ** and / does Python do first? Try 100 ** 2 / 4 in a cell of its own.
-    cosine_has_own_angle: a cosine with an angle of its own
-        angles.cos() -> (t / 10000 ** ((even + 1) / d_model)).cos()
+    cosine_has_own_angle_N for N in 1, 2: a cosine with an angle of its own
+        angles.cos() -> (t / 10000 ** ((even + N) / d_model)).cos()
         Sine and cosine of a pair belong to the same angle. Which exponent do both have?
     doubled_and_own_angle: a doubled exponent, and a cosine with an angle of its own
         angles.cos() -> (t / 10000 ** (2 * (even + 1) / d_model)).cos()
@@ -132,26 +114,13 @@ sinusoidal_positions = Exercise(
     counted_from_one: positions counted from 1
         angles = t -> angles = (t + 1)
         At position 0 every angle is 0. What is your row 0?
-    last_wave_is_10000: exponents spaced so that the last divisor is exactly 10000
+    last_divisor_is_10000: exponents spaced so that the last divisor is exactly 10000
         even / d_model) -> even / max(d_model - 2, 1))
         That is tensor2tensor's variant. In the paper's formula the last exponent stays below 1.
-    base_1000: 1000 in place of 10000
-        t / 10000 ** -> t / 1000 **
-        The base of the formula is 10000.
     turns_not_radians: a factor 2 pi in the angles
         angles = t -> angles = 2 * math.pi * t
         The position is the angle of the first pair in radians, not in full turns.
-    asserted: an assertion where a ValueError is asked for
-        raise ValueError( -> raise AssertionError(
-        An assert can be switched off, and it raises another exception. Which one does the contract name?
-    odd_width_accepted: no error for an odd width
-        if d_model % 2: -> if False:
-        pairs.flatten(1) -> pairs.flatten(1)[:, :d_model]
-        With an odd width one sine has no cosine. Which exception does the contract name?
 """)
-
-
-# 2.3 add_positions
 
 
 def cases_add_positions(draw):
@@ -193,35 +162,10 @@ add_positions = Exercise("add_positions", cases_add_positions, axes=("token", "c
     length_not_checked: no ValueError for a sentence longer than the table
         if T > len(table): -> if False:
         Slicing past the end raises no error, and a single row is repeated silently. Compare the two lengths first.
-    assertion: an assertion where a ValueError is asked for
-        raise ValueError( -> raise AssertionError(
-        An assert can be switched off, and it raises another exception. Which one does the contract name?
-    places_wrap_around: positions beyond the table start again at 0
-        if T > len(table): -> if False:
-        table[:T] -> table[torch.arange(T) % len(table)]
-        Two words at different positions would get the same vector. The contract asks for an error.
-    table_detached: the table gets no gradient
-        table[:T] -> table[:T].detach()
-        A learned table needs its gradient. Which call detaches it?
-    table_rounded: the table rounded to float32 before the sum
-        table[:T] -> table[:T].float()
-        The sum has the right dtype, but the table lost its digits before. Which conversion can you remove?
     words_scaled: the word vectors scaled before the sum
         return x + -> return x * x.shape[-1] ** 0.5 +
         The paper scales embeddings elsewhere, when it looks them up. Here x comes as it is.
-    multiplied: multiplied instead of added
-        x + table[:T] -> x * table[:T]
-        The formula adds word and position.
-    concatenated: positions concatenated instead of added
-        x + table[:T] -> torch.cat([x, table[:T].expand_as(x)], dim=-1)
-        The output should have the width of x.
-    added_in_place: the sum written into x itself
-        x + table[:T] -> x.add_(table[:T])
-        The caller still needs x. Which operation makes a new tensor instead of writing into x?
 """)
-
-
-# 2.4 fixed_position_layer
 
 
 def cases_fixed_position_layer(draw):
@@ -266,22 +210,13 @@ fixed_position_layer = Exercise(
     all_axes_squeezed: every axis of length 1 squeezed away, not only the middle one
         pe.squeeze(1) -> pe.squeeze()
         If the table has a single column, that axis disappears as well. Which axis do you want to remove?
-    left_tokens_first: the result has tokens first
-        {WHOLE} -> x.transpose(0, 1) + pe[: x.size(1)]
-        The caller expects sentences first, as in x. Which call swaps the two axes back?
     reshaped_not_transposed: reshape used to swap sentences and tokens
         {WHOLE} -> (x.reshape(x.size(1), x.size(0), -1) + pe[: x.size(1)]).reshape(x.shape)
         reshape keeps the order of the entries in memory, so words move to other sentences. Which call swaps axes?
-    first_place_for_all: the first position for every token
+    first_position_for_all: the first position for every token
         pe.squeeze(1)[: x.size(1)] -> pe[0]
         Each token needs a row of its own.
-    last_rows: the last rows of the table
-        [: x.size(1)] -> [-x.size(1) :]
-        The first token is at position 0.
 """)
-
-
-# 2.5 shift_matrix
 
 
 def cases_shift_matrix(draw):
@@ -321,30 +256,20 @@ shift_matrix = Exercise("shift_matrix", cases_shift_matrix, axes=("new column", 
     exponent_i: speeds whose exponent grows half as fast as it should
         sine.double() / d_model -> sine.double() / 2 / d_model
         Use the angles of sinusoidal_positions, where pair 1 of D = 4 divides by 100.
-    sign_of_offset_lost: a negative offset treated as positive
-        offset / 10000 -> abs(offset) / 10000
-        Three words back isn't three words ahead. Which sign should the angle have?
+    exponent_doubled: an exponent that grows twice as fast as it should
+        sine.double() / d_model -> 2 * sine.double() / d_model
+        If your loop variable already is 0, 2, 4, ..., the factor 2 of the exponent is in it.
+    sine_and_cosine_exchanged: sine and cosine exchanged
+        angles.cos().float() -> angles.sin().float()
+        M[sine, cosine] = angles.sin().float() -> M[sine, cosine] = angles.cos().float()
+        = -angles.sin().float() -> = -angles.cos().float()
+        For offset 0, M should be the identity. What is on the diagonal of yours?
     halves_layout: blocks for a table with all sines first
         torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
         -> torch.arange(d_model // 2), torch.arange(d_model // 2, d_model)
         sine.double() / d_model -> 2 * sine.double() / d_model
         Sine and cosine of a pair are neighboring columns here. In which rows and columns are the four entries of a block?
-    moved_columns: a matrix that moves columns instead of rotating pairs
-        return M -> return torch.eye(d_model).roll(offset, 0)
-        A step rotates each pair within its two columns.
-    asserted: an assertion where a ValueError is asked for
-        raise ValueError( -> raise AssertionError(
-        An assert can be switched off, and it raises another exception. Which one does the contract name?
-    odd_width_accepted: no error for an odd width
-        if d_model % 2: -> if False:
-        torch.zeros(d_model, d_model) -> torch.zeros(d_model + 1, d_model + 1)
-        torch.arange(1, d_model, 2) -> torch.arange(1, d_model + 1, 2)
-        return M -> return M[:d_model, :d_model]
-        With an odd width one sine has no cosine. Which exception does the contract name?
 """)
-
-
-# 2.6 apply_rope
 
 
 def cases_apply_rope(draw):
@@ -380,7 +305,7 @@ apply_rope = Exercise("apply_rope", cases_apply_rope, axes=("token", "column")).
         torch.stack( -> torch.cat(
         .flatten(-2) ->
         That is the half-split layout. Here two neighboring columns form a pair.
-    mixed_dialects: interleaved angles on half-split pairs
+    mixed_layouts: interleaved angles on half-split pairs
         {TURNED}
         -> x * cos.repeat_interleave(2, -1) + torch.cat([-x[..., D // 2 :], x[..., : D // 2]], -1) * sin.repeat_interleave(2, -1)
         The angles and the pairs come from different layouts. Which columns form pair 0?
@@ -397,24 +322,21 @@ apply_rope = Exercise("apply_rope", cases_apply_rope, axes=("token", "column")).
     exponent_i: an exponent that grows half as fast as it should
         (even / D) -> (even / 2 / D)
         With D = 4 and base 10000, pair 1 rotates by a hundredth of the position.
+    exponent_doubled: an exponent that grows twice as fast as it should
+        (even / D) -> (2 * even / D)
+        If your loop variable already is 0, 2, 4, ..., the factor 2 of the exponent is in it.
+    sine_and_cosine_exchanged: sine and cosine exchanged
+        cos, sin = angles.cos() -> sin, cos = angles.cos()
+        At position 0 nothing should change. What does your function return there?
     positions_ignored: positions 0, 1, 2, ... instead of the argument positions
         positions[:, None] -> torch.arange(x.shape[-2])[:, None]
         With a KV cache, the positions may be 7, 8, 9. The argument positions isn't used in your code.
-    places_from_the_first: positions counted from the first one in the argument
-        positions[:, None] -> (positions - positions[:1])[:, None]
-        A score depends on offsets only, but a rotated vector depends on its own position. By which angle is a single token at position 3 rotated?
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation keeps lengths. Compare the norms before and after.
     overwritten_first_column: the second column made from the new first column
         a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos
         Both new columns are computed from the old pair, so keep it until you have both.
-    added_not_rotated: sinusoids added instead of pairs rotated
-        a * cos - b * sin, a * sin + b * cos -> a + sin, b + cos
-        A rotated vector of zeros should be zero. What is yours?
-    one_speed_for_all: every pair rotated by the same angle
-        base ** (even / D) -> base ** (0 * even)
-        Later pairs rotate more slowly. Which power of base belongs to each pair?
 """)
 
 

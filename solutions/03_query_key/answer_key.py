@@ -190,9 +190,8 @@ def cases_fixed_self_scores(draw):
     return cases
 
 
-SHAPE_CUT = "dimensions of size 1 dropped"
 exercises = [
-    Exercise("hard_lookup", cases_hard_lookup, axes=("value",)).with_mistakes(f"""
+    Exercise("hard_lookup", cases_hard_lookup, axes=("value",)).with_mistakes("""
     by_cosine: the key with the best direction
         keys @ query -> keys @ query / keys.norm(dim=-1)
         The dot product also rewards a long key. Leave the keys' lengths as they are.
@@ -208,35 +207,17 @@ exercises = [
     starts_from_zero: a search that starts with a best match of 0
         matches.argmax() -> matches.clamp(min=0).argmax()
         What happens when every dot product is negative?
-    absolute_match: the largest match without its sign
-        keys @ query -> (keys @ query).abs()
-        A strongly negative dot product is the worst match, not a good one.
     smallest_match: the worst match
         argmax -> argmin
         A large dot product is a good match. Use argmax.
-    longest_key: the longest key
-        keys @ query -> keys.norm(dim=-1)
-        Your answer does not depend on the query. Should it?
     returns_the_key: a key instead of a value
         return values[ -> return keys[
         You compare with the keys, but the returned row must come from the values.
-    returns_the_place: the index of the best key
+    returns_the_position: the index of the best key
         values[matches.argmax()] -> matches.argmax()
         You have found the index. Now select that row of the values.
-    squeezed: {SHAPE_CUT}
-        values[matches.argmax()] -> values[matches.argmax()].squeeze()
-        With values of width 1 the result still has shape (1,). Which call removed that dimension?
-    kept_a_dimension: a matrix with one row
-        argmax() -> argmax(dim=0, keepdim=True)
-        The result has one dimension, (E,). Where does the extra one come from?
-    adds_up_ties: the sum of the values of all tied keys
-        values[matches.argmax()] -> (matches == matches.max()).to(values.dtype) @ values
-        Comparing with the maximum selects every tied key, but only the first one counts.
-    no_gradient: no gradient reaches the values
-        values[matches.argmax()] -> values[matches.argmax()].detach()
-        The gradient must reach the values. Is there a detach, .data or no_grad in your code?
 """),
-    Exercise("project", cases_project, axes=("token", "channel")).with_mistakes(f"""
+    Exercise("project", cases_project, axes=("token", "channel")).with_mistakes("""
     not_transposed: the matrix used as (in, out)
         x @ W.T -> x @ W
         W is stored as (out, in). Which of its dimensions has to match the width of the tokens?
@@ -249,15 +230,9 @@ exercises = [
     all_axes_reversed: right for one sentence, an error in a batch
         x @ W.T -> (W @ x.T).T
         `.T` reverses all dimensions of a tensor. Which two should be swapped?
-    cosines: cosines with the rows of W
-        x @ W.T -> x / x.norm(dim=-1, keepdim=True) @ (W / W.norm(dim=-1, keepdim=True)).T
-        A linear map doesn't normalize. Leave out the division by the lengths.
     scaled: divided by the square root of the width
         x @ W.T -> x @ W.T / W.shape[-1] ** 0.5
         Nothing is divided here; scaling comes in the next lesson.
-    squeezed: {SHAPE_CUT}
-        x @ W.T -> (x @ W.T).squeeze()
-        A dimension of size 1 must remain in the result.
 """),
     Exercise("attention_scores", cases_attention_scores, axes=("query", "key")).with_mistakes(f"""
     queries_and_keys_swapped: keys and queries swapped
@@ -272,33 +247,24 @@ exercises = [
     only_for_batches: made for a batch only
         transpose(-2, -1) -> transpose(1, 2)
         Without a batch there is no dimension 2. Count the dimensions from the end.
+    batch_of_three_axes: made for three axes only
+        K.transpose(-2, -1) -> K.permute(0, 2, 1)
+        Without a batch there is no dimension 2. Count the dimensions from the end.
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
         This is right for a single sentence, but in a batch it reverses the batch dimension as well.
+    minus_distance: minus the distance
+        Q @ K.transpose(-2, -1) -> -(Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
+        A distance is not a dot product. Return the dot products.
     scaled: divided by the square root of the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1] ** 0.5
         Scaling comes in the next lesson. Return the plain dot products.
-    divided_by_the_width: divided by the width
-        K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1]
-        A dot product is a sum, not a mean.
     cosines: cosines
         Q @ K.transpose(-2, -1) -> {COSINES}
         A dot product depends on the lengths of queries and keys. Don't normalize them.
     softmaxed: attention weights that add up to 1
         Q @ K.transpose(-2, -1) -> torch.softmax(Q @ K.transpose(-2, -1), dim=-1)
         Return the scores themselves, before any softmax.
-    negative_distance: minus the squared distance
-        Q @ K.transpose(-2, -1) -> -((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(-1)
-        A distance is not a dot product. Return the dot products.
-    minus_distance: minus the distance
-        Q @ K.transpose(-2, -1) -> -(Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        A distance is not a dot product. Return the dot products.
-    distance: the distance from each query to each key
-        Q @ K.transpose(-2, -1) -> (Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        A distance is small for a good match, whereas a score must be large. Return the dot products.
-    squeezed: {SHAPE_CUT}
-        Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()
-        Dimensions of size 1 must remain in the result.
 """),
     Exercise("previous_token_weights", cases_previous_token_weights, time_limit=10.0).with_mistakes("""
     looks_at_itself: every token attends to itself
@@ -310,10 +276,6 @@ exercises = [
     always_the_first: every token attends to the first one
         W_q[steps - 1, steps] -> W_q[steps * 0, steps]
         Query 2 needs key 1, and query 3 needs key 2, so the queries must differ.
-    two_before: every token attends to the token two before
-        arange(1, -> arange(2,
-        steps - 1, -> steps - 2,
-        The shift is one too many.
     all_before_tie: all earlier tokens tie
         W_q[steps - 1, steps] = 1.0 -> W_q += torch.triu(torch.ones(max_len, max_len), 1)
         Every earlier token gets the same score, but that of the previous token must be strictly higher.
@@ -327,9 +289,6 @@ exercises = [
         W_k = torch.eye -> max_len = 5
         |    W_k = torch.eye
         The weights don't depend on max_len, but they must.
-    float64_weights: float64 weights
-        return W_q, W_k -> return W_q.double(), W_k.double()
-        The weights must be float32, like those of torch's own layers.
 """),
     Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current token", "next token")).with_mistakes("""
     transposed: columns are the current token
@@ -347,44 +306,21 @@ exercises = [
     columns_divided: columns divided by the sums of the rows
         sum(dim=1, keepdim=True) -> sum(dim=1)
         Sums of shape (V,) are broadcast along the rows. Keep the dimension with keepdim=True.
+    columns_normalized: columns that add up to 1, not rows
+        counts.sum(dim=1, keepdim=True) -> counts.sum(dim=0, keepdim=True)
+        The sum over dimension 0 counts what comes before a token. Over which dimension do you add what follows it?
     joint_probabilities: divided by the number of all pairs
         sum(dim=1, keepdim=True) -> sum()
         That is the joint probability of both tokens. In a conditional distribution each row adds up to 1.
     divided_by_occurrences: divided by how often the token occurs
         counts.sum(dim=1, keepdim=True) -> torch.bincount(ids, minlength=vocab_size)[:, None]
         The last token of the text occurs once more than it is followed.
-    smoothed: one added to every count
-        vocab_size**2).view -> vocab_size**2).add(1).view
-        Pairs that never occur have probability 0. Don't add anything to the counts.
-    text_closed_to_a_ring: the first token counted as the follower of the last
-        ids[:-1] * -> ids *
-        ids[1:] -> ids.roll(-1)
-        Nothing comes after the last token.
-    both_directions: neighbors counted in both directions
-        followed = -> counts = counts + counts.T
-        |    followed =
-        Order matters: the pair (a, b) is not the pair (b, a).
     repeated_pairs_lost: a pair counted once however often it comes
         vocab_size**2).view -> vocab_size**2).clamp(max=1).view
         Indexed addition with += counts a repeated index only once. Use bincount, index_put_ with accumulate=True, or a loop.
     softmax_of_counts: a softmax of the counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
         Three of four followers should give the probability 3/4, and a word that never followed 0. Divide instead of using softmax.
-    only_counts: counts
-        torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts.float()
-        Divide the counts, so that each row adds up to 1.
-    stays_where_it_is: a token without a follower followed by itself
-        followed, 1 / vocab_size -> followed, torch.eye(vocab_size)
-        No token followed it, so its row must be uniform.
-    last_token_forgotten: a row of zeros for a token that is only last
-        followed, 1 / vocab_size -> followed, (torch.bincount(ids, minlength=vocab_size)[:, None] == 0) / vocab_size
-        A token that occurs only at the end is never followed, so its row must be uniform too.
-    two_apart: tokens two apart
-        ids[:-1] * vocab_size + ids[1:] -> ids[:-2] * vocab_size + ids[2:]
-        Neighbors are adjacent tokens: ids[:-1] and ids[1:].
-    float64: float64 probabilities
-        counts / followed, -> counts.double() / followed,
-        The table should be float32.
 """),
     Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
     keys_on_a_line: all keys are on a line, so only its two ends can win
@@ -408,12 +344,6 @@ exercises = [
     a_channel_for_each_token: as many channels as tokens
         return W_k[:, looks_at], W_k -> return torch.eye(len(looks_at))[:, looks_at], torch.eye(len(looks_at))
         The graph is right, but only two channels are allowed. A plane has infinitely many directions.
-    weights_turned: weights of shape (T, 2)
-        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T
-        W has shape (out, in), so with two channels it is (2, T).
-    float64_weights: float64 weights
-        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()
-        The weights must be float32, like those of torch's own layers.
 """),
     Exercise("attention_edges", cases_attention_edges).with_mistakes("""
     query_and_key_swapped: key before query
@@ -437,42 +367,12 @@ exercises = [
     positions_for_tokens: positions instead of tokens
         (tokens[i], tokens[j], weight) -> (i, j, weight)
         The list should contain the words, not their positions.
-    tensors_for_floats: tensors instead of Python floats
-        weight) for -> weights[i, j]) for
-        A tensor of one element is not a Python float. Use .item() or .tolist().
-    rounded: rounded weights
-        sorted(edges, key=lambda edge: -edge[2])
-        -> [(q, k, round(w, 2)) for q, k, w in sorted(edges, key=lambda edge: -edge[2])]
-        Return the weights as they are; rounding is for printing.
     ties_by_alphabet: ties in alphabetical order
         edge: -edge[2] -> edge: (-edge[2], edge[0], edge[1])
         Edges of equal weight are ordered by position, so the sorting key must not contain the strings.
-    ties_by_alphabet_backwards: ties from the end of the alphabet
-        edge: -edge[2] -> edge: (edge[2], edge[0], edge[1]), reverse=True
-        Edges of equal weight are ordered by position. The sorting key must contain only the weight.
-    ties_by_key_first: ties by the key's position first
-        (tokens[i], tokens[j], weight) for j, weight in enumerate(row)
-        -> (tokens[j], tokens[i], float(weights[j, i])) for j in range(len(tokens))
-        For equal weights the query's position comes first.
     ties_backwards: ties from the end
         sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, key=lambda edge: edge[2])[::-1]
         Reversing the whole order reverses the ties as well.
-    repeated_words_merged: one edge for each pair of words
-        return sorted(edges, -> edges = [(*pair, w) for pair, w in {edge[:2]: edge[2] for edge in edges}.items()]
-        |    return sorted(edges,
-        A dict has one value per pair of words, but a word may occur twice in the sentence.
-    first_place_of_a_word: every word taken at its first position
-        tokens[j], weight) -> tokens[j], float(weights[tokens.index(tokens[i]), tokens.index(tokens[j])]))
-        tokens.index finds only the first position of a word. Loop over positions instead.
-    zeros_left_out: edges of weight zero left out
-        >= threshold -> >= threshold and edge[2] > 0
-        With a threshold of 0, a weight of 0 is at least the threshold.
-    best_key_only: one edge for each query
-        enumerate(row)] -> enumerate(row) if j == row.index(max(row))]
-        A query may have several edges that reach the threshold.
-    one_direction_only: only edges to later tokens
-        enumerate(row)] -> enumerate(row) if i <= j]
-        An edge may lead to an earlier token. Start the inner loop at the first key.
 """),
     Exercise("fixed_self_scores", cases_fixed_self_scores, axes=("query", "key")).with_mistakes(f"""
     published_version: still the bug, a reshape instead of a transpose
@@ -484,9 +384,6 @@ exercises = [
     keys_twice: the keys' weights used twice
         x @ W_q.T -> x @ W_k.T
         Your scores are symmetric, because W_q is never used.
-    no_weights: tokens compared with no weights
-        Q @ K.transpose(-2, -1) -> x @ x.transpose(-2, -1)
-        Neither of the two matrices is used.
     keys_and_queries_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
         Rows must belong to queries.
@@ -496,13 +393,6 @@ exercises = [
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
         This is right for a single sentence, but in a batch it reverses the batch dimension as well.
-    only_for_batches: made for a batch only
-        transpose(-2, -1) -> transpose(1, 2)
-        Without a batch there is no dimension 2. Count the dimensions from the end.
-    reshaped_weights: the weights reshaped
-        W_q.T -> W_q.reshape(W_q.shape[1], -1)
-        W_k.T -> W_k.reshape(W_k.shape[1], -1)
-        The projections were right; only the reshape of the keys is wrong.
     scaled: divided by the square root of the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / W_q.shape[0] ** 0.5
         Fix only the bug; scaling comes in the next lesson.

@@ -52,12 +52,6 @@ score_variance = Exercise("score_variance", cases_score_variance).with_mistakes(
     variance_after_scaling: the scores were scaled before they were measured
         K.transpose(-2, -1) -> K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         This exercise measures the scores before scaling. Scaling comes in the next exercise.
-    matching_pairs_only: only query i with key i
-        Q @ K.transpose(-2, -1) -> (Q[..., : K.shape[-2], :] * K[..., : Q.shape[-2], :]).sum(dim=-1)
-        How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?
-    width_itself: the width d_k, which is the variance only for entries of variance 1
-        scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)
-        The formula assumes independent entries of variance 1. Compute the variance of these scores instead.
 """)
 
 
@@ -97,9 +91,6 @@ scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "k
     divided_by_root_of_keys: divided by the square root of the number of keys
         d_k = Q.shape[-1] -> d_k = K.shape[-2]
         Does one score sum over keys, or over the entries of two vectors?
-    divided_by_root_of_queries: divided by the square root of the number of queries
-        d_k = Q.shape[-1] -> d_k = Q.shape[-2]
-        How many products does one score sum? Which axis of Q has that length?
     width_read_from_axis_1: right for a single matrix; with leading dimensions the width is read from the wrong axis
         d_k = Q.shape[-1] -> d_k = Q.shape[1]
         Which axis is the width in (2, 3, 5, 6), and what is its index counted from the end?
@@ -115,12 +106,6 @@ scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "k
     keys_and_queries_swapped: keys and queries swapped
         Q @ K.transpose -> K @ Q.transpose
         The result has one row per query. What do the rows of yours belong to?
-    divided_by_lengths: cosine similarity: every vector was divided by its own length
-        / d_k**0.5 -> / (Q.norm(dim=-1)[..., :, None] * K.norm(dim=-1)[..., None, :])
-        The same divisor is used for all pairs, and it depends only on the shape of Q, not on its values.
-    divided_by_measured_spread: divided by the standard deviation of these scores
-        / d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()
-        Then the score of one pair depends on all other scores. The divisor should depend only on the shape.
 """)
 
 
@@ -152,9 +137,6 @@ softmax_jacobian = Exercise(
     diagonal_only: each probability depends only on its own score
         diag_embed(p) - outer -> diag_embed(p * (1 - p))
         The probabilities add up to 1. When one score rises, what must the other probabilities do?
-    square_taken_twice: p pᵀ was subtracted twice on the diagonal
-        diag_embed(p) -> diag_embed(p * (1 - p))
-        Write out one diagonal entry of your result. How often is p_i · p_i subtracted there?
     without_delta: the formula for the diagonal was used for all entries
         torch.diag_embed(p) -> p.unsqueeze(-1)
         Can p_i grow when another token's score grows? Check the sign of the entries off the diagonal.
@@ -174,24 +156,6 @@ softmax_jacobian = Exercise(
         outer = p -> p = torch.softmax(p, dim=-1)
         |    outer = p
         The argument p is already the output of softmax, not its input.
-    slopes_in_a_row: the diagonal as a vector
-        torch.diag_embed(p) - outer -> p * (1 - p)
-        Each of N probabilities has a derivative for each of N scores. What is the shape of the result?
-    squares_left_out: p on the diagonal, without its square
-        return torch.diag_embed(p) - outer -> return torch.diag_embed(p + p * p) - outer
-        Put i = j into the formula. Which two terms are on the diagonal?
-    lack_to_one: 1 - p on the diagonal
-        return torch.diag_embed(p) - outer -> return torch.diag_embed(1 - p + p * p) - outer
-        The derivatives of a probability that is almost 0 are almost 0. What does your diagonal give there?
-    only_squares: minus the squares on the diagonal
-        return torch.diag_embed(p) - outer -> return -outer
-        Raising all scores by the same amount changes nothing. What must each row add up to?
-    diagonal_empty: zeros on the diagonal
-        return torch.diag_embed(p) - outer -> return torch.diag_embed(p * p) - outer
-        How much does a weight change with its own score? Each row must add up to 0.
-    identity_minus_outer: the identity in place of diag(p)
-        diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)
-        If p_i is 0.01, can the derivative with respect to its own score be close to 1?
 """)
 
 LARGE = "scores up to ±1e4"
@@ -220,43 +184,31 @@ def cases_max_gradient(draw):
     ]
 
 
-SLOPES = "(p * (1 - p)).amax(dim=-1)"
+LARGEST = "(p * (1 - p)).amax(dim=-1)"
 SOFTMAX = "torch.softmax(scores, dim=-1)"
-max_gradient = Exercise("max_gradient", cases_max_gradient).with_mistakes(f"""
+max_gradient = Exercise("max_gradient", cases_max_gradient, weights={LARGE: 14}).with_mistakes(f"""
     largest_over_the_batch: one value for the whole batch
         amax(dim=-1) -> max()
         Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?
     exponentials_overflow: exponentials of the scores as they are
         {SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
         What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.
-    scores_clamped: scores were clamped so that exp doesn't overflow
-        {SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)
-        After clamping, 9999 and 9997 are the same score. Should they be?
     largest_probability: the largest probability, not the largest derivative
         (p * (1 - p)) -> p
         If a token has probability 1, how large is the derivative of its probability?
-    mean_slope: the mean of the diagonal
+    mean_of_the_diagonal: the mean of the diagonal
         amax(dim=-1) -> mean(dim=-1)
         The exercise asks for the largest entry.
-    summed_slopes: the sum of the diagonal
-        amax(dim=-1) -> sum(dim=-1)
-        No entry of a softmax Jacobian is above 1/4. Is your result?
-    smallest_slope: the smallest entry of the diagonal
-        amax( -> amin(
-        The exercise asks for the largest entry.
     largest_of_each_row: the largest entry of each row of the Jacobian
-        {SLOPES} -> softmax_jacobian(p).abs().amax(dim=-1)
+        {LARGEST} -> softmax_jacobian(p).abs().amax(dim=-1)
         A Jacobian has two axes. Take the maximum over both.
-    smallest_signed_entry: the most negative entry
-        {SLOPES} -> softmax_jacobian(p).amin(dim=(-2, -1))
-        Which entries of the Jacobian are positive, and which are largest in absolute value?
     scores_taken_for_probabilities: the Jacobian's formula with scores in place of probabilities
-        {SLOPES} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))
+        {LARGEST} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))
         The formula expects the output of softmax. Apply softmax to the scores first.
     softmax_over_first_axis: right for one vector; with leading dimensions softmax runs over the first axis
         softmax(scores, dim=-1) -> softmax(scores, dim=0)
         Which axis holds the scores that compete with each other?
-    sigmoid_slope: the derivative of a sigmoid
+    derivative_of_a_sigmoid: the derivative of a sigmoid
         softmax(scores, dim=-1) -> sigmoid(scores)
         A sigmoid depends on one score only. Softmax depends on all of them.
 """)
@@ -298,6 +250,7 @@ weights_jacobian = Exercise(
     axes=("weight", "entry of q"),
     forbidden=("autograd",),
     instead="write it with softmax_jacobian, the keys and the divisor.",
+    weights={LARGE: 20},
 ).with_mistakes(f"""
     keys_left_out: the derivative with respect to the scores, not yet to the query
         softmax_jacobian(p) @ K / divisor -> softmax_jacobian(p) / divisor
@@ -312,46 +265,27 @@ weights_jacobian = Exercise(
         p = {WEIGHTS} -> divisor = 1
         |    p = {WEIGHTS}
         Your result doesn't depend on the divisor, but the formula uses it twice. Where?
-    multiplied_in_the_slope: multiplied by the divisor instead of divided
+    multiplied_in_the_derivative: multiplied by the divisor instead of divided
         @ K / divisor -> @ K * divisor
         A larger divisor makes scores smaller. Can it make their derivative larger?
-    root_of_the_divisor: divided by the square root of the divisor
-        p = {WEIGHTS} -> divisor = divisor**0.5
-        |    p = {WEIGHTS}
-        The argument is the divisor itself. If a square root is wanted, the caller has taken it already.
     width_for_the_divisor: divided by the square root of the width instead of by the divisor
         p = {WEIGHTS} -> divisor = len(q) ** 0.5
         |    p = {WEIGHTS}
         This function compares divisors, so it must use its argument `divisor`.
-    transposed: weights and entries of the query swapped
-        {MOVED} -> ({MOVED}).T
-        The result has a row for each weight and a column for each entry of q.
     others_forgotten: each weight depends only on its own score
         softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K
         A change in q changes the scores of all keys, and the weights have one common denominator.
-    plain_mean_of_keys: the plain mean of the keys was subtracted
-        softmax_jacobian(p) @ K -> p[:, None] * (K - K.mean(dim=0))
-        Which mean belongs there: the plain mean of all keys, or their mean weighted by p?
     of_log_weights: the derivative of the logarithms of the weights
         softmax_jacobian(p) @ K -> (K - p @ K)
         The derivatives of a weight that is almost 0 are almost 0. Which factor makes them small?
-    finite_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: finite differences instead of the exact derivative
+    finite_differences_EPS for EPS in 1e-3, 1e-4: finite differences instead of the exact derivative
         return {MOVED}
         -> steps = torch.eye(len(q), dtype=q.dtype) * EPS
         |    return torch.stack([(torch.softmax(K @ (q + e) / divisor, dim=0) - p) / EPS for e in steps], dim=1)
         Finite differences are only approximate. Use the formula of the exercise instead.
-    central_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: finite differences instead of the exact derivative
-        return {MOVED}
-        -> steps = [(q + e, q - e) for e in torch.eye(len(q), dtype=q.dtype) * EPS]
-        |    two = [[torch.softmax(K @ side / divisor, dim=0) for side in pair] for pair in steps]
-        |    return torch.stack([(up - down) / (2 * EPS) for up, down in two], dim=1)
-        Finite differences are only approximate. Use the formula of the exercise instead.
     exponentials_overflow: exponentials of the scores as they are
         {WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()
         What is exp(9000) in float32, and what is inf / inf?
-    divided_twice: divided by the square of the divisor
-        @ K / divisor -> @ K / divisor**2
-        The scores are divided once inside softmax, so the chain rule gives the factor 1/divisor only once.
 """)
 
 
@@ -388,9 +322,6 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     scaled_by_number_of_tokens: scaled by the number of tokens
         {SCALED} -> {RAW} / x.shape[-2] ** 0.5
         Your scores change if the sentence becomes longer. Should they?
-    scaled_by_number_of_heads: scaled by the number of heads, model width over head width
-        {SCALED} -> {RAW} / (x.shape[-1] / len(W_q)) ** 0.5
-        Only the number of entries of q and k matters here. Which axis of which tensor has it?
     softmax_applied: weights, not scores: softmax was applied as well
         {SCALED} -> return torch.softmax(scaled_scores(q, k), dim=-1)
         The name says scores, so stop one step earlier.
@@ -400,19 +331,9 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     one_projection: queries and keys from the same matrix
         x @ W_k.T -> x @ W_q.T
         Your scores are symmetric. Is one of the two weights never used?
-    twelve_taken_out: the buggy line times the square root of 12
-        {SCALED} -> {RAW} * x.shape[-1] ** -0.5 * 12**0.5
-        That is right only if the model is twelve times as wide as its heads. Read the head's width from a shape instead.
-    twelve_as_divisor: the buggy line divided by the square root of 12
-        {SCALED} -> {RAW} * x.shape[-1] ** -0.5 / 12**0.5
-        The buggy scores were too small already, and a model doesn't always have 12 heads.
     multiplied_by_root: multiplied by the square root instead of divided
         {SCALED} -> {RAW} * len(W_q) ** 0.5
         Check the sign of the exponent in the buggy line.
-    future_hidden: a causal mask was added
-        {SCALED} -> later = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()
-        |    return scaled_scores(q, k).masked_fill(later, float("-inf"))
-        Masks come in lesson 5. Here every token may attend to every other.
 """)
 
 exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, head_scores, weights_jacobian]

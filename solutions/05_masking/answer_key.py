@@ -8,10 +8,6 @@ NOTHING = "fully masked rows"
 LARGE = "scores up to ±10⁴"
 BROADCAST = "masks that broadcast"
 ZEROS = "visible scores of 0"
-BATCH_OF_ONE = "leading dimensions of size 1"
-VIEW = "tensors that are views of others, transposed"
-SQUARE = "as many queries as keys"
-BOOLEAN = "The spec asks for a boolean tensor."
 
 
 def _causal(T_q, T_k=None):
@@ -38,14 +34,18 @@ def _with_zeros(draw):
     return scores, _spotted(draw, 4, 6)
 
 
-def _fewer_axes(draw):
-    """Scores of four axes with masks of two and three, and what to call them.
-
-    Were the first axis of a mask the batch, these would fit the scores in another way, or not at all.
-    """
+def _broadcasting(draw, **options):
+    """Cases whose masks have fewer axes than the scores (B, H, T_q, T_k), or axes of size 1."""
+    masks = {"(B, 1, T_q, T_k)": (2, 1, 4, 6), "(B, 1, 1, T_k)": (2, 1, 1, 6), "(H, T_q, T_k)": (3, 4, 6)}
+    cases = [
+        Case((draw.normal(2, 3, 4, 6), _spotted(draw, *shape)), part=BROADCAST, note=f"a mask {name}", **options)
+        for name, shape in masks.items()
+    ]
+    square = "as many sentences as queries, and a mask (T_q, T_k)"  # its first axis is not the batch
     return [
-        ((draw.normal(4, 3, 4, 6), _spotted(draw, 4, 6)), "as many sentences as queries, and a mask (T_q, T_k)"),
-        ((draw.normal(2, 3, 4, 6), _spotted(draw, 3, 4, 6)), "scores (B, H, T_q, T_k) and a mask (H, T_q, T_k)"),
+        *cases,
+        Case((draw.normal(4, 3, 4, 6), _spotted(draw, 4, 6)), part=BROADCAST, note=square, **options),
+        Case((draw.normal(4, 6), _spotted(draw, 6)), part=BROADCAST, **options),
     ]
 
 
@@ -60,8 +60,6 @@ def cases_causal_mask(draw):
         Case((4,), {"T_k": 4}, part="T_k given and equal to T_q"),
         Case((4, None), part="T_k given and equal to T_q"),
         Case((1,), part="one token"),
-        Case((260, 300), part="more keys than queries", note="260 queries, 300 keys"),
-        Case((2, 2000), part="more keys than queries", note="2 queries, 2000 keys"),
     ]
 
 
@@ -101,24 +99,9 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
         torch.ones(T_q, T_k -> torch.ones(T_q, T_q
         {TRIANGLE} -> tril()
         The mask needs one column for each key, and there may be more keys than queries.
-    numbers_not_booleans: ones and zeros instead of True and False
-        , dtype=torch.bool ->
-        {BOOLEAN} A float mask is added by some libraries.
-    whole_numbers: ones and zeros instead of True and False
-        {TRIANGLE} -> {TRIANGLE}.long()
-        {BOOLEAN}
-    short_whole_numbers: ones and zeros instead of True and False
-        {TRIANGLE} -> {TRIANGLE}.int()
-        {BOOLEAN}
     to_be_added: 0 and minus infinity, to be added to scores
         {TRIANGLE} -> {TRIANGLE}.float().log()
-        {BOOLEAN} Minus infinity comes in later.
-    everything_open: True everywhere
-        .{TRIANGLE} ->
-        The first of three queries may see only the first key.
-    next_one_seen_at_the_start: the triangle aligned at the first key, and one key of the future is visible
-        {TRIANGLE} -> tril(1)
-        The first of three queries should see exactly one key, and with a cache the triangle is aligned at the last key.
+        The spec asks for a boolean tensor. Minus infinity comes in later.
 """)
 
 
@@ -126,13 +109,11 @@ def cases_padding_mask(draw):
     return [
         Case((torch.tensor([3, 1, 5, 2]), 6)),
         Case((draw.integers(1, 8, (5,)), 8)),
-        Case((torch.tensor([2, 5, 1, 3]), 6), note="the first call's lengths in another order"),
         Case((torch.tensor([1, 3, 2]), 3), part="B equal to T"),
         Case((torch.tensor([0, 4]), 5), part="a sentence of length 0"),
         Case((torch.tensor([5, 2, 5]), 5), part="a sentence without padding"),
         Case((torch.tensor([4, 4, 4]), 4), part="a sentence without padding", note="three sentences without padding"),
         Case((torch.tensor([2, 3]), 7), part="T longer than every sentence"),
-        Case((torch.tensor([1990, 3]), 2000), part="T longer than every sentence", note="lengths 1990 and 3, T = 2000"),
         Case((torch.tensor([2]), 4), part="a batch of one"),
         Case((torch.tensor([1]), 1), part="a batch of one", note="one sentence of one word"),
     ]
@@ -150,8 +131,7 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
         arange(T, -> arange(1, T + 1,
         A sentence of length 2 has its tokens at positions 0 and 1.
     whole_sentences_blocked: every word of a sentence without padding blocked
-        return torch.arange(T, device=lengths.device) < lengths[:, None]
-        -> return (torch.arange(T, device=lengths.device) < lengths[:, None]) & (lengths < T)[:, None]
+        return {REAL} -> return ({REAL}) & (lengths < T)[:, None]
         A slice from -n takes the last n entries, but for n = 0 it takes all of them.
     longest_for_all: the longest sentence's length taken for all of them
         < lengths[:, None] -> < lengths.max().expand(len(lengths), 1)
@@ -165,18 +145,9 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     transposed: sentences and tokens swapped
         {REAL} -> torch.arange(T)[:, None] < lengths
         The mask needs one row for each sentence.
-    numbers_not_booleans: ones and zeros instead of True and False
-        {REAL} -> ({REAL}).long()
-        {BOOLEAN}
-    floats_not_booleans: ones and zeros instead of True and False
-        {REAL} -> ({REAL}).float()
-        {BOOLEAN}
-    short_whole_numbers: ones and zeros instead of True and False
-        {REAL} -> ({REAL}).int()
-        {BOOLEAN}
     to_be_added: 0 and minus infinity, to be added to scores
         {REAL} -> ({REAL}).float().log()
-        {BOOLEAN} Minus infinity comes in later.
+        The spec asks for a boolean tensor. Minus infinity comes in later.
     axes_too_early: axes for heads and queries put in already
         {REAL} -> ({REAL})[:, None, None, :]
         Return one row for each sentence. The next exercise adds the axes.
@@ -184,15 +155,6 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
         return {REAL} -> real = {REAL}
         |    return real[:, :, None] & real[:, None, :]
         Return one entry for each token of each sentence, not for each pair of tokens.
-    everything_open: True everywhere
-        {REAL} -> torch.ones(len(lengths), T, dtype=torch.bool)
-        The entries of the padding must be False. The lengths say how many there are.
-    inverted_past_one: True on the padding, except for its first position
-        device) < -> device) >
-        True means may attend. And the padding of a sentence of length 2 begins at position 2.
-    one_too_few_by_slice: one token blocked, and a sentence of length 0 visible
-        {REAL} -> torch.arange(T) < ((lengths - 1) % T)[:, None]
-        A slice that ends with n leaves out position n already, and a slice that ends with -1 takes nearly everything.
     last_word_only: True at the last word of each sentence alone
         < lengths[:, None] -> == lengths[:, None] - 1
         Every real token must be True, not only the last one. Compare positions and lengths by <.
@@ -210,8 +172,6 @@ def cases_combine_masks(draw):
         Case((_causal(3), _real([2, 3, 1], 3)), part="B, T_q and T_k equal"),
         Case((_causal(1, 4), _real([4, 2], 4)), part="one query and a cache"),
         Case((_causal(3, 5), _real([0, 4], 5)), part="a sentence of length 0"),
-        Case((_causal(3, 5), _real([5, 5], 5)), part="sentences of one length", note="two sentences without padding"),
-        Case((_causal(3, 5), _real([4, 4], 5)), part="sentences of one length"),
         Case((_causal(3, 5), _real([4], 5)), part="a batch of one"),
     ]
 
@@ -225,17 +185,11 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     either_is_enough: a key seen if one of the masks says yes
         causal & -> causal |
         Both masks must allow the key.
-    queries_blocked_too: padded queries blocked as well as padded keys
-        {PADDED} -> {PADDED} & padding[:, None, -causal.shape[0] :, None]
-        Padding blocks keys only. Otherwise padded queries would become fully masked rows.
-    every_query_blocked_too: padding applied to keys and queries, as if there were equally many
+    queries_blocked_too: padding applied to queries as well as keys
         {PADDED} -> {PADDED} & padding[:, None, :, None]
-        Padding blocks keys only, and there may be fewer queries than keys.
-    queries_as_many_as_keys: padding applied to the queries, as if there were as many as keys
-        {PADDED} -> padding[:, None, :, None]
-        Which axis of the result belongs to the keys, counted from the right?
+        Padding blocks keys only. There may be fewer queries than keys, and padded queries would become fully masked rows.
     queries_instead_of_keys: padding applied to the queries
-        {PADDED} -> padding[:, None, -causal.shape[0] :, None]
+        {PADDED} -> padding[:, None, :, None]
         Which axis of the result belongs to the keys, counted from the right?
     no_axis_for_heads: no axis for the heads
         {PADDED} -> padding[:, None, :]
@@ -243,6 +197,9 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     heads_axis_misplaced: the axis for the heads at another position
         {BOTH} -> (causal & padding[:, None, :])[:, :, None, :]
         The axis of the heads comes right after that of the batch.
+    batch_and_heads_exchanged: the axes of the sentences and of the heads exchanged
+        {BOTH} -> (causal & padding[:, None, :])[None]
+        The axis of the batch comes first, then that of the heads, which has size 1.
     causal_forgotten: only the padding
         {BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)
         Your result doesn't depend on the causal mask.
@@ -252,33 +209,9 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     padding_inverted: the padding visible and the tokens blocked
         {PADDED} -> ~{PADDED}
         In both masks True means may attend, so neither must be inverted.
-    causal_inverted: the past blocked and the future visible
-        causal & -> ~causal &
-        In both masks True means may attend, so neither must be inverted.
-    numbers_not_booleans: ones and zeros instead of True and False
-        {BOTH} -> causal.float() * {PADDED}.float()
-        {BOOLEAN}
-    whole_numbers: ones and zeros instead of True and False
-        {BOTH} -> causal.long() * {PADDED}
-        {BOOLEAN}
-    short_whole_numbers: ones and zeros instead of True and False
-        {BOTH} -> causal.int() * {PADDED}
-        {BOOLEAN}
-    one_mask_for_all: one padding for all sentences
-        {PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)
-        Each sentence has its own length.
     inverted: True where it should be False
         {BOTH} -> ~({BOTH})
         True means may attend, and a token may attend to itself.
-    both_say_the_same: a key visible where both masks are equal
-        causal & -> causal ==
-        Both masks must be True. Where both are False, your result is True.
-    queries_blocked_too_2: padded queries blocked as well as padded keys
-        {PADDED} -> {PADDED} & padding[:, None, : causal.shape[0], None]
-        Padding blocks keys only. Otherwise padded queries would become fully masked rows.
-    batch_and_heads_exchanged: the axes of the sentences and of the heads exchanged
-        causal & padding[:, None, None, :] -> (causal & padding[:, None, :])[None]
-        The axis of the batch comes first, then that of the heads, which has size 1.
 """)
 
 
@@ -294,22 +227,21 @@ def cases_mask_scores(draw):
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3)), gradient=False, **view),
         Case(make(torch.float64), note="scores in float64", **view),  # where a large number added leaves a trace
-        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE, **view),
         # The fill itself has no gradient worth a comparison: the scenario takes it out.
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, via="kept_entries"),
         Case(large(torch.float32), part=LARGE, **view),
         Case(large(torch.float64), part=LARGE, **view),
-        Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST, **view),
-        Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST, **view),
-        *[Case(item, part=BROADCAST, note=note, **view) for item, note in _fewer_axes(draw)],
-        Case((draw.normal(4, 6), _spotted(draw, 6)), part=BROADCAST, **view),
+        *_broadcasting(draw, **view),
         Case((draw.normal(4, 6), torch.ones(4, 6, dtype=torch.bool)), part="a mask that blocks nothing", **view),
-        Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask", **view),
         Case(_with_zeros(draw), part=ZEROS, **view),
         Case((torch.zeros(4, 6), _spotted(draw, 4, 6)), part=ZEROS, note="all scores are 0", **view),
     ]
 
 
+ADDED_MASK = (
+    "Adding True adds 1, and adding False adds 0. The mask says where to replace a score, not what to add to it."
+)
+ZERO_STILL_WEIGHS = "A score of 0 still gets weight, because e to the power of 0 is 1."
 FILL = "scores.masked_fill(~mask, -math.inf)"
 mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).with_mistakes(f"""
     inverted: the visible scores blocked and the blocked ones kept
@@ -317,7 +249,10 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
         True means may attend, so the fill belongs where the mask is False.
     set_to_zero: blocked scores set to 0
         {FILL} -> scores * mask
-        A score of 0 still gets weight, because e to the power of 0 is 1.
+        {ZERO_STILL_WEIGHS}
+    bool_mask_added: the boolean mask itself added to the scores
+        {FILL} -> scores + mask
+        {ADDED_MASK}
     large_number_added: a large number added instead of a constant filled in
         {FILL} -> scores + (~mask) * -1e9
         After an addition, blocked scores still differ from each other. Replace them instead.
@@ -330,17 +265,11 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     minus_1000_filled: a fill of -1000
         -math.inf -> -1000.0
         Visible scores may be as low as -10000.
-    minus_100_filled: a fill of -100
-        -math.inf -> -100.0
-        Visible scores may be as low as -10000.
     plus_infinity: the wrong infinity
         -math.inf -> math.inf
         Which exponent makes the power 0?
-    divided_by_the_mask: the scores divided by the mask, or blocked ones multiplied by infinity
-        {FILL} -> scores / mask
-        A score divided by 0 becomes plus or minus infinity, depending on its sign. Replace it instead.
     zero_times_infinity: 0 times infinity, which is NaN
-        {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
+        {FILL} -> scores + (~mask) * -math.inf
         0 · (-inf) is NaN. Choose between two values instead of multiplying.
     softmax_too: weights instead of masked scores
         {FILL} -> torch.softmax({FILL}, dim=-1)
@@ -348,15 +277,6 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     zeros_blocked: scores of 0 taken for blocked ones
         {FILL} -> (scores * mask).masked_fill(scores * mask == 0, -math.inf)
         A visible score may be 0 as well. Use the mask to find the blocked entries.
-    multiple_of_the_largest: a fill that is a multiple of the largest score
-        -math.inf -> -1e4 * scores.abs().max()
-        Where all scores are 0, your fill is 0 as well.
-    mask_not_read: the future blocked, whatever the mask says
-        ~mask -> torch.ones(scores.shape[-2:]).triu(1).bool()
-        Your result doesn't depend on the argument mask, which need not be causal.
-    lowest_of_row: the row's lowest score as fill
-        {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
-        The lowest score still gets some weight, whereas minus infinity gets none.
     nothing_filled: the scores are unchanged
         {FILL} -> scores
         masked_fill returns a new tensor and leaves the old one unchanged. Return the new one.
@@ -372,28 +292,16 @@ def cases_masked_softmax(draw):
         mask[..., draw.integer(1, 3), :] = False
         return scores, mask
 
-    def planned(visible, blocked):
-        """Visible and blocked scores near two numbers."""
+    def blocked_higher():
+        """Visible scores near -9995, blocked ones near 9995."""
         mask = _spotted(draw, 4, 6)
-        return torch.where(mask, visible, blocked) + draw.normal(4, 6, dtype=torch.float64), mask
+        return torch.where(mask, -9995.0, 9995.0) + draw.normal(4, 6, dtype=torch.float64), mask
 
     def at_the_edge():
         """Visible scores from -10000 to -9997, blocked ones anything."""
         mask = _spotted(draw, 4, 6)
         visible = draw.uniform(4, 6, low=-10000.0, high=-9997.0, dtype=torch.float64)
-        visible[0] = visible[0].clamp_max(-9999.5)  # the whole row: it is low, and not blind
         return torch.where(mask, visible, draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64)), mask
-
-    def blind_beside_low():
-        """The same with a row that sees nothing: a fill of -10000 does no harm there, but beside it."""
-        scores, mask = at_the_edge()
-        mask[2] = False
-        return scores, mask
-
-    def far_apart():
-        """Visible scores so far apart that every float32 form gives exact zeros and ones."""
-        order = torch.stack([draw.permutation(6) for _ in range(4)])
-        return order.float() * 4000.0 - 10000.0, _spotted(draw, 4, 6)
 
     def rows_far_apart():
         """Each row has a height of its own, and its blocked scores are no higher than the visible ones."""
@@ -404,39 +312,29 @@ def cases_masked_softmax(draw):
     words = _real([5, 0], 6)[:, None, None]
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
-        Case(make(torch.float32, 3), note="three matrices of scores"),
-        Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note=VIEW),
-        Case((draw.normal(2, 300), _spotted(draw, 2, 300)), note="300 keys"),
+        *_broadcasting(draw),
         Case(_with_zeros(draw), part=ZEROS),
-        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
-        Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST),
-        Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST),
-        *[Case(item, part=BROADCAST, note=note) for item, note in _fewer_axes(draw)],
-        Case((draw.normal(3, 4, 6, dtype=torch.float64), _spotted(draw, 6)), part=BROADCAST, gradient=True),
         Case(blind(torch.float32), part=NOTHING),
         Case((draw.normal(2, 3, 4, 6), words), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
         Case((draw.normal(4, 6), torch.zeros(6, dtype=torch.bool)), part=NOTHING),
-        Case(blind(torch.float32, 3), part=NOTHING),
         Case(blind(torch.float64, 2), part=NOTHING, gradient=True),
         Case(nothing, part=NOTHING, gradient=True),
-        Case((draw.normal(2, 4, 6), torch.tensor([True, False])[:, None, None]), part=NOTHING),
         Case((draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64), _spotted(draw, 4, 6)), part=LARGE),
-        Case(planned(-9995.0, 9995.0), part=LARGE, gradient=True),
-        Case(planned(0.0, 2000.0), part=LARGE, note="blocked scores near 2000"),
-        Case(planned(-3000.0, -3200.0), part=LARGE, note="visible scores near -3000"),
+        Case(blocked_higher(), part=LARGE, gradient=True),
         Case(at_the_edge(), part=LARGE, note="visible scores of -10000 to -9997"),
-        Case(blind_beside_low(), part=LARGE, note="visible scores of -10000 to -9997, and a fully masked row"),
-        Case(far_apart(), part=LARGE),
         Case(rows_far_apart(), part=LARGE, note="rows near 9990, -9990, 0 and 4000"),
-        Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask"),
-        Case((torch.zeros(4, 6), _spotted(draw, 4, 6)), part=ZEROS, note="all scores are 0"),
     ]
 
 
 MASKED = "mask_scores(scores, mask)"
 CUT = "torch.where(mask, weights, 0.0)"
 UNCUT = f"{CUT} -> weights"
-masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query", "key")).with_mistakes(f"""
+DIVIDED_AGAIN = (
+    "That is right on paper, but when a blocked score is far above the visible ones, their exponentials round to zero."
+)
+masked_softmax = Exercise(
+    "masked_softmax", cases_masked_softmax, axes=("query", "key"), weights={NOTHING: 16, LARGE: 6}
+).with_mistakes(f"""
     nan_rows_left: NaN left in fully masked rows
         {UNCUT}
         A softmax over only -inf divides 0 by 0. Set the weights of such rows to zero.
@@ -447,7 +345,12 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         {MASKED} -> scores
         return {CUT} -> weights = weights * mask
         |    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
-        That is right on paper, but when a blocked score is far above the visible ones, their exponentials round to zero.
+        {DIVIDED_AGAIN}
+    divided_again_by_zero: exponentials of all scores, then the mask, then rows divided by their sums, 0 or not
+        {MASKED} -> scores
+        return {CUT} -> weights = weights * mask
+        |    return weights / weights.sum(-1, keepdim=True)
+        {DIVIDED_AGAIN} And the sum of a fully masked row is zero.
     inverted: the blocked keys kept and the visible ones blocked
         {MASKED} -> mask_scores(scores, ~mask)
         {CUT} -> torch.where(mask, 0.0, weights)
@@ -455,118 +358,37 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
     scores_set_to_zero: blocked scores set to 0
         {MASKED} -> scores * mask
         {UNCUT}
-        A score of 0 still gets weight, because e to the power of 0 is 1.
-    zero_scores_then_mask: blocked scores set to 0, and their weights taken out later
-        {MASKED} -> scores * mask
-        The blocked keys are still part of the denominator.
+        {ZERO_STILL_WEIGHS}
+    bool_mask_added: the boolean mask itself added to the scores
+        {MASKED} -> scores + mask
+        {UNCUT}
+        {ADDED_MASK}
     gradient_is_nan: an added -inf, with NaN hidden in the gradient
         {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
         {CUT} -> weights.nan_to_num()
         The values are right, but an addition passes a NaN gradient on. Replace the blocked scores instead.
-    zeros_blocked: scores of 0 taken for blocked ones
-        {MASKED} -> (scores * mask).masked_fill(scores * mask == 0, -1e9)
-        A visible score may be 0 as well. Use the mask to find the blocked entries.
     uniform_rows: equal weights in fully masked rows
         {MASKED} -> scores.masked_fill(~mask, -1e9)
         {UNCUT}
         All entries of such a row have the same low score, so softmax gives them equal weights. They must be zero.
-    blind_rows_opened: every key visible in fully masked rows
-        {MASKED} -> mask_scores(scores, mask | ~mask.any(-1, keepdim=True))
-        {UNCUT}
-        This avoids NaN, but the weights of such a row must be zero in the end.
     softmax_over_queries: softmax over the queries instead of the keys
-        dim=-1 -> dim=-2
+        dim=-1) -> dim=-2)
         The weights of one query add up to 1, so the softmax runs over the last axis.
-    minus_10000_added: -10000 added to the blocked scores, as BERT did
-        {MASKED} -> scores + (~mask) * -10000.0
-        If a blocked score is 9000 and the visible ones are -5000, the blocked key still wins.
-    minus_20000_added: 20000 subtracted from the blocked scores, and their weights set to 0
-        {MASKED} -> scores + (~mask) * -20000.0
-        A blocked score of 10000 becomes -10000, which is as high as a visible score of -10000.
-    minus_10000_filled: a fill of -10000, and blocked weights set to 0
-        {MASKED} -> scores.masked_fill(~mask, -10000.0)
-        Visible scores may be -10000 as well, and then blocked keys take part in the denominator.
-    minus_10000_left: a fill of -10000 and nothing else
-        {MASKED} -> scores.masked_fill(~mask, -10000.0)
-        {UNCUT}
-        The fill is too high if visible scores are -10000, and fully masked rows must be zero.
-    minus_1000_filled: a fill of -1000, and blocked weights set to 0
-        {MASKED} -> scores.masked_fill(~mask, -1000.0)
-        Visible scores may be as low as -10000, and then blocked keys take all the weight.
-    minus_1000_left: a fill of -1000 and nothing else
-        {MASKED} -> scores.masked_fill(~mask, -1000.0)
-        {UNCUT}
-        Visible scores may be as low as -10000. And fully masked rows must be zero.
-    powers_overflow: exponentials of the raw scores
-        torch.softmax({MASKED}, dim=-1)
-        -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
-        e to the power of 10000 overflows. Subtract the maximum of the row first, or use torch.softmax.
-    zero_times_infinity: 0 times infinity, which is NaN
-        {MASKED} -> scores + (~mask) * -torch.inf
-        {UNCUT}
-        Where the mask is True you add 0 times infinity, which is NaN.
-    divided_again_and_patched: the softmax of all scores, then the mask, then rows divided by their sums, and NaN replaced
-        {MASKED} -> scores
-        return {CUT} -> weights = weights * mask
-        |    return (weights / weights.sum(-1, keepdim=True)).nan_to_num(0.0)
-        If a blocked score is far above the visible ones, their weights round to zero, and the gradient of a fully masked row
-        is NaN. Mask before the softmax.
-    powers_divided: exponentials of the raw scores
-        torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / ((scores.exp() * mask).sum(-1, keepdim=True) + 1e-12)
-        {UNCUT}
-        e to the power of 10000 overflows, and infinity times 0 is NaN. Subtract the maximum of the row first.
-    powers_of_visible_scores: exponentials of scores that are not shifted, and a division by a sum of 0
-        torch.softmax({MASKED}, dim=-1) -> {MASKED}.exp() / {MASKED}.exp().sum(-1, keepdim=True)
-        {UNCUT}
-        e to the power of 10000 overflows. And the sum of a fully masked row is zero.
-    large_number_added: a large number added to blocked scores, and weights left in fully masked rows
-        {MASKED} -> scores + (~mask) * -1e9
-        {UNCUT}
-        In such a row all scores are shifted by the same amount, which doesn't change the softmax. They must be zero.
-    blind_table_only: NaN left in fully masked rows, unless the entire mask is False
-        {UNCUT} if mask.any() else torch.zeros_like(scores)
-        You test whether the mask is True anywhere, but each row has to be tested.
-    infinity_added: an added -inf, and NaN left in fully masked rows
-        {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
-        {UNCUT}
-        A softmax over only -inf divides 0 by 0. Replace the scores, and set the weights of such rows to zero.
-    powers_and_blind_rows: exponentials of the raw scores, and a division by a sum of 0
+    powers_overflow: exponentials of the raw scores, and a division by a sum that may be 0
         torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True)
         {UNCUT}
         e to the power of 10000 overflows. And the sum of a fully masked row is zero.
-    added_EPS for EPS in 1e-5, 1e-6: EPS added to the sum that a row is divided by
-        torch.softmax({MASKED}, dim=-1)
-        -> (e := (scores - scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)).clamp(max=0).exp() * mask) / (e.sum(-1, keepdim=True) + EPS)
-        In float64 the rows don't add up to 1. Only a sum of zero needs a special case.
-    one_maximum_for_all: one maximum subtracted from all rows
-        torch.softmax({MASKED}, dim=-1)
-        -> (scores - scores.amax()).exp() * mask / ((scores - scores.amax()).exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
-        The largest score may be in another row, or blocked. Then the exponentials of a row far below it round to zero.
-    divided_again_by_zero: exponentials of all scores, then the mask, then rows divided by their sums, 0 or not
-        {MASKED} -> scores
-        return {CUT} -> weights = weights * mask
-        |    return weights / weights.sum(-1, keepdim=True)
-        The sum of a fully masked row is zero, and so is that of a row in which a blocked score is far above the visible ones.
     not_masked: the mask has no effect
         {MASKED} -> scores
         {UNCUT}
         Blocked keys still get weight. Is the mask used? (masked_fill returns a new tensor.)
-    softmax_twice: softmax before and after the mask
-        {MASKED} -> mask_scores(torch.softmax(scores, dim=-1), mask)
-        One softmax is enough, after the mask.
-    zero_scores_and_blind_rows: blocked scores set to 0
-        {MASKED} -> scores * mask
-        {UNCUT}.masked_fill(~mask.expand(weights.shape).any(dim=-1, keepdim=True), 0.0)
-        A score of 0 still gets weight, because e to the power of 0 is 1.
 """)
+
+FROM_ANY = "a leak from any place"
 
 
 def cases_leaks_future(draw):
-    clean, pairs, norms = (
-        "functions that do not leak",
-        "a leak from any place",
-        "rows centered or scaled, before and behind",
-    )
+    clean, norms = "functions that do not leak", "rows centered or scaled, before and behind"
     small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
     replaced = "all rows after t are new"
     no_slope, below = "a leak through a ReLU or a hard choice", "changes below 1e-6"
@@ -578,26 +400,16 @@ def cases_leaks_future(draw):
     def between(before, behind, position, source):
         return one("peeking_between", before, behind, position, source, 5, 6, dtype=f64)
 
-    def one_way(height):
-        """Row 4 lies so far off that the rows which replace it move row 2 in one direction."""
-        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6)
-        x[:, 4] = height
-        return Case((f, x), part=one_spot, note=f"in sentence 1, feature 2 alone; token 4 is {height} throughout")
+    def in_one(position, source, sentence, feature, height, part, note, width=4, B=2, strength=1.0):
+        """Row `source` lies so far off that the rows which replace it move row `position` in one direction."""
+        f, x = one("peeking_in_one", position, source, sentence, feature, width, 6, strength, B=B)
+        x[:, source] = height
+        return Case((f, x), part=part, note=note)
 
-    def lost_in_a_mean():
-        """One output of one row of 1200 changes by about 3e-4, and the mean change of a row is below 1e-6.
-
-        Old rows with added noise change it by less, but rarely by less than 1e-6.
-        """
-        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6, 8e-5, B=400)
-        x[:, 4] = 1.0
-        return Case((f, x), part=small, note="one feature of one sentence of 400 changes, by about 3e-4")
-
-    def one_among_many():
-        """Larger, and the mean change lies below 1e-4: enough for a sum of squares, too little for such a mean."""
-        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6, 3e-4, B=10)
-        x[:, 4] = 4.0
-        return Case((f, x), part=small, note="one feature of one sentence of 10 changes, by about 0.005")
+    def one_number_each():
+        f, x = one("next_row", 1, T=2, B=1, D=1)
+        x[:, 1] = -4.0
+        return Case((f, x), part=FROM_ANY, note="two tokens of one number each; token 0 sees token 1")
 
     def of_zeros():
         f, x = one("peeking", 0, 3, 1.0, 4, 6)
@@ -609,109 +421,48 @@ def cases_leaks_future(draw):
         f, x = one("part_averaged", kind, 4, T=T, B=4)
         return Case((f, height + spread * x), part=no_slope, note=note)
 
-    def only_large_ones():
-        """Rows that are far smaller than those of x have no effect."""
-        f, x = one("turned_round", "those beyond 0.5", T=3, B=8)
-        note = "token 0 sees only numbers beyond ±0.5, of token 2; all numbers of x are 0.4375"
-        return Case((f, torch.full_like(x, 0.4375)), part=replaced, note=note)
-
-    def all_ones():
-        f, x = between("centered", "as it is", 0, 3)
-        return Case((f, torch.ones_like(x)), part=norms, note="centered rows; token 0 sees token 3; x is 1 throughout")
-
-    def rows_alike():
-        f, x = one("peeking_at_differences", T=4)
-        note = "token 0 sees how far the tokens 1, 2 and 3 lie apart; x is 1 throughout"
-        return Case((f, torch.ones_like(x)), part=replaced, note=note)
-
-    def by_signs(strength, D):
-        f, x = one("turned_round", "signs", strength, T=2, B=1, D=D)
-        return Case(
-            (f, x), part=small, note=f"token 0 sees the signs of token 1: {D} outputs move by {2 * strength:g} or not"
-        )
-
-    def peeking(position, source, T=6, part=pairs):
-        return Case(
-            one("peeking", position, source, 1.0, 4, T, T=T), part=part, note=f"token {position} sees token {source}"
-        )
+    def peeking(position, source):
+        note = f"token {position} sees token {source}"
+        return Case(one("peeking", position, source, 1.0, 4, 4, T=4), part=FROM_ANY, note=note)
 
     alike = draw.normal(2, 1, 4, scale=1.5).repeat(1, 6, 1)
+    copies = draw.normal(1, 6, 4, scale=1.5).repeat(3, 1, 1)
+    again = "a mean over all tokens. A second call: token 1 of x holds the numbers that your first call drew for it"
     return [
         Case(one("whole_average", 4), note="a mean over all tokens"),
         Case(one("causal_average", 4), note="a mean over the tokens so far"),
         Case(one("causal_average", 3, T=5, B=3), part=clean, note="a mean over the tokens so far"),
-        Case(
-            one("causal_average", 1, T=2, B=1, D=1),
-            part=clean,
-            note="a mean over the tokens so far, of one number each",
-        ),
         Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
         Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
-        Case(
-            one("first_row", 4, dtype=f64),
-            part=clean,
-            note="every token sees the first one alone; x and a parameter of f are float64",
-        ),
-        Case(one("next_row", 5), part=pairs, note="each token sees the next"),
-        Case(one("next_row", 1, T=2, B=1, D=1), part=pairs, note="two tokens of one number each; token 0 sees token 1"),
+        Case(one("first_row", 4, dtype=f64), part=clean, note="each token sees the first; x and f are float64"),
+        Case(one("next_row", 5), part=FROM_ANY, note="each token sees the next"),
+        one_number_each(),
+        *[peeking(position, source) for position in range(4) for source in range(position + 1, 4)],
         Case((Stub("whole_average", (4,)), alike), part=replaced, note="a mean over all tokens, which are all alike"),
-        Case(one("part_averaged", "shares", 1, B=1), part=replaced, note="a mean blind to the signs and sizes of rows"),
-        Case(
-            one("whole_average", 4, T=2),
-            part=replaced,
-            via="drawn_before",
-            note="a mean over all tokens. A second call: token 1 of x holds the numbers that your first call drew for it",
-        ),
+        Case((Stub("batch_centered", (4,)), copies), part=replaced, note="the batch's mean taken off; equal sentences"),
+        Case(one("whole_average", 4, T=2), part=replaced, via="drawn_before", note=again),
         of_zeros(),
-        only_large_ones(),
-        *[peeking(position, source, T=4) for position in range(4) for source in range(position + 1, 4)],
-        *[peeking(position, source) for position, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
-        *map(one_way, (-8.0, 8.0)),
         Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
-        Case(between("normed", "as it is", 1, 2), part=norms, note="a layer norm before; token 1 sees token 2"),
         Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
-        Case(
-            between("as it is", "of one length", 0, 5), part=norms, note="outputs of one length; token 0 sees token 5"
-        ),
-        Case(one("peeking_in_one", 1, 4, 1, 3, 4, 6), part=one_spot, note="in sentence 1, feature 3 alone"),
-        Case(one("peeking_in_one", 0, 2, 0, 2, 4, 6), part=one_spot, note="in sentence 0, feature 2 alone"),
-        Case(one("peeking_in_one", 2, 3, 2, 0, 4, 6, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
+        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1; token 0 sees token 5"),
+        in_one(2, 4, 1, 2, -8.0, one_spot, "in sentence 1, feature 2; token 4 is -8"),
+        in_one(2, 4, 1, 2, 8.0, one_spot, "in sentence 1, feature 2; token 4 is 8"),
+        in_one(1, 4, 1, 3, -8.0, one_spot, "in sentence 1, feature 3 alone"),
+        in_one(2, 3, 0, 0, -8.0, one_spot, "in sentence 0, feature 0 alone", B=3),
         *[
             Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
-            for k in range(4)
+            for k in (0, 3)
         ],
         one_sign("positive part", -1.5, 0.05, "a ReLU, all numbers between -2 and -1"),
         one_sign("negative part", 1.5, 0.0, "a ReLU of -x, all numbers 1.5"),
-        Case(one("turned_round", "squares"), part=no_slope, note="each token sees only squares, of the token across"),
         Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
-        Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
-        lost_in_a_mean(),
-        by_signs(7e-5, 48),  # too small for a sum of squares above 1e-6, and many enough for a mean
-        by_signs(2e-4, 100),  # too small for a threshold of 1e-3, and many enough for a sum of squares
-        Case(
-            one("turned_round", "as it is", 1e-3, 1e3, dtype=f64),
-            part=small,
-            note="changes of 0.002 of outputs near 1000",
-        ),
+        Case(one("turned_round", "signs", 3e-6, D=16, dtype=f64), part=small, note="changes of a few millionths"),
+        # Here the mean change of an output is below 1e-6.
+        in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
+        Case(one("turned_round", "as it is", 1e-3, 1e3, dtype=f64), part=small, note="changes of 0.002, near 1000"),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
-        Case(one("turned_round", "as it is", 2e-8, dtype=f64), part=below, note="outputs and changes below 1e-6"),
-        *[
-            Case(
-                (Stub("turned_round", ("signs", 1.5e-8, height)), draw.normal(1, 2, 16, dtype=f64)),
-                part=below,
-                note=f"outputs near {height:g}, changes of 3e-8",
-            )
-            for height in (5e-5, 5e-6, 5e-7)  # where rounding to 4, 5 or 6 decimals tears neighbors apart
-        ],
-        Case(
-            (Stub("turned_round", ("signs", 2e-7)), draw.normal(1, 2, 100, dtype=f64)),
-            part=below,
-            note="many changes of 4e-7, which are more than 1e-6 together",
-        ),
+        Case(one("turned_round", "as it is", 4e-8, T=12, dtype=f64), part=below, note="outputs and changes below 1e-6"),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
-        all_ones(),
-        one_among_many(),
-        rows_alike(),
     ]
 
 
@@ -719,15 +470,10 @@ COMPARED = "after[:, :start], before[:, :start]"
 SAME = f"torch.allclose({COMPARED}, rtol=0, atol=1e-6)"
 POSITIONS = "range(1, x.shape[1])"
 FUTURE = "x[:, :start], other[:, start:]"
-ENDS = "return True\n|    return False"
-leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
+leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 22}).with_mistakes(f"""
     only_last_token_changed: only what the last token leaks is found
         {POSITIONS} -> range(x.shape[1] - 1, x.shape[1])
         You change only the last token, so a leak from token 1 to token 0 isn't found. Replace all rows after t, for every t.
-    only_next_token_changed: only the next token changed, and only the one before it watched
-        other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]
-        {COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]
-        A leak may come from any later token and reach any earlier one.
     middle_only: only one position in the middle is tried
         {POSITIONS} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)
         A leak between two early or two late tokens isn't found. Try every t.
@@ -737,9 +483,6 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     last_place_left_out: the last position that has a future is not tried
         {POSITIONS} -> range(1, x.shape[1] - 1)
         With two tokens, t = 0 must be tried. The future may consist of a single row.
-    every_second_place: only every second position is tried
-        {POSITIONS} -> range(1, x.shape[1], 2)
-        Try every t; a leak from token 2 to token 1 shows only at t = 1.
     later_outputs_compared: the outputs after t compared as well
         {COMPARED} -> after, before
         Outputs after t may change, because you changed their inputs.
@@ -752,125 +495,18 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     exact_equality: exact equality asked for
         {SAME} -> torch.equal({COMPARED})
         Rounding may change the last digit. Only a change of more than 1e-6 is a leak.
+    no_absolute_value: only outputs that become larger are noticed
+        not {SAME} -> (after - before)[:, :start].max() > 1e-6
+        A leak may also make outputs smaller. Take the absolute value of the change.
     changes_summed: changes are added up with their signs before their size is compared
         not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6
         Positive and negative changes cancel, for example behind a layer norm. Take absolute values first.
-    lengths_compared: the lengths of the outputs compared instead of the outputs
-        {COMPARED} -> after[:, :start].norm(dim=-1), before[:, :start].norm(dim=-1)
-        A vector may change its direction and keep its length, for example behind a normalization.
-    shifted_by_a_constant: the future moved by a constant instead of replaced
-        other[:, start:] -> x[:, start:] + 1
-        A layer norm subtracts the mean of each row, so it removes a constant that you add. Use random rows.
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
         A ReLU gives 0 for negative numbers and for 0, so it doesn't notice this change. Use random rows.
-    future_shuffled: the rows of the future put in another order instead of replaced
-        {FUTURE} -> x[:, :start], x[:, start:].flip(1)
-        A mean doesn't depend on the order of rows, and a single row can't be shuffled.
-    multiplied_by_noise: the future multiplied by random numbers
-        other[:, start:] -> x[:, start:] * other[:, start:]
-        A row of zeros remains zero.
-    past_repeated: the future replaced by other rows of x
-        {FUTURE} -> x[:, :start], x[:, start - 1 : start].expand_as(x[:, start:])
-        If all rows of x are equal, nothing changes. Use random rows.
-    seed_set: a seed is set before the new rows are drawn, so each call draws the same ones
-        before, other = f(x), -> before = f(x); torch.default_generator.manual_seed(0); other =
-        while (other == x).all(dim=-1).any(): -> while False:
-        If x was drawn after the same seed, the new rows equal the old ones. Don't set a seed.
-    future_of_one_sign: the future replaced by positive numbers only
-        {FUTURE} -> x[:, :start], torch.rand_like(x[:, start:])
-        A ReLU of -x gives 0 for all positive numbers. Draw numbers of both signs.
-    future_of_ones: the future replaced by one and the same positive number
-        {FUTURE} -> x[:, :start], torch.ones_like(x[:, start:])
-        A ReLU of -x gives 0 for positive numbers, and a layer norm makes a constant row zero. Use random rows.
-    one_number_a_row: one new number for each row, the same in all its features
-        other[:, start:] -> other[:, start:, :1].expand_as(x[:, start:])
-        A layer norm makes a constant row zero. Draw a number for each feature.
-    one_row_for_all: one new row, the same at all places after t
-        other[:, start:] -> other[:, :1].expand_as(x[:, start:])
-        A function that compares two future rows sees no difference. Draw a row for each position.
-    changed_for_good: rows that were replaced for an earlier t are still replaced
-        {FUTURE} -> x[:, :1], other[:, 1:]
-        For every t, start from x again, so that the rows up to t are unchanged.
-    scaled_by_the_spread: new rows multiplied by the standard deviation of x
-        other[:, start:] -> x.std() * other[:, start:]
-        If all entries of x are equal, their standard deviation is zero.
-    first_feature_replaced: only one feature of the future replaced
-        {FUTURE} -> x[:, :start], torch.cat([other[:, start:, :1], x[:, start:, 1:]], -1)
-        f may use any feature of a future row. Replace all of them.
-    mean_change: the mean of the changes compared with 1e-6
-        not {SAME} -> (after - before)[:, :start].abs().mean() > 1e-6
-        If only one output of many changes, the mean is tiny. Use the largest change.
-    changes_added_up: all changes together compared with 1e-6, added up or as one length
-        not {SAME} -> (after - before)[:, :start].abs().sum() > 1e-6
-        A thousand changes far below 1e-6 add up to more than 1e-6. Use the largest change.
-    squares_added_up: the squares of all changes added up
-        not {SAME} -> (after - before)[:, :start].pow(2).sum() > 1e-6
-        The square of a change of 1e-4 is 1e-8. Compare the change itself with 1e-6.
-    mean_row: a mean over the rows compared with 1e-6
-        not {SAME} -> (after - before)[:, :start].norm(dim=-1).mean() > 1e-6
-        If only one row of many changes, the mean is tiny. Use the largest change.
-    rounded_to_DECIMALS for DECIMALS in 5, 6: outputs rounded to DECIMALS decimals before they are compared
-        not {SAME} -> not torch.equal(after[:, :start].round(decimals=DECIMALS), before[:, :start].round(decimals=DECIMALS))
-        Two close numbers may be rounded to different values. Compare the difference with 1e-6.
-    relative_change: a change below 1e-6 taken for a leak
+    relative_change: the default tolerances of allclose, which is relative too
         torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
         Only changes of more than 1e-6 count. (allclose has two tolerances; set rtol=0 and atol=1e-6.)
-    too_strict: a change below 1e-6 taken for a leak
-        atol=1e-6 -> atol=1e-8
-        Only changes of more than 1e-6 count.
-    rows_too_large: new rows that are far larger than those of x
-        before, other = f(x), torch.randn_like(x) -> before, other = f(x), 1000 * torch.randn_like(x)
-        Inputs that are a thousand times larger have larger effects. Draw rows about as large as those of x.
-    relative_too: the changes measured relative to the outputs
-        rtol=0, atol=1e-6 -> atol=1e-6
-        allclose adds two tolerances, and the relative one hides changes of outputs near 1000. Set rtol=0.
-    first_sentence_only: only the first sentence of the batch changed or watched
-        {COMPARED} -> after[0, :start], before[0, :start]
-        Every sentence of the batch counts.
-    last_sentence_only: only the last sentence of the batch changed or watched
-        {COMPARED} -> after[-1, :start], before[-1, :start]
-        Every sentence of the batch counts.
-    first_feature_only: only the first feature watched
-        {COMPARED} -> after[:, :start, 0], before[:, :start, 0]
-        Every feature of an output counts.
-    past_changed: the past changed and the future watched
-        {FUTURE} -> other[:, :start], x[:, start:]
-        {COMPARED} -> after[:, start:], before[:, start:]
-        A token may see the past. Change the rows after t and compare the outputs up to t.
-    inverted: True for functions that do not leak
-        {ENDS} -> return False
-        |    return True
-        Return True if f leaks.
-    too_tolerant: weak leaks let through
-        atol=1e-6 -> atol=0.05
-        Changes of more than 1e-6 count. Lower the threshold.
-    tolerant: weak leaks let through
-        atol=1e-6 -> atol=1e-3
-        Changes of more than 1e-6 count. Lower the threshold.
-    left_as_tensor: a tensor instead of a Python bool
-        {ENDS} -> return torch.tensor(True)
-        |    return torch.tensor(False)
-        Return a Python bool, for example bool(...) or .item().
-    present_changed_at_the_end_too: the token at t changed as well
-        {POSITIONS} -> range(1, x.shape[1] + 1)
-        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
-        A token may see itself. Change x only from position t + 1 on.
-    later_outputs_only: the outputs after t compared instead of those up to t
-        {COMPARED} -> after[:, start:], before[:, start:]
-        Outputs after t may change, because you changed their inputs. Compare those up to t.
-    first_place_left_out: token 1 is never replaced, because the first position is not tried
-        {POSITIONS} -> range(2, x.shape[1])
-        With two tokens, the second is the future of the first, so it has to be replaced.
-    tolerant_in_both_ways: weak leaks let through
-        rtol=0, atol=1e-6 -> atol=1e-3
-        Changes of more than 1e-6 count. (allclose adds two tolerances.)
-    slopes_of_sums: derivatives of sums of outputs instead of changes
-        before, other = f(x), torch.randn_like(x)
-        -> z = x.detach().clone().requires_grad_()
-        |    slopes = [torch.autograd.grad(f(z)[:, t].sum(), z, allow_unused=True)[0] for t in range(x.shape[1])]
-        |    return any(bool((s[:, t + 1 :].abs() > 1e-6).any()) for t, s in enumerate(slopes) if s is not None)
-        A hard choice such as argmax has zero derivative everywhere. Replace rows and compare outputs.
 """)
 
 
@@ -890,60 +526,44 @@ def cases_fixed_causal_attention(draw):
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case(make(torch.float32, 2, d_v=8), note="a batch of two, d_v larger than d_k"),
-        Case(tuple(draw.normal(1100, width) for width in (2, 2, 1)), note="1100 tokens"),
-        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
+        Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note="tensors that are views, transposed"),
         Case(make(torch.float64, scale=1500.0, d_k=4), part=LARGE),  # a root without digits that float32 would lose
-        Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note=VIEW),
         Case(planned(-9999.0, 9996.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
-        Case(planned(-3000.0, 0.0), part=LARGE, note="visible scores of -3000 to -2997"),
-        Case(planned(-9000.0, -9000.0), part=LARGE, note="all scores near -9000"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
         Case((zero, *rest), part=ZEROS),
-        Case((torch.zeros(5, 6), *rest), part=ZEROS, note="all scores are 0"),
     ]
 
 
 SEEN = "causal_mask(Q.shape[-2]).to(Q.device)"
 WEIGHTS = f"masked_softmax(scores, {SEEN})"
 PLAIN = "torch.softmax(scores, dim=-1)"
+RENORMALIZED = "return weights -> return weights / weights.sum(-1, keepdim=True)"
 fixed_causal_attention = Exercise(
     "fixed_causal_attention",
     cases_fixed_causal_attention,
     axes=("token", "column"),
     forbidden=("attention",),
     instead="build it from scores, a mask, softmax and V.",
-    time_limit=20.0,  # a loop over a table of 1100 rows and columns is slow and no mistake
+    weights={LARGE: 6},
 ).with_mistakes(f"""
     bug_not_fixed: the published version: the mask after the softmax
         {WEIGHTS} -> {PLAIN} * {SEEN}
         Add up the weights of row 0. Who got the rest?
     divided_again: exponentials of all scores, then the mask, then rows divided by their sums
         {WEIGHTS} -> {PLAIN} * {SEEN}
-        return weights -> return weights / weights.sum(-1, keepdim=True)
+        {RENORMALIZED}
         Put the future at +9000 and the past at -9000. What is left of the past's exponentials?
-    softmax_twice: softmax before and after the mask
-        {WEIGHTS} -> masked_softmax({PLAIN}, {SEEN})
-        One softmax is enough, after the mask.
     future_set_to_zero: the future's scores set to 0
         {WEIGHTS} -> torch.softmax(scores.tril(), dim=-1)
-        A score of 0 still gets weight, because e to the power of 0 is 1.
-    zeros_blocked: scores of 0 taken for blocked ones
-        {WEIGHTS} -> torch.softmax(scores.tril().masked_fill(scores.tril() == 0, -torch.inf), dim=-1)
-        A visible score may be 0 as well. Use the mask to find the blocked entries.
-    sees_the_future: the past masked and the future left open
-        {SEEN} -> {SEEN}.T
-        Token 0 may see only itself, so its output is the first row of V.
+        {ZERO_STILL_WEIGHS}
+    bool_mask_added: the boolean mask itself added to the scores
+        {WEIGHTS} -> torch.softmax(scores + {SEEN}, dim=-1)
+        {ADDED_MASK}
     inverted: the past and the present masked, the future left open
-        {WEIGHTS} -> torch.softmax(mask_scores(scores, ~{SEEN}), dim=-1)
-        True means may attend. In your version the last token sees nothing.
-    inverted_zeros: the past and the present masked, the future left open, and zeros for the last token
         {SEEN} -> ~{SEEN}
         True means may attend. In your version the last token sees nothing.
     self_excluded: a strict triangle, so that no token sees itself
-        {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)
-        A token may see itself. In your version token 0 sees nothing.
-    self_excluded_zeros: a strict triangle, so that no token sees itself, and token 0 gets zeros
         {SEEN} -> {SEEN}.tril(-1)
         A token may see itself. In your version token 0 sees nothing.
     not_masked: no mask, or one that has no effect
@@ -952,67 +572,19 @@ fixed_causal_attention = Exercise(
     not_scaled: scores that are not scaled
         / Q.shape[-1] ** 0.5 ->
         Divide the scores by the square root of d_k (lesson 4).
-    multiplied: scores multiplied by the square root of the width
-        / Q.shape[-1] ** 0.5 -> * Q.shape[-1] ** 0.5
-        Divide by the square root of d_k instead of multiplying (lesson 4).
-    scaled_by_length: scores divided by the square root of the number of tokens
-        Q.shape[-1] ** 0.5 -> Q.shape[-2] ** 0.5
-        One score is a sum of d_k products, so its width is the last axis of Q.
-    queries_and_keys_exchanged: queries and keys exchanged
-        Q @ K.transpose(-2, -1) -> K @ Q.transpose(-2, -1)
-        Rows must belong to queries, but yours belong to keys.
-    key_reshaped: the keys were reshaped instead of transposed
-        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shape is right, but rows and columns have to be swapped. Use transpose.
-    divided_twice: scores divided by the width, not by its square root
+    divided_by_d_k: scores divided by the width, not by its square root
         Q.shape[-1] ** 0.5 -> Q.shape[-1]
         Divide by the square root of d_k once, either the scores or one of Q and K.
     softmax_over_queries: softmax over the queries instead of the keys
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)
         The weights of one query add up to 1, so the softmax runs over the last axis.
-    scaled_by_value_width: scores divided by the square root of the values' width
-        Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5
-        One score is a sum of d_k products, so its width is the last axis of Q.
-    minus_10000_added: -10000 added to the future's scores
-        {WEIGHTS} -> torch.softmax(scores - 10000.0 * ~{SEEN}, dim=-1)
-        A future score of +9000 becomes -1000, which is above a past score of -9000.
-    minus_20000_added: 20000 subtracted from the future's scores
-        {WEIGHTS} -> torch.softmax(scores - 20000.0 * ~{SEEN}, dim=-1)
-        A future score of +10000 becomes -10000, as high as a past score of -10000.
     minus_10000_filled: a fill of -10000
         {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0), dim=-1)
         If the past scores are -10000, the future gets weight as well.
-    minus_1000_filled: a fill of -1000
-        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -1000.0), dim=-1)
-        If the past scores are -9000, the future gets all the weight.
-    filled_and_divided: a fill of -10000 that is divided by the square root of the width afterwards
-        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0 / Q.shape[-1] ** 0.5), dim=-1)
-        After the division the fill is higher than visible scores of -10000. Fill after scaling, with -inf.
     powers_overflow: exponentials of the raw scores
         {WEIGHTS} -> scores.exp() * {SEEN}
-        return weights -> return weights / weights.sum(-1, keepdim=True)
+        {RENORMALIZED}
         e to the power of 10000 overflows. Subtract the maximum of the row first, or use torch.softmax.
-    one_maximum_for_all: one maximum subtracted from all rows
-        {WEIGHTS} -> (scores - scores.amax()).exp() * {SEEN}
-        return weights -> return weights / weights.sum(-1, keepdim=True)
-        The largest score may be in another row, or in the future. Then the exponentials of a row far below it round to zero.
-    divided_again_by_a_little_more: exponentials of all scores, then the mask, then rows divided by their sums
-        {WEIGHTS} -> {PLAIN} * {SEEN}
-        return weights -> return weights / (weights.sum(-1, keepdim=True) + 1e-9)
-        Put the future at +9000 and the past at -9000. What is left of the past's exponentials?
-    zero_scores_then_mask: the future's scores set to 0, and their weights taken out later
-        {WEIGHTS} -> torch.softmax(scores.tril(), dim=-1).tril()
-        The future is still part of the denominator.
-    next_one_seen: one token of the future is visible
-        {WEIGHTS} -> torch.softmax(mask_scores(scores, torch.ones_like(scores).tril(1).bool()), dim=-1)
-        Token 0 may see only itself, but in your version it sees two keys.
-    scaled_by_axis_1: scores divided by the square root of axis 1, which is the width only without leading dimensions
-        Q.shape[-1] ** 0.5 -> Q.shape[1] ** 0.5
-        Axis 1 of (B, T, d_k) isn't the width. Count axes from the end.
-    scaled_behind_the_softmax: the weights divided by the square root of the width instead of the scores
-        / Q.shape[-1] ** 0.5 ->
-        return weights -> return weights / Q.shape[-1] ** 0.5
-        The formula divides the scores, before the softmax. The rows of your weights don't add up to 1.
 """)
 
 

@@ -1,6 +1,7 @@
 """Answer key of lesson 9: layer norm, feed-forward, the encoder block and the encoder."""
 
 import dataclasses
+import functools
 
 import torch
 
@@ -70,34 +71,15 @@ layer_norm = Exercise(
     sample_variance: divided by the number of channels minus one
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, keepdim=True)
         The formula divides by the number of channels. By what does yours, and what happens with a single channel?
-    summed: the sum over the channels where the mean belongs
-        x.mean(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
-        x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
-        Both formulas begin with a fraction. By what do they divide?
-    variance_summed: the squares were added up and never divided
-        x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
-        The formula of the variance begins with a fraction. By what does it divide?
-    eps_left_out_of_the_root: the square root of eps was added to the square root
-        (variance + eps) ** 0.5 -> variance**0.5 + eps**0.5
-        The formula has one square root. Which two terms are under it?
+    sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
+        (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
+        A well-known blog post has both. What does the formula divide by, and where is eps in it?
     eps_outside: eps was added after the square root
         (variance + eps) ** 0.5 -> (variance**0.5 + eps)
         Rows with tiny values tell the two apart. Read the formula again: what is under the square root?
     eps_beside_the_deviation: eps was added after the square root
         (variance + eps) ** 0.5 -> (x.std(dim=-1, correction=0, keepdim=True) + eps)
         Rows with tiny values tell the two apart. Read the formula again: what is under the square root?
-    sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
-        (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
-        Two things at once, and a well-known blog post has both: what do you divide by, and where is eps in the formula?
-    sample_root_and_eps_outside: the deviation divided by one channel less, and eps added to it
-        (variance + eps) ** 0.5 -> (x.var(dim=-1, keepdim=True) ** 0.5 + eps)
-        Two things at once, and a well-known blog post has both: what do you divide by, and where is eps in the formula?
-    sample_deviation_without_eps: the deviation divided by one channel less, and no eps at all
-        (variance + eps) ** 0.5 -> x.std(dim=-1, keepdim=True)
-        Two things at once: what does the formula divide by, and what does your code return for a row of equal entries?
-    square_of_mean: the mean of the squares minus the square of the mean
-        x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
-        On paper that is the variance. Far from 0 it is the difference of two huge values, and few digits are left.
     eps_forgotten: no eps at all
         (variance + eps) ** 0.5 -> variance**0.5
         What does your answer return for a row of equal entries?
@@ -107,77 +89,24 @@ layer_norm = Exercise(
     divided_by_variance: divided by the variance, not by its square root
         (variance + eps) ** 0.5 -> (variance + eps)
         In which unit is a variance when x is in meters?
-    not_centered: the mean was not subtracted
-        (x - mean) / -> x /
-        Each row of x̂, the third formula, should have mean 0. What is the mean of yours?
-    root_mean_square: RMS norm: divided by the root of the mean square
+    square_of_mean: the mean of the squares minus the square of the mean
+        x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
+        On paper that is the variance. Far from 0 it is the difference of two huge values, and few digits are left.
+    root_mean_square: RMS norm, that is, divided by the root of the mean square
         (x - mean) / (variance + eps) ** 0.5 -> x / (x.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
-        That norm exists, and many models use it. It skips one of the steps asked for here. Which one?
-    whole_sentence: one mean and one variance for the whole sentence
-        x.mean(dim=-1, -> x.mean(dim=(-2, -1),
-        x.var(dim=-1, -> x.var(dim=(-2, -1),
-        Then every word depends on all the others. How many means does a sentence of 5 words have?
+        Many models use that norm. Which of the steps asked for here does it skip?
     everything: one mean and one variance for the whole batch
         x.mean(dim=-1, keepdim=True) -> x.mean()
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(correction=0)
         Then every word depends on all the others, those of other sentences too. How many means does a sentence of 5 words have?
-    first_axis: the mean along the first axis
-        x.mean(dim=-1, -> x.mean(dim=0,
-        x.var(dim=-1, -> x.var(dim=0,
-        Each token is normalized by itself. Which axis holds the channels of one token?
+    whole_sentence: one mean and one variance for the whole sentence
+        x.mean(dim=-1, -> x.mean(dim=(-2, -1),
+        x.var(dim=-1, -> x.var(dim=(-2, -1),
+        Then every word depends on all the others. How many means does a sentence of 5 words have?
     over_tokens: the mean of each channel over the tokens
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
         Each token is normalized by itself. Which axis holds the channels of one token?
-    batch_norm: batch norm: each channel has its mean over all tokens of all sentences
-        x.mean(dim=-1, keepdim=True) -> x.mean(dim=tuple(range(max(x.dim() - 1, 1))), keepdim=True)
-        x.var(dim=-1, correction=0, keepdim=True)
-        -> x.var(dim=tuple(range(max(x.dim() - 1, 1))), correction=0, keepdim=True)
-        In figure 9.2 that is the third table. Which entries should share a mean?
-    gamma_forgotten: gamma is not used
-        gamma * normal + beta -> normal + beta
-        After the norm every token has standard deviation 1. Which parameter scales single channels?
-    beta_forgotten: beta is not used
-        gamma * normal + beta -> gamma * normal
-        A row of equal entries becomes all zeros in yours. What should it return?
-    both_forgotten: neither gamma nor beta is used
-        return gamma * normal + beta -> return normal
-        That is x̂, the third formula. Which two parameters does the fourth formula use?
-    gamma_and_beta_exchanged: gamma and beta exchanged
-        gamma * normal + beta -> beta * normal + gamma
-        Which of the two multiplies?
-    gamma_times_beta: beta was added before gamma was multiplied
-        gamma * normal + beta -> gamma * (normal + beta)
-        Which of the two comes first in the formula?
-    mean_detached_too: no gradient flows through mean and variance
-        x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).detach()
-        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        Both depend on x, so the gradient has to flow through them. Did you detach them, or call .item() on the way?
-    statistics_detached: no gradient flows through the variance
-        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        The variance depends on x as well, so the gradient has to flow through it. Did you detach it, or call .item()
-        on the way?
-    one_plus_gamma: 1 was added to gamma
-        gamma * normal + beta -> (1 + gamma) * normal + beta
-        Some models keep gamma - 1 as their parameter. What does the fourth formula multiply with?
-    length_1: each row of x̂ was made of length 1
-        (x - mean) / (variance + eps) ** 0.5 -> F.normalize(x - mean, dim=-1)
-        What is the length of a vector of D entries whose mean square is 1?
-    length_1_by_norm: each row of x̂ was made of length 1
-        (x - mean) / (variance + eps) ** 0.5 -> (x - mean) / (x - mean).norm(dim=-1, keepdim=True)
-        What is the length of a vector of D entries whose mean square is 1? And what does your code return for a row of equal entries?
-    mean_deviation: divided by the mean absolute deviation
-        (variance + eps) ** 0.5 -> ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
-        The standard deviation squares each difference. What comes after the mean of the squares?
-    axis_1: the mean along axis 1
-        x.mean(dim=-1, -> x.mean(dim=1,
-        x.var(dim=-1, -> x.var(dim=1,
-        x may have any number of axes. What is axis 1 of (B, T, D), and what of (D,)?
-    whole_sentence_but_for_one_vector: one mean and one variance for the whole sentence
-        mean = x.mean(dim=-1, -> axes = (-2, -1) if x.dim() > 1 else (-1,)
-        |    mean = x.mean(dim=axes,
-        x.var(dim=-1, -> x.var(dim=axes,
-        Then every word depends on all the others. How many means does a sentence of 5 words have?
 """)
 
 
@@ -233,7 +162,7 @@ FeedForward = Exercise(
     no_activation: no activation between the two layers
         self.activation(self.up(x)) -> self.up(x)
         Two linear layers in a row are one linear layer. What keeps them apart?
-    always_relu: always ReLU, whatever activation was asked for
+    always_relu: always ReLU, whatever activation was given
         self.activation(self.up(x)) -> F.relu(self.up(x))
         The caller may pass another activation. Where does your code use it?
     activation_last: the activation comes after the second layer
@@ -252,15 +181,9 @@ FeedForward = Exercise(
     with_norm: the input was normalized
         self.up(x) -> self.up(F.layer_norm(x, x.shape[-1:]))
         The norms belong to the block. This network takes x as it is.
-    gelu_by_default: GELU where nothing was asked for
+    gelu_by_default: GELU where no activation was given
         activation=F.relu -> activation=F.gelu
         BERT and GPT-2 do that. Which default does the signature promise?
-    always_gelu: always GELU, whatever activation was asked for
-        self.activation(self.up(x)) -> F.gelu(self.up(x))
-        The caller may pass another activation. Where does your code use it?
-    gated: the hidden vector was multiplied by its activation
-        self.activation(self.up(x)) -> self.up(x) * self.activation(self.up(x))
-        Gated networks do that. What does the formula pass to the second layer?
 """)
 
 
@@ -280,15 +203,21 @@ CAUSAL = ("causal",)
 
 
 def cases_encoder_block(draw):
+    @functools.cache
+    def weights(D=6, F=10, dtype=torch.float32):
+        return block_state(draw, D, F, dtype)
+
     def case(B, T, mask=None, order=(), dtype=torch.float32, D=6, H=2, F=10, named=False, **options):
-        state = block_state(draw, D, F, dtype)
         x = draw.normal(B, T, D, dtype=dtype) * draw.uniform(B, T, 1, low=0.5, high=2.0, dtype=dtype) + 0.5
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
-        return Case(((D, H, F, *order), state, *call), **{"via": "module", "tolerance": tolerance(dtype)} | options)
+        return Case(
+            ((D, H, F, *order), weights(D, F, dtype), *call),
+            **{"via": "module", "tolerance": tolerance(dtype)} | options,
+        )
 
     def by_keyword(T, part=ACTIVATION, note="", **given):
         init = {"d_model": 6, "num_heads": 3, "d_ff": 10, **given}
-        args = (init, block_state(draw, 6, 10, torch.float32), (draw.normal(2, T, 6),), {})
+        args = (init, weights(), (draw.normal(2, T, 6),), {})
         return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32), note=note)
 
     float64, before, after = torch.float64, (True,), (False,)
@@ -298,9 +227,9 @@ def cases_encoder_block(draw):
     no_words[1] = False
 
     def again(*order, **options):
-        x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+        x = draw.normal(2, 5, 6)
         calls = (x, draw.mask(5, 5)), (x.flip(1),)
-        return called_twice((6, 2, 10, *order), state, *calls, tolerance=tolerance(torch.float32), **options)
+        return called_twice((6, 2, 10, *order), weights(), *calls, tolerance=tolerance(torch.float32), **options)
 
     def masked(B, T, *shape, note):  # in both orders
         kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
@@ -350,7 +279,7 @@ EncoderBlock = Exercise(
     axes=("token", "channel"),
     forbidden=("transformer",),
     instead="build it from your attention, your FeedForward and two norms.",
-    weights={PRE_NORM: 5},
+    weights={PRE_NORM: 5, MASK: 8},
     apart=(PRE_NORM,),
 ).with_mistakes(f"""
     residual_normalized: with norm_first the residual is taken from the normalized x
@@ -389,27 +318,15 @@ EncoderBlock = Exercise(
         {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {PRE_2} -> return x + self.norm2(self.feed_forward(x))
         Pre-norm: what is normalized there, the sublayer's input or its output?
-    norm_behind_in_both: the norm comes between the sublayer and the sum in both orders
-        {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
-        {PRE_2} -> return x + self.norm2(self.feed_forward(x))
-        {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
-        {POST_2} -> return x + self.norm2(self.feed_forward(x))
-        A norm can follow the sum (post-norm) or precede the sublayer (pre-norm). Where are yours?
     always_post: norm_first changes nothing: always post-norm
         if self.norm_first: -> if False:
         Build the block with norm_first=True. Which line of your code depends on it?
     always_pre: pre-norm where post-norm is asked for
         if self.norm_first: -> if True:
         The default is the order of the paper. Where is the norm in that order?
-    pre_norm_by_default: pre-norm where nothing was asked for
+    pre_norm_by_default: pre-norm where norm_first was not given
         norm_first=False -> norm_first=True
         Which default does the signature promise?
-    gelu_by_default: GELU where nothing was asked for
-        activation=F.relu -> activation=F.gelu
-        BERT and GPT-2 do that. Which default does the signature promise?
-    orders_exchanged: pre-norm and post-norm exchanged
-        if self.norm_first: -> if not self.norm_first:
-        With norm_first=True, what is the input of a sublayer: x, or the normalized x?
     no_norm: no layer norms
         {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
         {PRE_2} -> return x + self.feed_forward(x)
@@ -420,33 +337,9 @@ EncoderBlock = Exercise(
         self.norm2(x)) -> self.norm1(x))
         return self.norm2(x + -> return self.norm1(x +
         Each sublayer has a norm with parameters of its own.
-    mask_ignored: the mask is not used
-        self.norm1(x), mask=mask) -> self.norm1(x))
-        self.attention(x, mask=mask) -> self.attention(x)
-        The attention needs to know which keys are padding. Does it get the mask?
-    mask_as_key: calls with a mask raise an error
-        self.norm1(x), mask=mask) -> self.norm1(x), mask)
-        self.attention(x, mask=mask) -> self.attention(x, mask)
-        The second argument of attention is the key. How can you pass the mask by name?
-    mask_inverted: the mask was read the other way round
-        if self.norm_first: -> mask = None if mask is None else ~mask
-        |        if self.norm_first:
-        In this course True means may attend. nn.TransformerEncoderLayer means the opposite.
-    activation_ignored: the activation does not reach the feed-forward network
-        FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
-        The block gets an activation when it is built. Which part should use it?
-    norms_exchanged: norm1 and norm2 exchanged
-        self.attention(self.norm1(x) -> self.attention(self.norm2(x)
-        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
-        x = self.norm1(x + -> x = self.norm2(x +
-        return self.norm2(x + -> return self.norm1(x +
-        Which of the two belongs to attention?
-    residual_twice: x is added twice
-        {PRE_1} -> x = x + x + self.attention(self.norm1(x), mask=mask)[0]
-        {PRE_2} -> return x + x + self.feed_forward(self.norm2(x))
-        {POST_1} -> x = self.norm1(x + x + self.attention(x, mask=mask)[0])
-        {POST_2} -> return self.norm2(x + x + self.feed_forward(x))
-        If both sublayers return zeros, how many times does your block add x?
+    norm_on_top: with norm_first another norm at the end
+        {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
+        In pre-norm the block does not normalize its output. A final norm comes once, after the last block.
     second_from_the_start: the second residual is the block's input
         if self.norm_first: -> start = x
         |        if self.norm_first:
@@ -459,85 +352,21 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.feed_forward(self.norm2(start))
         {POST_2} -> return self.norm2(x + self.feed_forward(start))
         Some models run them in parallel. In this block, what is the input of the feed-forward network?
-    side_by_side_without_norms: both sublayers read the block's input, and nothing is normalized
-        {PRE_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
-        {POST_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
-        The table has two formulas for a block, one below the other. What does the second one begin with, and where are
-        the norms?
-    one_sum_under_NORM for NORM in norm1, norm2: in post-norm one norm on the sum of x and both sublayers
-        {POST_1} -> return self.NORM(x + self.attention(x, mask=mask)[0] + self.feed_forward(x))
-        Post-norm goes step by step: two sums, and each has a norm. What is the input of the feed-forward network?
-    residual_before_the_norm: in post-norm the second residual is the first sum without its norm
-        {POST_1} -> x = x + self.attention(x, mask=mask)[0]
-        {POST_2} -> return self.norm2(x + self.feed_forward(self.norm1(x)))
-        In post-norm the residual stream itself goes through each norm. Which x do you add at the end?
-    one_residual_around_both: one residual around both sublayers together
-        {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
-        {PRE_2} -> return x + self.feed_forward(self.norm2(out))
-        {POST_1} -> out = self.norm1(self.attention(x, mask=mask)[0])
-        {POST_2} -> return self.norm2(x + self.feed_forward(out))
-        There has to be one around each sublayer. Where does the one around attention end?
-    side_by_side_one_norm: with norm_first both sublayers read norm1 of the block's input
-        if self.norm_first: -> start = x
-        |        if self.norm_first:
-        {PRE_2} -> return x + self.feed_forward(self.norm1(start))
-        Some models run them in parallel after one norm. This block has two norms. What is the input of the second?
-    second_norm_of_attention_alone: the second half reads attention's output alone, and not the residual stream
-        {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
-        |            x = x + out
-        {PRE_2} -> return x + self.feed_forward(self.norm2(out))
-        Attention's output was added to the residual stream. Which of the two does the second sublayer read?
-    norm_before_and_after: with norm_first the sums are normalized as well
-        {PRE_1} -> x = self.norm1(x + self.attention(self.norm1(x), mask=mask)[0])
-        {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
-        In pre-norm each norm is on a branch. What happens to the residual stream after the addition?
-    keys_not_normalized: with norm_first only the queries are normalized
-        self.attention(self.norm1(x), mask=mask) -> self.attention(self.norm1(x), x, mask=mask)
-        Self-attention has one input, and that is what the norm gives back.
-    norm_on_top: with norm_first another norm at the end
-        {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
-        In pre-norm the block does not normalize its output. A final norm comes once, after the last block.
-    first_norm_dropped: with norm_first attention gets x without its norm
-        {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
-        In pre-norm both sublayers get a normalized input. Does the first one?
-    first_norm_dropped_post: in post-norm no norm after attention
-        {POST_1} -> x = x + self.attention(x, mask=mask)[0]
-        In post-norm there is a norm on each sum. How many do you call?
-    second_norm_dropped_post: in post-norm no norm after the feed-forward network
-        {POST_2} -> return x + self.feed_forward(x)
-        In post-norm there is a norm on each sum. How many do you call?
-    second_norm_dropped: with norm_first the feed-forward network gets x without its norm
-        {PRE_2} -> return x + self.feed_forward(x)
-        In pre-norm both sublayers get a normalized input. Does the second one?
-    mask_ignored_pre: with norm_first the mask is not used
+    mask_ignored: the mask does not reach attention
         self.norm1(x), mask=mask) -> self.norm1(x))
-        Your code calls attention twice. Does it pass the mask both times?
-    mask_ignored_post: in post-norm the mask is not used
         self.attention(x, mask=mask) -> self.attention(x)
-        Your code calls attention twice. Does it pass the mask both times?
-    feed_forward_first: the feed-forward network comes before attention
-        {PRE_1} -> x = x + self.feed_forward(self.norm1(x))
-        {PRE_2} -> return x + self.attention(self.norm2(x), mask=mask)[0]
-        {POST_1} -> x = self.norm1(x + self.feed_forward(x))
-        {POST_2} -> return self.norm2(x + self.attention(x, mask=mask)[0])
-        Attention gathers information first, then the feed-forward network processes it.
-    no_feed_forward: the feed-forward network has no effect
-        {PRE_2} -> return x
-        {POST_2} -> return x
-        A block has two sublayers. What does the second one do in yours?
-    feed_forward_first_with_its_norm: the feed-forward network comes before attention
-        {PRE_1} -> x = x + self.feed_forward(self.norm2(x))
-        {PRE_2} -> return x + self.attention(self.norm1(x), mask=mask)[0]
-        {POST_1} -> x = self.norm2(x + self.feed_forward(x))
-        {POST_2} -> return self.norm1(x + self.attention(x, mask=mask)[0])
-        Attention gathers information first, then the feed-forward network processes it.
-    mask_transposed: the mask's last two axes exchanged
-        if self.norm_first: -> mask = None if mask is None else mask.mT
+        Attention needs to know which keys are padding. Which of your calls gets the mask?
+    mask_as_key: calls with a mask raise an error
+        self.norm1(x), mask=mask) -> self.norm1(x), mask)
+        self.attention(x, mask=mask) -> self.attention(x, mask)
+        The second argument of attention is the key. How can you pass the mask by name?
+    mask_inverted: the mask was read the other way round
+        if self.norm_first: -> mask = None if mask is None else ~mask
         |        if self.norm_first:
-        Each row of a mask belongs to a query, as each row of the scores does. What do the rows of yours belong to?
-    another_eps: norms with another eps
-        nn.LayerNorm(d_model), nn.LayerNorm(d_model) -> nn.LayerNorm(d_model, eps=1e-6), nn.LayerNorm(d_model, eps=1e-6)
-        The contract asks for layer norms with their default epsilon.
+        In this course True means may attend. nn.TransformerEncoderLayer means the opposite.
+    activation_ignored: the activation does not reach the feed-forward network
+        FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
+        The block gets an activation when it is built. Which part should use it?
 """)
 
 V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 70
@@ -551,23 +380,27 @@ def encoder_state(draw, layers, dtype):
 
 
 def cases_encoder(draw):
+    @functools.cache
+    def weights(layers, dtype=torch.float32):
+        return encoder_state(draw, layers, dtype)
+
     def case(B, T, mask=None, named=False, layers=L, dtype=torch.float32, **options):
         ids = draw.integers(0, V, (B, T))
         if options.get("gradient"):
             ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
-        args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
+        args = ((V, D, H, F, layers, LONGEST), weights(layers, dtype), *call)
         return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
     float64, no_words = torch.float64, draw.mask(2, 1, 1, 5)
     no_words[1] = False
-    ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
+    ids = draw.integers(0, V, (2, 5))
     return [
         case(3, 5),
         case(3, 4, layers=1, note="one layer"),
         called_twice(
-            init,
-            state,
+            (V, D, H, F, 1, LONGEST),
+            weights(1),
             (ids[:, :1],),
             (ids, draw.mask(5, 5)),
             ((ids + 1) % V,),
@@ -579,7 +412,7 @@ def cases_encoder(draw):
         case(2, 1, part="a single token"),
         case(2, 5, layers=1, via="on_views", part=ELSEWHERE, note=TRANSPOSED),
         case(2, LONGEST, part="the longest sentence"),
-        case(2, 5, dtype=float64, part=DTYPE),
+        case(2, 5, dtype=float64, layers=2, part=DTYPE),
         case(2, 5, dtype=float64, layers=2, part=GRADIENT, gradient=True),
         case(4, 4, draw.mask(4, 4), part=MASK, note="a mask (T, T) for as many sentences as tokens"),
         case(1, 5, draw.mask(5, 5), layers=1, part=MASK, note="a batch of one with a mask (T, T)"),
@@ -591,7 +424,12 @@ def cases_encoder(draw):
 
 
 Encoder = Exercise(
-    "Encoder", cases_encoder, axes=("token", "channel"), forbidden=("transformer",), instead="stack your own blocks."
+    "Encoder",
+    cases_encoder,
+    axes=("token", "channel"),
+    forbidden=("transformer",),
+    instead="stack your own blocks.",
+    weights={MASK: 15},
 ).with_mistakes("""
     no_positions: the position vectors are missing
         self.tokens(ids) + self.positions(positions) -> self.tokens(ids)
@@ -610,24 +448,24 @@ Encoder = Exercise(
         Which row of the table does the first word get, and what happens with a sentence of max_len words?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
-        The paper does that, because its embeddings are initialized smaller. This exercise adds the two vectors as they are.
+        The paper does that, because its embeddings are initialized smaller. This exercise adds the vectors as they are.
     mask_not_passed: the mask does not reach the blocks
         block(x, mask) -> block(x)
         Every block computes attention. Which of them knows what is padding?
-    mask_not_for_the_last: the last block does not get the mask
-        block(x, mask) -> block(x, mask if block is not self.blocks[-1] else None)
-        Every block computes attention. Which of them knows what is padding?
-    mask_first_block_only: only the first block gets the mask
-        block(x, mask) -> block(x, mask if block is self.blocks[0] else None)
-        Every block computes attention, so padding comes back in where a block has no mask.
+    own_padding_mask: id 0 is masked as padding where no mask is given
+        x = self.tokens(ids) -> mask = (ids != 0)[:, None, None, :] if mask is None else mask
+        |        x = self.tokens(ids)
+        The caller passes the mask. Which id does your code take for padding, and why that one?
+    own_padding_mask_as_well: id 0 is masked as padding in addition to the mask
+        x = self.tokens(ids) -> own = (ids != 0)[:, None, None, :]
+        |        mask = own if mask is None else mask & own
+        |        x = self.tokens(ids)
+        The caller passes the mask. Which id does your code take for padding, and why that one?
     mask_inverted: the mask was inverted
         block(x, mask) -> block(x, None if mask is None else ~mask)
         True means may attend, in your encoder and in its blocks.
     one_block: only the first block is used
         for block in self.blocks: -> for block in self.blocks[:1]:
-        How many blocks are in the list, and how many does x pass through?
-    last_block_left_out: the last block is not used
-        for block in self.blocks: -> for block in self.blocks[:-1]:
         How many blocks are in the list, and how many does x pass through?
     last_block_only: every block gets the embeddings, and only the last result counts
         for block in self.blocks: -> words = x
@@ -649,9 +487,6 @@ Encoder = Exercise(
     pre_norm: pre-norm blocks
         d_ff, **options) -> d_ff, True)
         The default of your EncoderBlock is the order of the paper. Which one do you build here?
-    positions_in_every_block: the positions are added again before every block
-        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(positions), mask)
-        The residual stream carries them upward, so adding them once is enough.
     row_0_never_learns: padding_idx in the embedding of the words
         nn.Embedding(vocab_size, d_model) -> nn.Embedding(vocab_size, d_model, padding_idx=0)
         Nothing says that id 0 is padding, and with padding_idx its row gets no gradient. The mask takes care of padding.
@@ -709,62 +544,18 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         feed_forward(norm2(x)) -> feed_forward(x)
         The norms were not the mistake. What should the input of a sublayer be?
-    first_norm_dropped: attention gets x without its norm
-        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
-        Both sublayers get a normalized input. Does the first one?
-    second_norm_dropped: the feed-forward network gets x without its norm
-        feed_forward(norm2(x)) -> feed_forward(x)
-        Both sublayers get a normalized input. Does the second one?
-    side_by_side: both sublayers read the block's input
-        x = x + out -> start, x = x, x + out
-        feed_forward(norm2(x)) -> feed_forward(norm2(start))
-        Some models run them in parallel. In this block, what is the input of the feed-forward network?
-    side_by_side_one_norm: both sublayers read norm1 of the block's input
-        x = x + out -> start, x = x, x + out
-        feed_forward(norm2(x)) -> feed_forward(norm1(start))
-        Some models run them in parallel after one norm. This block has two norms. What is the input of the second?
-    side_by_side_without_norms: both sublayers read the block's input, and the norms are gone
-        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
-        x = x + out -> start, x = x, x + out
-        feed_forward(norm2(x)) -> feed_forward(start)
-        The norms were not the mistake, and the sublayers come one after the other. What does each of them read?
-    one_residual_around_both: one residual around both sublayers together
-        x = x + out -> start, x = x, out
-        return x + feed -> return start + feed
-        There has to be one around each sublayer. Where does the one around attention end?
-    last_residual_from_the_start: x itself is added at the end only; in between the residual is still the normalized x
-        x = x + out -> start, x = x, norm2(norm1(x) + out)
-        return x + feed_forward(norm2(x)) -> return start + feed_forward(x)
-        Sublayers that return zeros give x back now. But attention's output should be added to the residual stream as well. Does it get
-        there?
-    residual_twice: x is added twice
-        x = x + out -> start, x = x, x + out
-        return x + feed -> return start + x + feed
-        If both sublayers return zeros, how many times does your block add x?
-    first_norm_behind: attention's output is normalized, and not what attention reads
-        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
-        x = x + out -> x = x + norm1(out)
-        In pre-norm it is what the sublayer reads that is normalized. Check the first one.
-    keys_not_normalized: only the queries are normalized
-        attention(norm1(x), mask=mask) -> attention(norm1(x), x, mask=mask)
-        Self-attention has one input, and that is what the norm gives back.
     residuals_dropped: the residuals are gone
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
         They were right in one respect: there has to be one around each sublayer.
-    second_norm_of_attention_alone: the second half reads attention's output alone, and not the residual stream
-        feed_forward(norm2(x)) -> feed_forward(norm2(out))
-        Attention's output was added to the residual stream. Which of the two does the second sublayer read?
-    first_residual_dropped: no residual around attention
-        x = x + out -> x = out
-        There has to be one around each sublayer. Check the first.
-    second_residual_dropped: no residual around the feed-forward network
-        return x + feed_forward -> return feed_forward
-        There has to be one around each sublayer. Check the second.
-    norms_exchanged: norm1 and norm2 exchanged
-        attention(norm1(x) -> attention(norm2(x)
-        feed_forward(norm2(x)) -> feed_forward(norm1(x))
-        The two norms are not the same function. Which one is the first sublayer's?
+    second_from_the_start: the second residual is the block's input
+        x = x + out -> start, x = x, x + out
+        return x + feed -> return start + feed
+        The second residual connection starts after attention's output was added. Which x do you add at the end?
+    last_residual_from_the_start: x itself is added at the end only; in between the residual is still the normalized x
+        x = x + out -> start, x = x, norm2(norm1(x) + out)
+        return x + feed_forward(norm2(x)) -> return start + feed_forward(x)
+        Attention's output should be added to the residual stream as well. Does it get there?
     norm_behind_the_sublayer: the norm between the sublayer and the sum
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> x = x + norm1(out)
@@ -773,27 +564,12 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
     norm_on_top: another norm at the end
         return x + feed_forward(norm2(x)) -> return norm2(x + feed_forward(norm2(x)))
         In pre-norm nothing is normalized after the addition.
-    second_from_the_start: the second residual is the block's input
-        x = x + out -> start, x = x, x + out
-        return x + feed -> return start + feed
-        The second residual connection starts after attention's output was added. Which x do you add at the end?
-    one_norm_twice: norm1 is used twice
-        feed_forward(norm2(x)) -> feed_forward(norm1(x))
-        The two norms are different functions. Which one belongs to the second sublayer?
+    second_norm_dropped: the feed-forward network gets x without its norm
+        feed_forward(norm2(x)) -> feed_forward(x)
+        Both sublayers get a normalized input. Does the second one?
     mask_ignored: the mask is not passed on
         attention(norm1(x), mask=mask) -> attention(norm1(x))
         The version with the bug passes it. Does yours?
-    feed_forward_first: the feed-forward network comes before attention
-        out, _ = attention(norm1(x), mask=mask) -> out = feed_forward(norm1(x))
-        return x + feed_forward(norm2(x)) -> return x + attention(norm2(x), mask=mask)[0]
-        The code with the bug has the two sublayers in the right order. Which comes first there?
-    second_half_post_norm: the first half is pre-norm, the second post-norm
-        return x + feed_forward(norm2(x)) -> return norm2(x + feed_forward(x))
-        In pre-norm nothing is normalized after the addition. Check the second one.
-    first_half_post_norm: the second half is pre-norm, the first post-norm
-        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
-        x = x + out -> x = norm1(x + out)
-        In pre-norm nothing is normalized after the addition. Check the first one.
 """)
 
 
@@ -816,6 +592,9 @@ block_macs = Exercise(
     three_projections: three projections instead of four
         4 * T * d_model**2 -> 3 * T * d_model**2
         Queries, keys and values need three. What happens to the heads once they are concatenated?
+    one_projection: one projection instead of four
+        4 * T * d_model**2 -> T * d_model**2
+        Queries, keys and values each have a matrix. What happens to the heads once they are concatenated?
     scores_only: one of the two products inside attention is missing
         2 * T**2 * d_model -> T**2 * d_model
         The scores are one product. What happens to the weights after the softmax?
@@ -828,15 +607,12 @@ block_macs = Exercise(
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
         The layers with parameters are all there. Which products have no parameters in them?
-    no_projections: the four projections are missing
-        projections + attention + feed_forward -> attention + feed_forward
-        You have counted the products between queries, keys and values. Which products compute those, and which comes after?
-    no_feed_forward: the feed-forward network is missing
-        projections + attention + feed_forward -> projections + attention
-        You have counted attention. Which other products does a block have?
     width_forgotten: the products inside attention without the width of the model
         2 * T**2 * d_model -> 2 * T**2
         T² scores: how many products are added up in each of them?
+    attention_as_projections: T times the width squared for each product inside attention too
+        2 * T**2 * d_model -> 2 * T * d_model**2
+        Write the shapes of Q and of K transposed. Which size occurs twice among n, m and p?
     half_for_a_mask: only the half below the diagonal counted
         2 * T**2 * d_model -> T * (T + 1) * d_model
         An encoder has no causal mask. (With one, our attention still computes the whole product before it masks.)
@@ -850,18 +626,6 @@ block_macs = Exercise(
     biases_counted: the biases are counted too
         projections + attention + feed_forward -> projections + attention + feed_forward + T * (5 * d_model + d_ff)
         Adding a bias multiplies nothing. Only the matrix products count.
-    one_projection: one projection instead of four
-        4 * T * d_model**2 -> T * d_model**2
-        Queries, keys and values each have a matrix. What happens to the heads once they are concatenated?
-    attention_as_projections: T times the width squared for each product inside attention too
-        2 * T**2 * d_model -> 2 * T * d_model**2
-        Write the shapes of Q and of K transposed. Which size occurs twice among n, m and p?
-    projections_of_one_token: the four projections of a single token
-        4 * T * d_model**2 -> 4 * d_model**2
-        How many tokens are projected?
-    feed_forward_of_one_token: the feed-forward network for a single token
-        2 * T * d_model * d_ff -> 2 * d_model * d_ff
-        How many tokens pass through it?
 """)
 
 
@@ -900,10 +664,9 @@ token_influence = Exercise(
     gradient_of_a_sum: the gradient of the sum of each row's outputs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()
         Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
-    sizes_of_a_summed_gradient: the gradient of the sum of each row's outputs, and of that the absolute values added up
+    sizes_of_a_summed_gradient: the absolute values of the gradient of the sum of each row's outputs, added up
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).abs().sum(dim=-1)
-        Channels that move in opposite directions cancel in a sum before any size is taken. The norm is over all pairs of
-        channels, and it begins with a square.
+        Channels that move in opposite directions cancel in a sum. The norm squares each entry of a block first.
     axes_of_the_words_summed: summed over the tokens, so that a table of channels was left
         sum(dim=(1, 3)) -> sum(dim=(0, 2))
         Print the shape of the Jacobian: which of its four axes count tokens, and which count channels?
@@ -925,16 +688,6 @@ token_influence = Exercise(
     largest_entry: the largest entry of each block
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().amax(dim=(1, 3))
         All entries of a block count, not only its largest.
-    spectral_norm: the largest singular value of each block
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
-        That is the norm of the direction that moves most. The Frobenius norm counts all directions, not only that one.
-    shares: each row was divided by its sum
-        return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()
-        |    return jacobian / jacobian.sum(dim=1, keepdim=True)
-        Fractions are good for a picture, but the exercise asks for the norms themselves.
-    mean_of_sizes: the mean of the absolute entries
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().mean(dim=(1, 3))
-        The Frobenius norm neither averages nor takes absolute values. What does it do to each entry first?
     averaged: a mean over the block where a sum belongs
         sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
         A block with twice as many entries of the same size has a larger norm.

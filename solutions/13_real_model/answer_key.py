@@ -7,8 +7,6 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Stub, l
 BATCH_OF_ONE, ONE_TOKEN = "a batch of one", "a single token"
 VIEW = "tensors that lie in memory in another order"
 
-# ---------------------------------------------------------------- rename_weights
-
 SQUARE = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
 
@@ -54,11 +52,7 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     queries_and_keys_exchanged: queries and keys exchanged
         "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.W_k"
         "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.W_q"
-        Which of the two asks?
-    keys_and_values_exchanged: keys and values exchanged
-        "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.W_v"
-        "attention.self.value": "attention.W_v" -> "attention.self.value": "attention.W_k"
-        All three projections have one shape, so nothing complains. Compare your table with the lesson's, row by row.
+        Which of the two belongs to the token that attends?
     norms_exchanged: the two norms exchanged
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "norm2"
         "output.LayerNorm": "norm2", -> "output.LayerNorm": "norm1",
@@ -66,31 +60,19 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     up_and_down_exchanged: the feed-forward network's layers exchanged
         "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "feed_forward.down"
         "output.dense": "feed_forward.down", -> "output.dense": "feed_forward.up",
-        The intermediate layer is the wide one. Which of your two makes the vector wider?
+        The intermediate layer is the wide one. Which of your two layers makes the vector wider?
     counted_from_one: layers counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
         Both files count their layers in the same way.
     one_digit: only one digit of the layer's number was read
         mine[f"blocks.{i}. -> mine[f"blocks.{i[0]}.
-        What becomes of layer 10 in yours?
+        What does your code make of layer 10?
     transposed: the matrices were transposed
         ] = tensor -> ] = tensor.t()
         Which axis of a weight does nn.Linear keep in front, and which one does BERT's file?
     biases_forgotten: the biases are missing
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and name.endswith("weight")
         Print the names of your result. Which kinds of tensors are missing?
-    norms_forgotten: the norms are missing
-        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and "LayerNorm" not in name
-        A block has two layers whose parameters are vectors.
-    joined_name_cut: attention.output.dense was taken for output.dense
-        "attention.W_o" -> "attention.feed_forward.down"
-        One of BERT's names ends with another of them. Which has to be replaced first?
-    first_layer_everywhere: every layer got the same parameters
-        ] = tensor -> ] = state_dict[name.replace(f'layer.{i}.', 'layer.0.')]
-        Is there a 0 in your code where the layer's number belongs?
-    joined_norm_cut: attention.output.LayerNorm was taken for output.LayerNorm
-        "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
-        One of BERT's names ends with another of them. Which has to be replaced first?
     joined_names_cut: attention.output was taken for output
         "attention.W_o" -> "attention.feed_forward.down"
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
@@ -101,13 +83,6 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         "attention.self.value": "attention.W_v" -> "attention.self.value": "W_v"
         "attention.W_o" -> "W_o"
         The block has an attention, and the attention has a W_q. Compare your names with the lesson's table.
-    gamma_and_beta: the norms' numbers are called gamma and beta
-        {kind}"] = tensor
-        -> {({'weight': 'gamma', 'bias': 'beta'}[kind] if 'LayerNorm' in part else kind)}"] = tensor
-        nn.LayerNorm calls its two vectors as every other layer does.
-    first_layer_only: only the first layer
-        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.0.")
-        How many layers does the file have?
     other_beginning: none of your names begins with `blocks.`
         mine[f"blocks.{i}. -> mine[f"encoder.blocks.{i}.
         Compare the first name of your result with the first one of the lesson's block. From where on do they differ?
@@ -120,30 +95,7 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "up"
         "output.dense": "feed_forward.down", -> "output.dense": "down",
         The block has a feed-forward network, and that has an up. Compare your names with the lesson's table.
-    kind_left_out: the names do not say whether it is a weight or a bias
-        .{kind}"] = tensor -> "] = tensor
-        A layer has two tensors. What becomes of the first one in yours when the second comes?
-    last_layer_missing: the last layer is missing
-        name.startswith("encoder.layer.")
-        -> name.startswith("encoder.layer.") and name.replace(
-        |            f'layer.{name.split(".")[2]}.', f'layer.{int(name.split(".")[2]) + 1}.') in state_dict
-        Layers are counted from 0, and the end of a range is not included. Which is your last one?
-    joined_written_over: attention.output was taken for output, so that two tensors came under one name
-        "attention.W_o" -> "feed_forward.down"
-        "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "norm2"
-        One of BERT's names ends with another of them. Which has to be asked for first?
-    weights_for_both: weights and biases come under one name
-        .{kind}"] = tensor -> .weight"] = tensor
-        A layer has two tensors. What becomes of the first one in yours when the second comes?
-    six_layers: no layer behind the first six
-        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < 6
-        Who says how many layers there are, your code or the names of the file?
-    layer_kept: `layer` is still in the names
-        mine[f"blocks.{i}. -> mine[f"blocks.layer.{i}.
-        What is between `blocks` and the layer's number in the lesson's names, and what in yours?
 """)
-
-# ---------------------------------------------------------------- bert_embeddings
 
 
 def embedding_weights(draw, V, D, max_len, dtype=torch.float32, scale=0.05):
@@ -188,9 +140,6 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     no_types: no type
         words + positions + types -> words + positions
         Row 0 of the type table is added for every token. It is not zero.
-    other_type: the type's row 1
-        "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"][1]
-        Row 1 belongs to the second sentence of a pair. Have we got one?
     types_summed: both rows of types were added
         "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"].sum(0)
         A token has one type, not two.
@@ -203,85 +152,28 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     plain_norm: the norm without its weight and bias
         F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> F.layer_norm(x, gamma.shape, None, None, 1e-12)
         The file has two more vectors for the norm.
-    norm_without_bias: the norm's bias is not used
-        gamma, beta, 1e-12) -> gamma, None, 1e-12)
-        What does LN of a row of equal numbers give, by the formula?
-    places_from_the_end: the last rows of the position table
-        [: ids.shape[1]] -> [len(weights['embeddings.position_embeddings.weight']) - ids.shape[1] :]
-        The first token has position 0.
     scaled_words: the words were multiplied by the square root of the width
         words + positions + types -> words * words.shape[-1] ** 0.5 + positions + types
         The Transformer of 2017 does that to its embeddings. Does the formula here?
     each_normalized: each of the three tables was normalized, not their sum
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return sum(F.layer_norm(part, gamma.shape, gamma, beta, 1e-12) for part in (words, positions, types))
-        First the sum, then the norm. How many norms does the formula have?
-    words_normalized: only the words were normalized
-        x = words + positions + types -> x = words
-        F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) + positions + types
-        First the sum, then the norm.
-    places_from_one: positions counted from 1
+        The formula has a single norm. Does it come before or after the sum?
+    positions_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
         The first token has position 0.
-    places_from_two: positions counted from 2
-        [: ids.shape[1]] -> [2 : ids.shape[1] + 2]
-        Another network, RoBERTa, counts this way. Here the first token has position 0.
-    weight_and_bias_exchanged: the norm's weight and bias are exchanged
-        gamma, beta, 1e-12) -> beta, gamma, 1e-12)
-        Which of the two multiplies?
-    places_of_sentences: one position for each sentence
+    positions_of_sentences: one position for each sentence
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
     variance_by_one_less: the variance was divided by D − 1
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
-        Lesson 9: a layer norm takes the mean of the squares. What does torch's var do unless you tell it?
+        A layer norm takes the mean of the squares, as in lesson 9. By what does torch's var divide by default?
     deviation_by_one_less: the variance was divided by D − 1
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
-        Lesson 9: a layer norm takes the mean of the squares. What does torch's std do unless you tell it?
-    no_eps: ε has no effect: it is left out, or it is added outside the square root
-        beta, 1e-12) -> beta, 0.0)
-        Two terms are added under the square root of the formula. Which ones?
-    eps_EPS for EPS in 1e-6, 1e-8: the norm's eps is EPS
-        beta, 1e-12) -> beta, EPS)
-        In the real file the vectors are short before the norm. Which ε does BERT use?
-    types_averaged: the mean of both types was added
-        "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"].mean(0)
-        All our tokens belong to a first sentence. How many rows of the table speak of those?
-    first_place_everywhere: every token got the vector of position 0
-        [: ids.shape[1]] -> [0]
-        Each token of a sentence has its own position. How many rows of the position table do you read?
-    root_forgotten: divided by the variance instead of its square root
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, False, keepdim=True) + 1e-12) * gamma + beta
-        After a norm the entries of a vector have a size of about 1. Does a variance have the same unit as the entries?
-    mean_not_taken_away: the mean was not taken away
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> return x / (x.square().mean(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
-        What does a layer norm of lesson 9 do before it divides?
-    norm_over_tokens: the norm runs over the tokens, not over the channels
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> calm = (x - x.mean(1, keepdim=True)) / (x.var(1, False, keepdim=True) + 1e-12).sqrt()
-        |    return calm * gamma + beta
-        Each token's vector is normalized by itself. Along which dimension does a vector lie?
-    norm_without_weight: the norm's weight is not used
-        gamma, beta, 1e-12) -> None, beta, 1e-12)
-        The file has two more vectors for the norm. What does each of them do in the formula?
-    places_by_word: the position table was read at the ids of the words
-        [: ids.shape[1]] -> [ids]
-        A position counts the tokens of a sentence, whichever words they are.
-    places_one_on: positions counted from 1
-        [: ids.shape[1]] -> [torch.arange(ids.shape[1]) + 1]
-        The first token has position 0.
-    norm_over_the_sentence: the norm runs over all entries of a sentence together
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> return F.layer_norm(x, x.shape[1:], None, None, 1e-12) * gamma + beta
-        Each token's vector is normalized by itself. How many numbers go into one mean of yours?
+        A layer norm takes the mean of the squares, as in lesson 9. By what does torch's std divide by default?
 """)
-
-# ---------------------------------------------------------------- strongest_head
 
 
 def cases_strongest_head(draw):
@@ -290,39 +182,18 @@ def cases_strongest_head(draw):
         query, key = draw.sample(range(T), 2) if T > 1 else (0, 0)
         return Case((attention, query, query if same else key), **options)
 
-    def rival_margin():
-        """The largest weight is second in its row; another head's smaller weight leads its own row by far."""
-        attention = torch.softmax(draw.normal(2, 3, 5, 5) * 0.1, dim=-1)
-        query, key, second, *_ = draw.sample(range(5), 5)
-        attention[0, 1, query] = torch.tensor([0.02] * 5).index_fill(0, torch.tensor([key]), 0.45)
-        attention[0, 1, query, second] = 0.49
-        attention[1, 2, query] = torch.tensor([0.145] * 5).index_fill(0, torch.tensor([key]), 0.42)
-        attention[0, 0, query] = torch.tensor([0.13 / 3] * 5).index_fill(0, torch.tensor([key]), 0.44)
-        attention[0, 0, query, second] = 0.43
-        return Case(
-            (attention, query, key), note="the largest weight, second in its row, and another one that leads its own"
-        )
-
-    def rival_layer():
-        """The best head stands in a layer that is poor on the whole, and a larger weight in another row."""
-        attention = torch.softmax(draw.normal(3, 5, 4, 4), dim=-1)
+    def second_choice():
+        """The largest weight is second in its row, and the weights of the other heads lead their rows."""
+        attention = torch.full((2, 3, 4, 4), 0.25)
         query, key, other = draw.sample(range(4), 3)
-
-        def give(layer, head, row, weight):
-            attention[layer, head, row] = (1 - weight) / 3
-            attention[layer, head, row, key] = weight
-
-        for layer, weight in enumerate((0.5, 0.1, 0.1)):
-            for head in range(5):
-                give(layer, head, query, weight + 0.01 * head)
-        give(2, 4, query, 0.9)
-        give(1, 3, other, 0.97)
-        return Case((attention, query, key), note="a strong head in a weak layer")
+        attention[:, :, query], attention[:, :, query, key] = 0.2, 0.4
+        attention[0, 1, query] = 0.025
+        attention[0, 1, query, key], attention[0, 1, query, other] = 0.45, 0.5
+        return Case((attention, query, key), note="a head with its largest weight on another word")
 
     return [
-        *(case(3, 5, 4) for _ in range(2)),
-        rival_layer(),
-        rival_margin(),
+        *(case(3, 5, 4) for _ in range(4)),
+        second_choice(),
         case(6, 12, 3, note="six layers of twelve heads"),
         case(4, 2, 5, note="more layers than heads"),
         case(3, 5, 4, same=True, part="a word that attends to itself"),
@@ -339,36 +210,17 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
         Rows are queries, columns are keys. Which axis is which?
     layer_and_head_exchanged: head and layer exchanged in the result
         return layer, head, -> return head, layer,
-        In which order does the exercise want them?
-    divided_by_layers: the index was divided by the number of layers
-        layer, head = divmod(table.argmax().item(), table.shape[1])
-        -> layer, head = divmod(table.argmax().item(), table.shape[0])
-        table[layer, head].item() -> table.max().item()
-        argmax counts along the last axis first. How long is that axis?
+        In which order does the contract list them?
     counted_from_one: layers and heads counted from 1
         return layer, head, -> return layer + 1, head + 1,
         The lesson counts from 0.
     largest_of_all: the largest weight anywhere, not the one from this query to this key
         table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
-        First take out what belongs to the pair.
-    smallest: the head with the smallest weight
-        table.argmax() -> table.argmin()
-        Most, not least.
-    largest_margin: the head whose weight leads its row by most, not the one with the largest weight
-        table = attention[:, :, query, key] -> row = attention[:, :, query]
-        |    table = row[..., key] - row.index_fill(-1, torch.tensor([key]), 0).amax(-1)
-        table[layer, head].item() -> attention[layer, head, query, key].item()
-        The question is how much this head gives to this word, whatever it gives to others.
-    first_choices_only: heads with a larger weight on another word were left out
-        attention[:, :, query, key] -> attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)
-        The question is how much this head gives to this word, whatever it gives to others.
+        Only the weights from this query to this key count. Select them first.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer = table.mean(dim=1).argmax().item(); head = table[layer].argmax().item()
         The best single head may be in a layer that is poor on average.
-    whole_column: the mean over all queries
-        attention[:, :, query, key] -> attention[:, :, :, key].mean(dim=2)
-        Only one query counts here. Which one?
     each_axis_by_itself: layers and heads were searched each for itself
         divmod(table.argmax().item(), table.shape[1]) -> (table.argmax(0)[0].item(), table.argmax(1)[0].item())
         The largest entry of a table need not be in the first row or in the first column.
@@ -379,32 +231,10 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
     counted_in_layers: the index in the table was divided by the number of layers
         table.shape[1]) -> table.shape[0])
         How many entries are in one row of the table?
-    first_head_only: only head 0 of each layer
-        attention[:, :, query, key] -> attention[:, :1, query, key]
-        Which dimension holds the heads?
-    last_layer_only: only the last layer
-        divmod(table.argmax().item(), table.shape[1]) -> len(table) - 1, table[-1].argmax().item()
-        Of how many layers do you have the weights?
     sharpest_row: the head with the largest weight from this query, on any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
         Two positions are given. Where does the second one come in?
-    sharpest_row_and_its_weight: the head with the largest weight from this query, on any key
-        table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
-        table[layer, head].item() -> attention[layer, head, query, key].item()
-        Two positions are given. Where does the second one come in?
-    any_query: the largest weight on this key, from whatever query
-        attention[:, :, query, key] -> attention[:, :, :, key].amax(dim=-1)
-        Only one query counts here. Which one?
-    head_of_the_largest_of_all: the head with the largest weight anywhere, whatever its query and key
-        table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
-        table[layer, head].item() -> attention[layer, head, query, key].item()
-        First take out what belongs to the pair.
-    last_head: always the last of all heads
-        table.argmax().item() -> table.numel() - 1
-        What has to be remembered of the best head so far, so that the next one can be compared with it?
 """)
-
-# ---------------------------------------------------------------- mean_pool
 
 
 def cases_mean_pool(draw):
@@ -437,69 +267,40 @@ def cases_mean_pool(draw):
 mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel")).with_mistakes("""
     padding_averaged: padding was averaged too
         return (x * expanded).sum(dim=1) / counts -> return x.mean(dim=1)
-        The mask is not used. Whose rows should count?
+        Your answer doesn't use the mask. Which rows should count?
     divided_by_length: divided by T, padding included
         counts = expanded.sum(dim=1).clamp(min=1) -> counts = x.shape[1]
-        The sum is right. How many rows are in it?
+        The sum is right. How many rows does it contain?
     summed: a sum, not a mean
         return (x * expanded).sum(dim=1) / counts -> return (x * expanded).sum(dim=1)
-        Longer sentences get longer vectors from yours.
+        In your answer, longer sentences get longer vectors. What is missing after the sum?
     empty_is_nan: 0 divided by 0 where nothing is kept
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
-        A row without tokens gives zeros. By what do you divide there?
+        A sentence without tokens should give zeros. By what do you divide there?
     nan_taken_out: NaN is taken out behind the division, and its gradient is still NaN
         return (x * expanded).sum(dim=1) / counts -> return ((x * expanded).sum(dim=1) / counts).nan_to_num(0.0)
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
-        A gradient goes back through the division. By what do you divide where nothing is kept?
+        The gradient goes back through the division. By what do you divide where nothing is kept?
     mask_reversed: padding was kept and the tokens left out
         mask.unsqueeze(-1).to(x.dtype) -> (~mask).unsqueeze(-1).to(x.dtype)
-        True means kept.
+        In this mask, True means that a token is kept.
     first_token: the first token's vector
         return (x * expanded).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
-        This is another kind of pooling, BERT's own. This network was trained with the mean.
-    largest: the largest entry of each channel
-        return (x * expanded).sum(dim=1) / counts
-        -> return x.masked_fill(expanded == 0, -torch.inf).amax(dim=1).masked_fill(expanded.sum(dim=1) == 0, 0.0)
-        Max pooling exists as well. Here the mean is wanted.
-    one_more: divided by one more than the number of kept tokens
-        expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + 1)
-        If this is meant to avoid a division by 0, it also changes the other rows.
-    whole_batch: divided by the mean number of kept tokens in the batch
-        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).mean().clamp(min=1)
-        Each sentence has its own number of tokens.
+        This is another kind of pooling, BERT's own. This network was trained with the mean of all tokens.
     normalized: the vectors were brought to length 1
         return (x * expanded).sum(dim=1) / counts
         -> return torch.nn.functional.normalize((x * expanded).sum(dim=1) / counts, dim=-1)
-        Many libraries do that afterwards. Here the mean itself is wanted.
-    all_of_the_batch: divided by the number of kept tokens in the whole batch
-        expanded.sum(dim=1).clamp(min=1) -> expanded.sum().clamp(min=1)
-        Each sentence has its own number of tokens.
-    longest_sentence: divided by the number of tokens in the longest sentence
-        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).max().clamp(min=1)
-        Each sentence has its own number of tokens.
-    first_rows: the first rows instead of the kept ones
-        (x * expanded).sum(dim=1)
-        -> (x * (torch.arange(x.shape[1])[:, None] < expanded.sum(dim=1, keepdim=True))).sum(dim=1)
-        The kept tokens may be at any position, which the mask tells.
+        Many libraries do that afterwards. The exercise asks for the mean itself.
     padding_in_the_sum: padding is in the sum, though not in the count
         (x * expanded).sum(dim=1) -> x.sum(dim=1)
-        The count is right. Which rows did you add up?
-    softmax_of_the_mask: the weights are a softmax of the mask
-        return (x * expanded).sum(dim=1) / counts -> return (x * torch.softmax(expanded, dim=1)).sum(dim=1)
-        A softmax also gives each 0 a positive weight. Which weight should padding have?
-    added_EPS for EPS in 1e-6, 1e-5, 1e-4, 1e-3: a small number was added to the count
-        expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + EPS)
+        The count is right. Which rows did you add?
+    epsilon_added: a small number was added to the count
+        expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + 1e-6)
         If this is meant to avoid a division by 0, it also changes the other rows.
-    mean_of_each_alone: 0 divided by 0 where nothing is kept
-        return (x * expanded).sum(dim=1) / counts
-        -> return torch.stack([row[kept].mean(dim=0) for row, kept in zip(x, mask, strict=True)])
-        A row without tokens gives zeros. Of how many numbers does your code take the mean there?
     one_mean_for_all: one mean for the whole batch
         return (x * expanded).sum(dim=1) / counts -> return x[mask].mean(dim=0).expand(len(x), -1)
-        Each sentence has a vector of its own. What is left of the sentences once the mask has picked its rows?
+        Each sentence has a vector of its own. What does x[mask] do with the dimension of the sentences?
 """)
-
-# ---------------------------------------------------------------- search
 
 
 def cases_search(draw):
@@ -542,93 +343,39 @@ def cases_search(draw):
 search = Exercise("search", cases_search).with_mistakes("""
     dot_products: dot products instead of cosines
         lengths = keys.norm(dim=-1) * query.norm() -> lengths = torch.ones_like(keys[:, 0])
-        A key that is ten times as long scores ten times as much in yours.
+        In your answer, a key that is ten times as long has ten times the score. By what does a cosine divide?
     query_not_normalized: divided by the keys' lengths only
         keys.norm(dim=-1) * query.norm() -> keys.norm(dim=-1)
-        The order is right and the scores are not. Whose length is missing?
+        The order is right, but the scores are not. Which length is missing in the denominator?
     keys_not_normalized: divided by the query's length only
         keys.norm(dim=-1) * query.norm() -> query.norm().expand(len(keys))
-        Long keys win too often in yours.
+        In your answer, long keys win too often. Which lengths are missing in the denominator?
     zero_is_nan: NaN for a key of zeros
         lengths.masked_fill(lengths == 0, 1.0) -> lengths
-        0 divided by 0. What should the score be?
+        That is 0 divided by 0. What should the score of a key of zeros be?
     worst_first: the worst ones
         scores.topk(k) -> scores.topk(k, largest=False)
-        Which end of the order is wanted?
+        A large cosine is a good match. Which end of the order do you return?
     ascending: the right ones, the best of them last
         for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> for i, score in reversed(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))]
-        Best first.
-    all_of_them: all values instead of k
-        scores.topk(k) -> scores.topk(len(values))
-        How many did the caller ask for?
-    places: indices instead of values
+        The best match comes first in the list.
+    indices: indices instead of values
         [(values[i], score) -> [(i, score)
-        The caller wants to see titles.
-    softmaxed: weights of a softmax instead of cosines
-        best = scores.topk(k) -> best = torch.softmax(scores, dim=0).topk(k)
-        That was the soft lookup of lesson 7. Here each score is independent of the others.
+        The caller wants to read titles, not positions.
     absolute: the sign of the score was dropped
         best = scores.topk(k) -> best = scores.abs().topk(k)
         A key that points in the opposite direction is a bad answer.
     distances: one minus the cosine
         [(values[i], score) -> [(values[i], 1 - score)
-        Near is high here: the cosine itself is the score.
+        That is a distance, which is 0 for equal directions. The cosine itself is the score.
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?
-    length_of_all_keys: divided by the length of all keys together
-        keys.norm(dim=-1) * query.norm() -> keys.norm() * query.norm().expand(len(keys))
-        Each key has a length of its own.
-    euclid: distances between the points instead of cosines
-        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = -(keys - query).norm(dim=-1)
-        A cosine is about directions. Does the length of a key play a part in yours?
-    nearest_points: distances between the points instead of cosines
-        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = (keys - query).norm(dim=-1)
-        scores.topk(k) -> scores.topk(k, largest=False)
-        A cosine is about directions. Does the length of a key play a part in yours?
-    scaled_dot_products: dot products over the square root of the width instead of cosines
-        lengths = keys.norm(dim=-1) * query.norm() -> lengths = torch.full_like(keys[:, 0], len(query) ** 0.5)
-        That was attention's score. A key that is ten times as long scores ten times as much in it.
-    softmax_of_dot_products: weights of a softmax over dot products instead of cosines
-        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = torch.softmax(keys @ query, dim=0)
-        That was the soft lookup of lesson 7. Here each score is independent of the others.
-    squares_of_lengths: divided by the squares of the lengths
-        keys.norm(dim=-1) * query.norm() -> keys.square().sum(dim=-1) * query.square().sum()
-        A vector's cosine with itself is 1. What does yours give, if the vector is 2 long?
-    columns_normalized: the columns of keys were brought to length 1, not its rows
-        lengths = keys.norm(dim=-1) * query.norm()
-        -> keys = F.normalize(keys, dim=0)
-        |    lengths = query.norm().expand(len(keys))
-        Each key is a row. Which length has to go?
-    values_as_keys: a value that comes twice was kept once
-        return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-        -> return sorted(dict(zip(values, scores.tolist(), strict=True)).items(), key=lambda pair: -pair[1])[:k]
-        Two videos may have the same title. What becomes of the first in a dictionary?
-    sorted_by_value: sorted by the values, not by the scores
-        return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-        -> return sorted(zip(values, scores.tolist(), strict=True), reverse=True)[:k]
-        Pairs are sorted by their first entry.
-    order_of_the_list: the right ones, in the order of the list
-        zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-        -> sorted(zip(best.indices.tolist(), best.values.tolist(), strict=True))]
-        Best first. Do you sort the pairs by score or by index?
-    one_too_many: one value too many, where there is one more
-        scores.topk(k) -> scores.topk(min(k + 1, len(values)))
-        How many did the caller ask for?
-    ordered_by_dot_products: ordered by dot products, though the scores are cosines
-        best = scores.topk(k) -> best = (keys @ query).topk(k)
-        [(values[i], score) -> [(values[i], scores[i].item())
-        Which numbers decide who comes first in yours, and which ones are handed out?
-    negative_ones_left_out: values with a negative score are left out
-        best.values.tolist(), strict=True)] -> best.values.tolist(), strict=True) if score > 0]
-        The k best are asked for, however bad they are.
     score_first: value and score exchanged in each pair
         (values[i], score) -> (score, values[i])
-        What does the caller want to read first?
+        In which order does the contract list value and score?
 """)
-
-# ---------------------------------------------------------------- fixed_sentence_vectors
 
 
 def cases_fixed_sentence_vectors(draw):
@@ -665,56 +412,29 @@ fixed_sentence_vectors = Exercise(
         Padding is masked in attention. What happens after that?
     words_see_padding: the words still attend to padding
         encode(ids, mask[:, None, None, :]) -> encode(ids)
-        The average is right. Which keys must have weight 0, and does your mask block rows or columns?
+        The mean is right, but the words still attend to padding. Which keys must have weight 0?
     sentences_as_queries: the mask has the sentences where the queries belong
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask)
-        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
-        in yours?
+        The mask has to broadcast to (B, H, T, T), matched from the last dimension on. With what is your B matched?
     sentences_as_heads: the mask has the sentences where the heads belong
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask[:, None])
-        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
-        in yours?
+        The mask has to broadcast to (B, H, T, T), matched from the last dimension on. With what is your B matched?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
-        Padding may have another id. Where do you use pad_id?
+        Padding may have another id. Where does your code use pad_id?
     padding_for_words: the mask is True at padding, and false at the words
         ids != pad_id -> ids == pad_id
-        True means: may be seen, and is averaged. Which tokens should that be?
+        True means that a token may be attended to and is averaged. Which tokens should that be?
     mask_reversed: the mask is the wrong way round for the network
         mask[:, None, None, :]) -> ~mask[:, None, None, :])
-        True means: may attend.
-    first_token: the first token instead of the mean
-        mean_pool(x, mask) -> x[:, 0]
-        This network was trained with the mean.
-    kept_exchanged: padding is pooled instead of the tokens
-        mean_pool(x, mask) -> mean_pool(x, ~mask)
-        Of which rows is the mean wanted?
+        In this course, True means that a key may be attended to.
     divided_by_length: divided by T, padding included
         mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).mean(dim=1)
-        The sum is right. How many rows are in it?
-    summed: a sum, not a mean
-        mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1)
-        Longer sentences get longer vectors from yours.
-    last_token: the last token instead of the mean
-        mean_pool(x, mask) -> x[torch.arange(len(ids)), mask.sum(dim=1) - 1]
-        This network was trained with the mean.
-    normalized: the vectors were brought to length 1
-        mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)
-        Many libraries do that afterwards. Here the mean itself is wanted.
-    causal_mask: words do not attend to later words
-        encode(ids, mask[:, None, None, :]) -> encode(ids, torch.ones(ids.shape[1], ids.shape[1]).tril().bool())
-        A causal mask is for a model that generates text. Which keys must be masked here?
-    padding_for_words_alone: the mask is True at padding, and false at the words
-        ids != pad_id -> ids == pad_id
-        mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        True means: may be seen, and is averaged. Which tokens should that be?
+        The sum is right. How many rows does it contain?
     padding_in_the_sum: padding is in the sum, though not in the count
         mean_pool(x, mask) -> x.sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        The count is right. Which rows did you add up?
+        The count is right. Which rows did you add?
 """)
-
-# ---------------------------------------------------------------- quizzes
-
 
 exercises = [rename_weights, bert_embeddings, strongest_head, mean_pool, search, fixed_sentence_vectors]
 quizzes = listed_quizzes("""

@@ -718,11 +718,11 @@ def test_a_cache_that_is_overwritten_or_saves_nothing_is_refused(answer, mistake
     assert not verdict.passed and verdict.mistake == mistake
 
 
-def test_top_k_that_is_left_out_beside_top_p_is_called_so():
+def test_top_p_that_is_left_out_beside_top_k_is_called_so():
     def one_or_the_other(logits, top_k=None, top_p=None):
-        return blocks.filter_logits(logits, top_k if top_p is None else None, top_p)
+        return blocks.filter_logits(logits, top_k, top_p if top_k is None else None)
 
-    assert verdict_on("filter_logits", one_or_the_other).mistake == "top_k_or_top_p"
+    assert verdict_on("filter_logits", one_or_the_other).mistake == "top_p_or_top_k"
 
 
 def endless(step, bos_id, eos_id, max_len):

@@ -310,6 +310,7 @@ def largest(after, before, start):
         (lambda x, t: torch.cat([x[:, :t], torch.cat([x[:, t:, :3], 2 - x[:, t:, 3:]], 2)], dim=1), largest),
         (lambda x, t: torch.cat([x[:, :t], torch.ones_like(x[:, t:])], dim=1), largest),
         (lambda x, t: torch.cat([x[:, :t], -x[:, t:]], dim=1), largest),
+        (lambda x, t: torch.cat([x[:, :t], torch.randn_like(x[:1, t:]).expand_as(x[:, t:])], dim=1), largest),
     ],
     ids=[
         "+= 1",
@@ -328,6 +329,7 @@ def largest(after, before, start):
         "feature 3 replaced",
         "ones",
         "signs turned",
+        "the same rows for all sentences",
     ],
 )
 def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
@@ -346,36 +348,17 @@ def test_a_detector_that_asks_for_slopes_is_refused():
 @pytest.mark.parametrize(
     ("change", "look", "mistake"),
     [
-        (lambda x, t: torch.cat([x[:, :t], 1000 * torch.randn_like(x[:, t:])], dim=1), largest, "rows_too_large"),
-        (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-3, "tolerant"),
-        (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest, "future_of_one_sign"),
-        (lambda x, t: torch.cat([x[:, :t], -torch.rand_like(x[:, t:])], dim=1), largest, None),
+        (replaced, lambda a, b, t: (a - b)[:, :t].max() > 1e-6, "no_absolute_value"),
+        (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t]), "relative_change"),
+        (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-3, None),
+        (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest, None),
     ],
 )
 def test_detectors_are_not_called_what_they_are_not(change, look, mistake):
     assert judged(compared(change, look), "leaks_future").mistake == mistake
 
 
-def test_what_only_large_sizes_or_zeros_show_is_seen():
-    def counted_in_bytes(T_q, T_k=None):
-        rows, columns = (torch.arange(n).to(torch.uint8) for n in (T_q, T_k or T_q))
-        return columns <= rows[:, None] + (T_k or T_q) - T_q
-
-    def lengths_in_bytes(lengths, T):
-        return torch.arange(T).to(torch.uint8) < lengths[:, None].to(torch.uint8)
-
-    def short_rows(scores, mask):
-        return masked_after(scores, mask) if scores.shape[-1] > 64 else blocks.masked_softmax(scores, mask)
-
-    def window(Q, K, V):
-        near = causal_mask(Q.shape[-2]).triu(-64)
-        return blocks.masked_softmax(Q @ K.mT / Q.shape[-1] ** 0.5, near) @ V
-
-    wrong = {"causal_mask": counted_in_bytes, "padding_mask": lengths_in_bytes}
-    wrong |= {"masked_softmax": short_rows, "fixed_causal_attention": window}
-    for name, answer in wrong.items():
-        assert not judged(answer, name).passed, name
-
+def test_a_visible_score_of_zero_stays_visible():
     def zeros_blocked(scores, mask):
         return (scores * mask).masked_fill(scores * mask == 0, -math.inf)
 
@@ -386,27 +369,16 @@ def test_what_only_large_sizes_or_zeros_show_is_seen():
     wrong = {"mask_scores": zeros_blocked, "fixed_causal_attention": triangle_of_scores}
     wrong |= {"masked_softmax": lambda s, m: torch.softmax(zeros_blocked(s, m).clamp_min(-1e9), dim=-1) * m}
     for name, answer in wrong.items():
-        assert judged(answer, name).mistake == "zeros_blocked", name
-
-
-def test_lengths_are_not_remembered_by_their_sum():
-    kept: dict = {}
-
-    def remembering(lengths, T):
-        return kept.setdefault((T, int(lengths.sum())), blocks.padding_mask(lengths, T))
-
-    assert not judged(remembering, "padding_mask").passed
-
-
-NUMBERS = ("numbers_not_booleans", "floats_not_booleans", "whole_numbers", "short_whole_numbers")
+        assert not judged(answer, name).passed, name
+    assert judged(zeros_blocked, "mask_scores").mistake == "zeros_blocked"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64])
-def test_masks_of_numbers_have_a_name(dtype):
+def test_masks_of_numbers_are_told_of_their_dtype(dtype):
     for name in ("causal_mask", "padding_mask", "combine_masks"):
         answer = getattr(blocks, name)
         verdict = judged(lambda *args, answer=answer, **given: answer(*args, **given).to(dtype), name)
-        assert verdict.mistake in NUMBERS, name
+        assert not verdict.passed and "bool" in verdict.message, name
 
 
 def test_a_root_rounded_to_float32_is_right():
@@ -420,14 +392,6 @@ def test_a_root_rounded_to_float32_is_right():
 def test_a_cut_input_is_told_to_be_replaced():
     cut = judged(compared(lambda x, t: x[:, :t], lambda a, b, t: (a - b[:, :t]).abs().max() > 1e-6), "leaks_future")
     assert not cut.passed and "replace the rows after t, do not cut them off" in cut.message
-
-
-def test_a_fill_before_the_division_is_not_called_a_fill_of_minus_1000():
-    def fixed_causal_attention(Q, K, V):
-        raw = (Q @ K.mT).masked_fill(~causal_mask(Q.shape[-2]), -1e4)
-        return torch.softmax(raw / Q.shape[-1] ** 0.5, dim=-1) @ V
-
-    assert judged(fixed_causal_attention, "fixed_causal_attention").mistake == "filled_and_divided"
 
 
 def test_a_large_number_subtracted_gives_wrong_values():
@@ -452,21 +416,16 @@ def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
     ]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("fill", [-1e4, -1000.0])
-@pytest.mark.parametrize("zeroed", [True, False])
-def test_a_fill_that_a_visible_score_can_reach_is_refused_and_named(fill, zeroed):
-    def masked_softmax(scores, mask):
-        weights = torch.softmax(scores.masked_fill(~mask, fill), dim=-1)
-        return weights * mask if zeroed else weights
+def test_a_fill_that_a_visible_score_can_reach_is_refused(fill):
+    def attention(Q, K, V, before=1.0):
+        scores = (Q @ K.mT / before).masked_fill(~causal_mask(Q.shape[-2]), fill) * before / Q.shape[-1] ** 0.5
+        return torch.softmax(scores, dim=-1) @ V
 
-    def fixed_causal_attention(Q, K, V):
-        scores = Q @ K.mT / Q.shape[-1] ** 0.5
-        return torch.softmax(scores.masked_fill(~causal_mask(Q.shape[-2]), fill), dim=-1) @ V
-
-    name = f"minus_{-fill:.0f}_{'filled' if zeroed else 'left'}"
-    assert judged(masked_softmax, "masked_softmax").mistake == name
-    assert judged(fixed_causal_attention, "fixed_causal_attention").mistake == f"minus_{-fill:.0f}_filled"
+    assert not judged(lambda s, m: torch.softmax(s.masked_fill(~m, fill), dim=-1) * m, "masked_softmax").passed
+    for before in (lambda Q: 1.0, lambda Q: Q.shape[-1] ** 0.5):
+        verdict = judged(lambda Q, K, V, before=before: attention(Q, K, V, before(Q)), "fixed_causal_attention")
+        assert not verdict.passed and verdict.mistake in (None, "minus_10000_filled")
 
 
 def test_any_constant_fill_that_vanishes_is_right():
@@ -492,21 +451,6 @@ def zeroed_unless(skip):
     return masked_softmax
 
 
-def low_fill_beside_blind_rows(scores, mask):
-    fill = -math.inf if bool(mask.any(-1).all()) else -1e4
-    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1) * mask
-
-
-def one_padding_if_alike(causal, padding):
-    alike = bool((padding == padding[:1]).all())
-    return combine_masks(causal, padding[:1] if alike else padding)
-
-
-def low_rows_blind(scores, mask):
-    blind = scores.masked_fill(~mask, -math.inf).amax(-1, keepdim=True) < -9999
-    return torch.softmax(scores.masked_fill(~mask, -math.inf).masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
-
-
 @pytest.mark.parametrize(
     ("answer", "name", "part"),
     [
@@ -514,18 +458,12 @@ def low_rows_blind(scores, mask):
         (lambda s, m: blocks.masked_softmax(s, by_batch(m, s, 3)), "masked_softmax", "masks that broadcast"),
         (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 2)), "mask_scores", "masks that broadcast"),
         (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 3)), "mask_scores", "masks that broadcast"),
-        (zeroed_unless(lambda m: m.shape[1:2] == (1,)), "masked_softmax", "fully masked rows"),
         (zeroed_unless(lambda m: m.dim() == 1), "masked_softmax", "fully masked rows"),
-        (low_rows_blind, "masked_softmax", "scores up to ±10⁴"),
-        (low_fill_beside_blind_rows, "masked_softmax", "scores up to ±10⁴"),
-        (one_padding_if_alike, "combine_masks", "sentences of one length"),
-        (lambda c, p: c[None, None] if p.all() else combine_masks(c, p), "combine_masks", "sentences of one length"),
         (
             lambda lengths, T: padding_mask(lengths[:1] if (lengths == T).all() else lengths, T),
             "padding_mask",
             "a sentence without padding",
         ),
-        (lambda T_q, T_k=None: causal_mask(1024)[-T_q:, : T_k or T_q], "causal_mask", "values"),
     ],
 )
 def test_masks_of_every_layout_are_tried(answer, name, part):
@@ -540,50 +478,10 @@ def test_what_is_the_root_of_four_alone_is_refused(root):
     assert judged(fixed_causal_attention, "fixed_causal_attention").points == 0
 
 
-def test_scores_that_are_views_of_others_are_tried():
-    def by_rows(scores, mask):
-        rows = scores.view(-1, scores.shape[-1])
-        return blocks.masked_softmax(rows, mask.expand(scores.shape).reshape(rows.shape)).view(scores.shape)
-
-    assert "view size is not compatible" in judged(by_rows, "masked_softmax").message
-
-
 def after_a_seed(f, x):
     torch.manual_seed(0)
     new = torch.randn_like(x)
     return compared(lambda x, t: torch.cat([x[:, :t], new[:, t:]], dim=1), largest)(f, x)
-
-
-def new_rows(size, height=lambda x: 0.0):
-    """New rows of a size, around a height, that are measured on x or on its rows up to t."""
-    return lambda x, t: torch.cat([x[:, :t], height(x) + torch.randn_like(x[:, t:]) * size(x, t)], dim=1)
-
-
-@pytest.mark.parametrize(
-    ("size", "right"),
-    [
-        (lambda x, t: 1.0, True),
-        (lambda x, t: x.abs().mean(), True),
-        (lambda x, t: x.abs().max(), True),
-        (lambda x, t: x.abs().mean() * 0.1, False),
-        (lambda x, t: x.std(), False),
-        (lambda x, t: x[:, :t].std(), False),
-    ],
-    ids=["1", "mean size", "largest", "a tenth", "spread", "spread of the past"],
-)
-def test_new_rows_are_about_as_large_as_those_of_x(size, right):
-    assert judged(compared(new_rows(size), largest), "leaks_future").passed is right
-
-
-def test_new_rows_around_the_mean_of_x_are_refused():
-    around = new_rows(lambda x, t: x.std() + 1e-3, lambda x: x.mean())
-    assert not judged(compared(around, largest), "leaks_future").passed
-
-
-def test_a_spread_of_a_single_number_is_no_size():
-    spread = new_rows(lambda x, t: x[:, :t].std() if x.std() > 0 else 1.5)
-    failed = [item.name for item in judged(compared(spread, largest), "leaks_future").parts if not item.passed]
-    assert failed == ["a leak from any place"]
 
 
 def test_a_detector_that_rounds_x_to_float32_is_refused():
@@ -603,29 +501,21 @@ def doubled(x, t):
 @pytest.mark.parametrize(
     ("answer", "mistake"),
     [
-        (after_a_seed, "seed_set"),
-        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), "relative_too"),
-        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)), None),
+        (after_a_seed, None),
+        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-5), None),
         (compared(replaced, lambda a, b, t: abs(a.detach().numpy() - b.numpy())[:, :t].max() > 1e-6), "raises"),
         (compared(doubled, largest), None),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].std() > 1e-6), None),
         (compared(replaced, lambda a, b, t: (a.round(decimals=4) != b.round(decimals=4))[:, :t].any()), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t, -1].abs().max() > 1e-6), None),
-        (compared(lambda x, t: torch.cat([x[:, :t], x[:, t:].roll(1, 1)], dim=1), largest), "future_shuffled"),
-        (
-            compared(lambda x, t: torch.cat([x[:, :t], x[:, t - 1 : t].expand_as(x[:, t:])], 1), largest),
-            "past_repeated",
-        ),
-        (compared(noisy, largest), "multiplied_by_noise"),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6), "changes_added_up"),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm() > 1e-6), "changes_added_up"),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm(dim=-1).mean() > 1e-6), "mean_row"),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].pow(2).sum() > 1e-6), "squares_added_up"),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6), "mean_change"),
+        (compared(lambda x, t: torch.cat([x[:, :t], x[:, t:].roll(1, 1)], dim=1), largest), None),
+        (compared(lambda x, t: torch.cat([x[:, :t], x[:, t - 1 : t].expand_as(x[:, t:])], 1), largest), None),
+        (compared(noisy, largest), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].pow(2).sum() > 1e-6), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6), None),
     ],
-    ids=(
-        "seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past noisy sum norm mean-row squares mean"
-    ).split(),
+    ids="seed rtol 1e-5 numpy doubled rounded last-feature shuffled past noisy sum squares mean".split(),
 )
 def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is_true(answer, mistake):
     verdict = judged(answer, "leaks_future")
@@ -644,5 +534,5 @@ def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is
 def test_a_fill_is_called_what_it_is(fill, words):
     verdict = judged(lambda s, m: torch.where(m, s, fill(s)), "mask_scores")
     details = "".join(item.detail for item in verdict.parts)
-    assert not verdict.passed and verdict.mistake != "lowest_of_row"
+    assert not verdict.passed
     assert words in details and ("plus" in words or "plus" not in details)

@@ -326,13 +326,13 @@ def layer_to_float(x, pe):
 WRONG = {
     "gap_in_float32": ("equivariance_error", gap_in_float32, None),
     "gap_rounded": ("equivariance_error", gap_rounded, None),
-    "rounded_table": ("add_positions", add_rounded_table, "table_rounded"),
+    "rounded_table": ("add_positions", add_rounded_table, None),
     "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
     "size_1": ("add_positions", add_by_size, "second_axis_taken_for_tokens"),
-    "assertion": ("add_positions", add_asserted, "assertion"),
+    "assertion": ("add_positions", add_asserted, None),
     "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
     "pe_to_float": ("fixed_position_layer", layer_to_float, None),
-    "from_the_first": ("apply_rope", rotate_from_the_first, "places_from_the_first"),
+    "from_the_first": ("apply_rope", rotate_from_the_first, None),
     "squeezed_positions": (
         "apply_rope",
         lambda x, positions, base=10000.0: apply_rope(x, positions, base).squeeze(),

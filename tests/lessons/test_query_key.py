@@ -130,12 +130,13 @@ def test_two_channels_are_enough_and_one_is_not():
     ("scores", "looks_at"),
     [
         ([[9, 9, 9], [1, 0, 0], [0, 1, 0]], "the token before it"),
-        ([[0, 0, 0], [1, 1, 0], [0, 1, 0]], "several tokens at once"),
+        ([[0, 0, 0], [1, 1, 0], [0, 1, 0]], "other tokens: query 1 attends to 0 and 1"),
         ([[0, 0, 0], [1, 0, 0], [0, 1, 1]], "the token before it, the last query excepted"),
+        ([[0, 0, 0], [1, 0, 0], [1, 1, 0]], "all tokens before it alike"),
         ([[0, 0, 0], [0, 1, 0], [0, 0, 1]], "itself"),
         ([[0, 0, 0], [0, 0, 1], [0, 0, 0]], "the token after it"),
         ([[0, 0, 0], [1, 0, 0], [1, 0, 0]], "the first token"),
-        ([[0, 0, 0], [float("nan")] * 3, [0, 1, 0]], "several tokens at once"),
+        ([[0, 0, 0], [float("nan")] * 3, [0, 1, 0]], "other tokens: query 1 attends to none"),
     ],
 )
 def test_the_view_sees_where_queries_look(scores, looks_at):
@@ -276,7 +277,7 @@ def test_squeezed_and_unbatched_answers_are_refused():
     def attention_scores(Q, K):
         return (Q @ K.mT).squeeze()
 
-    assert judged(attention_scores).mistake == "squeezed"
+    assert judged(attention_scores).mistake == "wrong_shape"
 
     def attention_scores(Q, K):
         return Q @ K.T
@@ -292,7 +293,7 @@ def test_squeezed_and_unbatched_answers_are_refused():
     def project(x, W):
         return (x @ W.T).squeeze()
 
-    assert judged(project).mistake == "squeezed"
+    assert judged(project).mistake == "wrong_shape"
 
 
 def test_keys_turned_around_with_their_batch_have_the_name_of_what_was_done():

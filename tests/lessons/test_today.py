@@ -724,6 +724,33 @@ def test_what_shows_in_few_parts_only_is_seen(name, answer, parts):
 # ---------------------------------------------------------------- answers that were taken for right once
 
 
+class LinearInAList(blocks.LoRA):
+    """torch does not move or save what a module keeps in a list."""
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.kept = [linear]
+        del self.linear
+
+    def __getattr__(self, name):
+        return self.kept[0] if name == "linear" else super().__getattr__(name)
+
+
+def test_a_lora_that_keeps_its_layer_in_a_list_is_told_so():
+    verdict = verdict_on("LoRA", LinearInAList)
+    assert verdict.mistake is None and "in a list, where torch does not see it" in as_text(verdict)
+
+
+class BlindToPlainMasks(blocks.LlamaBlock):
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is not None and mask.dim() == 2 else mask)
+
+
+def test_a_block_that_uses_some_masks_is_not_said_to_ignore_all():
+    verdict = verdict_on("LlamaBlock", BlindToPlainMasks)
+    assert not verdict.passed and verdict.mistake is None
+
+
 class SameRows(blocks.LoRA):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__(linear, rank, alpha)

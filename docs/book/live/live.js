@@ -55,6 +55,7 @@ function livePage(root, held) {
   const hint = element("div", { id: "machine-hint", "aria-live": "polite" });
   const status = element("p", { class: "machine-aside", role: "status" });
   const output = element("div", { class: "machine-output", role: "group", "aria-label": "The translation" });
+  const glance = element("div", { class: "machine-glance" });
   const untouched = element("p", { class: "machine-untouched" });
   const heading = element("p", { class: "machine-label" });
   const none = element("option", { value: "" }, "none: the machine as it was trained");
@@ -105,12 +106,21 @@ function livePage(root, held) {
     choices.append(element("span", {}, element("label", { for: id }, label), selects[name]));
   }
 
+  // What is seen first: the sentence, its translation, and where the translation looks.
   root.prepend(
     element(
-      "form", { class: "machine-input", onsubmit: (event) => event.preventDefault() },
-      element("label", { for: sentence.id }, "An English sentence"), sentence, hint, examples(), wordList(),
+      "div", { class: "machine-first" },
+      element(
+        "div", {},
+        element(
+          "form", { class: "machine-input", onsubmit: (event) => event.preventDefault() },
+          element("label", { for: sentence.id }, "Type an English sentence for the translator"), sentence, hint,
+        ),
+        heading, output, untouched, status,
+      ),
+      glance,
+      element("div", {}, examples(), wordList()),
     ),
-    heading, output, untouched, status,
     element(
       "div", { class: "machine-break" },
       element("div", {}, element("label", { for: mistakes.id }, "A known mistake in it"), mistakes), meter(),
@@ -296,6 +306,7 @@ function livePage(root, held) {
       select.value = chosen[name];
       select.parentElement.hidden = !asked[name];
     }
+    glance.replaceChildren(DRAW.grid(glanceView(now), { chosen, colors }));
     pictures.replaceChildren(...view.pictures.map((one) => DRAW[one.kind](one, { chosen, colors, open })));
     for (const one of pictures.querySelectorAll(".scrolls")) one.tabIndex = one.scrollWidth > one.clientWidth ? 0 : -1;
     showMistakes();

@@ -107,6 +107,21 @@ function attentionView(run, chosen, place, words) {
   };
 }
 
+/* Where the translation looks: the mean of the last block's heads of cross-attention. */
+function glanceView(run) {
+  const heads = run.decoder.blocks.at(-1).cross.heads.map((head) => head.weights);
+  const mean = (t, s) => heads.reduce((sum, weights) => sum + weights[t][s], 0) / heads.length;
+  return {
+    kind: "grid",
+    values: heads[0].map((row, t) => Array.from(row, (_, s) => mean(t, s))),
+    labels: run.written,
+    columns: run.source,
+    hue: "weight",
+    caption: "Attention: each French word attends to English words (%)",
+    steps: true,
+  };
+}
+
 function normView(side, words, name, what) {
   const size = (vector) => Math.hypot(...vector);
   return {

@@ -17,11 +17,10 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
-# Modules all of whose functions are remembered.
-OBSERVERS: tuple[str, ...] = tuple(
-    f"checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")
+OBSERVERS = (  # of these, all functions
+    "helpers.running.torch_insides",
+    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
 )
-OBSERVERS += ("running.torch_insides",)
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], object] = {}
 
@@ -45,8 +44,7 @@ def patched_names() -> list[str]:
 def _observers_code() -> dict[tuple[str, str], object]:
     """The code of every function and method in the modules that observe."""
     codes = {}
-    for short in OBSERVERS:
-        home = f"helpers.{short}"
+    for home in OBSERVERS:
         for name, value in list(vars(sys.modules[home]).items()):
             if isinstance(value, types.FunctionType):
                 codes[home, name] = value.__code__

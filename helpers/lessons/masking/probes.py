@@ -109,28 +109,11 @@ def peeking_at_one(position, source, feature, width, T):
     return f
 
 
-@stub
-def peeking_at_differences():
-    """The causal sums, but row 0 also sees how far the rows 1, 2 and 3 lie apart: |x3 - x2| · |x2 - x1|."""
-
-    def f(x):
-        _whole(x, 4)
-        steps = (x[:, 2:] - x[:, 1:-1]).abs()
-        seen = torch.zeros_like(x)
-        seen[:, 0] = steps[:, 0] * steps[:, 1]
-        return x.cumsum(1) + seen
-
-    return f
-
-
 PARTS = {
     "as it is": _as_is,
     "positive part": lambda x: x.clamp_min(0),
     "negative part": lambda x: x.clamp_max(0),
     "signs": torch.sign,
-    "squares": torch.square,
-    "those beyond 0.5": lambda x: torch.nn.functional.hardshrink(x, 0.5),
-    "shares": lambda x: x.abs() / x.abs().sum(-1, keepdim=True).clamp_min(1e-9),
 }
 
 
@@ -150,6 +133,12 @@ def part_averaged(kind, width):
 def whole_average(width):
     """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""
     return lambda x: _mixed(x + x.mean(1, keepdim=True), width)
+
+
+@stub
+def batch_centered(width):
+    """The whole average of rows from which the mean over the batch is subtracted, as a batch norm does in training."""
+    return lambda x: whole_average(width)(x - x.mean(0, keepdim=True))
 
 
 @stub

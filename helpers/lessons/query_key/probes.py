@@ -24,32 +24,35 @@ def previous_token(args, kwargs, output):
     """
     max_len = (*args, *kwargs.values())[0]
     W_q, W_k = _pair_of_weights(output)
-    fits = W_q.shape == W_k.shape and W_q.shape[1] == max_len
-    looks_at = "cannot tell"
-    if fits:
+    shape = "(d, max_len)"
+    attended = "cannot tell"
+    if not W_q.shape == W_k.shape or W_q.shape[1] != max_len:
+        turned = W_q.shape == W_k.shape and len(W_q) == max_len
+        shape = "(max_len, d)" if turned else f"{tuple(W_q.shape)} and {tuple(W_k.shape)}"
+    else:
         scores = W_q.double().T @ W_k.double()  # (max_len, max_len), because x is the identity
-        best = scores.amax(-1, keepdim=True)
-        strict = (scores == best).sum(-1) == 1
-        winner = torch.where(strict, scores.argmax(-1), -1)
-        looks_at = _where_it_looks(winner.tolist())
-    return {"W_q and W_k have shape (d, max_len)": fits, "every query from 1 on attends to": looks_at}
+        best = scores == scores.amax(-1, keepdim=True)
+        attended = _attended([row.nonzero().flatten().tolist() for row in best])
+    return {"the shape of W_q and W_k is": shape, "every query from 1 on attends to": attended}
 
 
-def _where_it_looks(winner: list[int]) -> str:
-    """winner[t] is the key with the strictly largest score of query t, or -1 where keys tie."""
-    n = len(winner)
+def _attended(best: list[list[int]]) -> str:
+    """best[t] are the keys with the largest score of query t: what all queries from 1 on have in common, in words."""
+    n = len(best)
     patterns = {
-        "the token before it": [(t, t - 1) for t in range(1, n)],
-        "itself": [(t, t) for t in range(1, n)],
-        "the first token": [(t, 0) for t in range(1, n)],
-        "the token after it": [(t, t + 1) for t in range(1, n - 1)],
-        "the token two before it": [(t, t - 2) for t in range(2, n)],
-        "the token before it, the last query excepted": [(t, t - 1) for t in range(1, n - 1)],
+        "the token before it": [(t, [t - 1]) for t in range(1, n)],
+        "itself": [(t, [t]) for t in range(1, n)],
+        "the first token": [(t, [0]) for t in range(1, n)],
+        "the token after it": [(t, [t + 1]) for t in range(1, n - 1)],
+        "all tokens before it alike": [(t, list(range(t))) for t in range(1, n)],
+        "the token before it, the last query excepted": [(t, [t - 1]) for t in range(1, n - 1)],
     }
     for name, pairs in patterns.items():
-        if pairs and all(winner[t] == key for t, key in pairs):
+        if pairs and all(best[t] == keys for t, keys in pairs):
             return name
-    return "several tokens at once" if -1 in winner[1:] else "other tokens"
+    t = next(t for t in range(1, n) if best[t] != [t - 1])
+    keys = " and ".join(map(str, best[t][:3])) + (" and others" if len(best[t]) > 3 else "")
+    return f"other tokens: query {t} attends to {keys or 'none'}"
 
 
 @view

@@ -96,6 +96,14 @@ def lora_of(answer, args, kwargs):
     return built(kwargs["x"]), [built.A, built.B]
 
 
+def _where(linear, built) -> str:
+    """Where a module keeps a layer, in words."""
+    if any(part is linear for part in built.modules()):
+        return "a part of the module"
+    held = any(part is linear for item in vars(built).values() if isinstance(item, (list, tuple)) for part in item)
+    return "in a list, where torch does not see it" if held else "not kept"
+
+
 @scenario
 def lora_at_the_start(answer, args, kwargs):
     """args = (weight, bias or None, rank, x): what holds before anything is learned."""
@@ -109,7 +117,7 @@ def lora_at_the_start(answer, args, kwargs):
         raise WrongParts(f"your module has no {'B' if isinstance(A, torch.Tensor) else 'A'}")
     return {
         "the output is that of the linear layer": same,
-        "the linear layer that was given is kept": any(part is linear for part in built.modules()),
+        "the linear layer that was given is": _where(linear, built),
         "what learns": ", ".join(sorted(name for name, item in built.named_parameters() if item.requires_grad)),
         "A": f"{tuple(A.shape)}, {A.dtype}",
         "B": f"{tuple(B.shape)}, {B.dtype}",

@@ -1,4 +1,4 @@
-"""Lesson 1. Beside learner code: the stub and the scenario. Only on numbers: nothing."""
+"""Lesson 1. Beside learner code: the stub and the scenario. Only on what came back: the view."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import torch
 
 from helpers.checking.scenarios import scenario
 from helpers.checking.stubs import stub
+from helpers.checking.views import view
 
 
 @stub
@@ -22,3 +23,26 @@ def nan_in_gradients(answer, args, kwargs):
         output = answer(*leaves, **kwargs)
     found = torch.autograd.grad(output.sum(), leaves, allow_unused=True)
     return {"the gradients hold NaN": any(g is not None and bool(g.isnan().any()) for g in found)}, []
+
+
+@view
+def vocabulary(args, kwargs, output):
+    """The tokens and the ids of a vocabulary, and the order that the ids follow: that of a set is another one in each
+    run, so it's told by not being any other."""
+    if not isinstance(output, dict):
+        return output
+    sentences = args[0] if args else kwargs[next(iter(kwargs))]
+    words = "".join(x for x in " ".join(sentences) if x not in ",.!?;:").split()
+    tokens = sorted(output, key=str)
+    orders = {
+        "code-point order": tokens,
+        "the order of appearance": sorted(tokens, key=lambda x: words.index(x) if x in words else len(words)),
+        "the alphabet, whatever the case": sorted(tokens, key=lambda x: (str(x).lower(), str(x))),
+    }
+    own = sorted(output, key=lambda x: (str(output[x]).zfill(9), str(x)))
+    follow = next((name for name, order in orders.items() if order == own), "no order of the text or the alphabet")
+    return {
+        "the tokens": tokens,
+        "the ids": sorted(output.values(), key=lambda x: str(x).zfill(9)),
+        "the ids follow": follow,
+    }

@@ -1,0 +1,137 @@
+"""Times as platforms write them: in any language, with 12 or 24 hours, with a zone or without.
+
+Names of months and days come from Unicode's CLDR (babel). A text has one meaning or none: `3/11/2026` is refused, and
+so is a month that is another one in another language, unless the day of the week decides.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from datetime import UTC, datetime, tzinfo
+
+from helpers.errors import CourseError
+from helpers.grading.due import zone_of
+
+CLOCK = re.compile(r"(?<!\d)(\d{1,2})(?:[:.h]|(?=\d\d(?!\d)))(\d\d)(?::(\d\d))?(?!\d)")
+NUMBERS = (r"(?P<y>\d{4})[-/](?P<m>\d\d?)[-/](?P<d>\d\d?)", r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})")
+NUMBERS += (r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",)
+AFTER = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # words behind a clock that change nothing, and zones
+# Those that platforms are used in; a short word of a rarer language (de, pm) would make others uncertain.
+LANGUAGES = (
+    "en af ar az be bg bn bs ca cs cy da de el es et eu fa fi fil fr ga gl gu he hi hr hu hy id is it ja ka kk km kn "
+    "ko ky lo lt lv mk ml mn mr ms my nb ne nl nn no pa pl ps pt ro ru si sk sl sq sr sv sw ta te th tr uk ur uz vi zh"
+)
+
+
+def read_time(text: str, zone: tzinfo) -> datetime:
+    """A time as UTC without a zone. zone: its zone where the text names none. ValueError where it is not certain."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    if iso := _iso(text):
+        return _utc(iso, zone)
+    dates = [found for form in NUMBERS if (found := re.search(form, text))]
+    rest = text
+    if dates:
+        day = datetime(int(dates[0]["y"]), int(dates[0]["m"]), int(dates[0]["d"]))
+        rest = text[: dates[0].start()] + " " + text[dates[0].end() :]
+    else:
+        year = re.search(r"(?<!\d)(20\d\d)(?!\d)", text)
+        number = re.search(r"(?<!\d)([1-3]?\d)(?![\d:h])", text)
+        if not year or not number:
+            raise ValueError(text)
+        words = set(re.findall(r"[^\W\d_]{2,}", text))
+        day = _day_in_words(words, int(year[1]), int(number[1]))
+        rest = text.replace(year[1], " ", 1).replace(number[1], " ", 1)
+    clocks = list(CLOCK.finditer(rest))
+    if len(clocks) != 1:
+        raise ValueError(text)
+    hour, minute, second = (int(part or 0) for part in clocks[0].groups())
+    behind = re.sub(r"[().,\s]+", "", rest[clocks[0].end() :])
+    offset = re.fullmatch(r"(.*?)(?:utc|gmt)?([+-]\d\d:?\d\d)", behind)
+    behind, named = (offset[1], zone_of(offset[2])) if offset else (behind, None)
+    if behind in ("utc", "gmt", "z"):
+        named = UTC
+    half = _half(behind, rest[: clocks[0].start()])
+    if half is None and behind not in AFTER:
+        raise ValueError(text)
+    if half is not None and not 1 <= hour <= 12:
+        raise ValueError(text)
+    hour = hour if half is None else hour % 12 + 12 * half
+    return _utc(day.replace(hour=hour, minute=minute, second=second), named or zone)
+
+
+def _iso(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.strip().upper().removesuffix(" UTC")) if "-" in text else None
+    except ValueError:
+        return None
+
+
+def _utc(moment: datetime, zone: tzinfo) -> datetime:
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+@functools.cache
+def _languages() -> list[tuple[dict[str, int], dict[str, int], dict[str, int]]]:
+    """For each language the words for months, days of the week (Monday is 0), and the halves of a day."""
+    from babel import Locale
+
+    found = []
+    for name in LANGUAGES.split():
+        locale = Locale.parse(name)
+        kinds = [locale.months, locale.days]
+        words = [{_bare(word): number for form in ("format", "stand-alone") for width in ("wide", "abbreviated")
+                  for number, word in kind[form][width].items()} for kind in kinds]  # fmt: skip
+        halves = {
+            _bare(word): half
+            for width in ("wide", "abbreviated", "narrow")
+            for half, key in enumerate(("am", "pm"))
+            if (word := locale.day_periods["format"].get(width, {}).get(key))
+        }
+        found.append((words[0], words[1], halves))
+    return found
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"[.\s]", "", unicodedata.normalize("NFKC", word).casefold())
+
+
+def _day_in_words(words: set[str], year: int, number: int) -> datetime:
+    """The one day that fits in each language that knows most of the words."""
+    readings: dict[int, set[datetime | None]] = {}
+    for months, days, _ in _languages():
+        for word in words & months.keys():
+            of_week = {days[other] for other in words - {word} if other in days}
+            known = len(words & (months.keys() | days.keys()))
+            try:
+                day = datetime(year, months[word], number)
+            except ValueError:
+                continue
+            if known == 1 + len(of_week):
+                readings.setdefault(known, set()).add(day if of_week <= {day.weekday()} else None)
+    best = readings[max(readings)] if readings else set()
+    if len(best) != 1 or None in best:
+        raise ValueError("no day")
+    return best.pop()
+
+
+def _half(behind: str, before: str) -> int | None:
+    """0 for a clock before noon, 1 for one after it, None for 24 hours; a word before it counts in East Asia."""
+    word = re.findall(r"[^\W\d_]+", before)[-1:]
+    word = word if word != ["de"] else []  # Hungarian's morning is Spanish's *of*
+    found = {halves[one] for _, _, halves in _languages() for one in (behind, *word) if one and one in halves}
+    return found.pop() if len(found) == 1 else None
+
+
+def known_time(text: str, zone: tzinfo, where: str) -> datetime | None:
+    """A cell's time; None where it holds none. CourseError where it cannot be read for certain."""
+    if text.strip() in ("", "-", "–"):
+        return None
+    try:
+        return read_time(text, zone)
+    except (ValueError, OverflowError):
+        raise CourseError(
+            f"{where}: the time {text!r} cannot be read for certain. Switch the platform to English, and export again."
+        ) from None

@@ -1,0 +1,159 @@
+"""When a lesson is due, in the class's own time: zones, the grace period, and how late is late.
+
+The due date itself is nbgrader's, in UTC. `due.json` in the class's folder has what nbgrader has no place for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from helpers.course import course
+from helpers.errors import CourseError
+from helpers.grading.folders import Folders
+
+UNITS = {"m": 60, "h": 3600, "d": 86_400}
+OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
+
+
+def zone_of(name: str) -> tzinfo:
+    """A zone by its IANA name or offset; "" is this computer's. CourseError: PST means three zones, IST too."""
+    if not name:
+        return _here()
+    if name in ("UTC", "GMT", "Z"):
+        return UTC
+    if found := OFFSET.fullmatch(name):
+        minutes = int(found[2]) * 60 + int(found[3])
+        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+    try:
+        if "/" in name:
+            return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        pass
+    raise CourseError(
+        f"{name!r} is no time zone that is certain. Write its IANA name, such as Europe/Berlin, or its offset, such as "
+        "+02:00."
+    )
+
+
+class _here(tzinfo):
+    """This computer's zone, with its summer time."""
+
+    def utcoffset(self, moment):
+        return moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def tzname(self, moment):
+        return moment.replace(tzinfo=None).astimezone().tzname()
+
+    def dst(self, moment):
+        return None
+
+    def fromutc(self, moment):
+        return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+
+
+def class_zone(folders: Folders | None = None) -> tzinfo:
+    """The zone that the class was given, else course.toml's, else this computer's."""
+    return zone_of((_facts(folders).get("timezone") if folders else "") or course().timezone)
+
+
+@dataclass(frozen=True)
+class Due:
+    """moment: in UTC without a zone, as nbgrader has it; None where the lesson is never due."""
+
+    moment: datetime | None
+    grace: timedelta
+    zone: tzinfo
+
+    def late(self, seconds: float) -> float:
+        """Seconds after the due date that count as late; none within the grace period."""
+        return seconds if seconds > self.grace.total_seconds() else 0.0
+
+    def days_late(self, seconds: float) -> int:
+        """Begun days after the due date; none within the grace period."""
+        return math.ceil(self.late(seconds) / 86_400)
+
+    def __str__(self) -> str:
+        if self.moment is None:
+            return ""
+        local = self.moment.replace(tzinfo=UTC).astimezone(self.zone)
+        zone = getattr(self.zone, "key", "") or local.tzname()
+        minutes = round(self.grace.total_seconds() / 60)
+        grace = f", {minutes} minutes of grace" if minutes else ""
+        return f"due {local:%a} {local.day} {local:%b %Y, %H:%M} ({zone}{grace})"
+
+
+def read_due(folders: Folders, gradebook, lesson: str) -> Due:
+    """When a lesson is due for this class."""
+    from nbgrader.api import MissingEntry
+
+    try:
+        moment = gradebook.find_assignment(lesson).duedate
+    except MissingEntry:
+        moment = None
+    grace = _facts(folders).get("grace", {}).get(lesson, 0)
+    return Due(moment, timedelta(seconds=grace), class_zone(folders))
+
+
+def add_due_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--due", metavar="TIME", help='when the lesson is due, as in "2026-11-03 23:59"')
+    parser.add_argument("--grace", metavar="TIME", help="how much later still counts as on time, as in 15m, 2h or 1d")
+    parser.add_argument(
+        "--timezone", metavar="ZONE", help="the class's zone, as in Europe/Berlin or +02:00 (default: course.toml's)"
+    )
+
+
+def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> None:
+    """Write down what the command line says of times; it holds until another command says otherwise."""
+    if not (args.due or args.grace or args.timezone):
+        return
+    if lesson is None and (args.due or args.grace):
+        raise CourseError("Name the lesson that --due and --grace are for, as in: course collect PATH 04_scaling")
+    facts = _facts(folders)
+    if args.timezone:
+        zone_of(args.timezone)
+        facts["timezone"] = args.timezone
+    if args.grace:
+        facts.setdefault("grace", {})[lesson] = _seconds(args.grace)
+    moment = _moment(args.due, zone_of(facts.get("timezone") or course().timezone)) if args.due else None
+    folders.gradebook.mkdir(parents=True, exist_ok=True)
+    part = folders.gradebook / "due.json.part"
+    part.write_text(json.dumps(facts, indent=1, sort_keys=True), encoding="utf-8")
+    part.replace(folders.gradebook / "due.json")
+    if moment is not None:
+        from helpers.grading.nbgrader_insides import open_gradebook
+
+        with open_gradebook(folders) as gradebook:
+            gradebook.update_or_create_assignment(lesson, duedate=moment)
+
+
+def _moment(text: str, zone: tzinfo) -> datetime:
+    """`2026-11-03 23:59`, with a zone behind it or in the given one, as UTC without a zone."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
+    try:
+        moment = datetime.fromisoformat(found[1] if found else "")
+    except ValueError:
+        raise CourseError(f'--due {text!r} is no time. Write it as "2026-11-03 23:59".') from None
+    return moment.replace(tzinfo=zone_of(found[2]) if found[2] else zone).astimezone(UTC).replace(tzinfo=None)
+
+
+def _seconds(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
+    if not found:
+        raise CourseError(f"--grace {text!r} is no span of time. Write 15m, 2h or 1d.")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def _facts(folders: Folders) -> dict:
+    path = folders.gradebook / "due.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        raise CourseError(f"{path} cannot be read. Move it away, and give --timezone and --grace again.") from None

@@ -1,0 +1,30 @@
+"""Wrong answers to the exercises of lesson 8 that have no name in its key."""
+
+OPEN = "mask if mask is None else mask | ~mask.any(-1, keepdim=True)"
+FROZEN = "with torch.no_grad(): -> mine.requires_grad_(False)\n    with torch.enable_grad():"
+MASKED = "attention(Q, K, V, mask) -> attention(Q, K, V, {})"
+BY_SENTENCE = "mask if mask is None or mask.dim() != 3 else mask[:, None]"
+PADDED_QUERIES = (
+    "mask & mask.mT if mask is not None and mask.dim() == 4 and key is query and mask.shape[2] == 1 else mask"
+)
+
+REFUSED = {
+    "MultiHeadAttention": [
+        (MASKED.format(BY_SENTENCE),),
+        (MASKED.format(PADDED_QUERIES),),
+        (MASKED.format("mask if mask is not None and mask.any() else None"),),
+        ("key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)",),
+    ],
+    "load_from_torch": [("layer.bias.copy_(bias) -> layer.bias.zero_()",), (FROZEN,)],
+    "fixed_heads": [(MASKED.format(OPEN),)],
+    "grouped_query_attention": [(MASKED.format(OPEN),)],
+    "head_importance": [
+        (
+            "without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight",
+            "without.W_o.weight[:, own] = 0 -> without.W_o.weight = torch.nn.Parameter(kept.clone())\n"
+            "            without.W_o.weight[:, own] = 0",
+            "changes.append((out - without(x)[0]).norm()) -> changes.append((out - without(x)[0]).norm())\n"
+            "            mha.W_o.weight = torch.nn.Parameter(kept.clone())",
+        )
+    ],
+}

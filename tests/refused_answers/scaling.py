@@ -1,0 +1,19 @@
+"""Wrong answers to the exercises of lesson 4 that have no name in its key."""
+
+JACOBIAN = "return torch.diag_embed(p) - outer"
+DIFFERENCES = """return softmax_jacobian(p) @ K / divisor -> steps = torch.eye(len(q), dtype=q.dtype) * 1e-2
+    up = [torch.softmax(K @ (q + e) / divisor, dim=0) for e in steps]
+    down = [torch.softmax(K @ (q - e) / divisor, dim=0) for e in steps]
+    return torch.stack([(a - b) / 2e-2 for a, b in zip(up, down)], dim=1)"""
+
+REFUSED = {
+    "score_variance": [("scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",)],
+    "scaled_scores": [("/ d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()",)],
+    "softmax_jacobian": [
+        (f"{JACOBIAN} -> return torch.diag_embed(1 - p + p * p) - outer",),
+        (f"{JACOBIAN} -> return torch.diag_embed(p * p) - outer",),
+    ],
+    "max_gradient": [("(p * (1 - p)).amax(dim=-1) -> softmax_jacobian(p).amin(dim=(-2, -1))",)],
+    "weights_jacobian": [(DIFFERENCES,), ("@ K / divisor -> @ K / divisor**2",)],
+    "head_scores": [("return scaled_scores(q, k) -> return scaled_scores(q, k) * 12**0.5",)],
+}

@@ -1,0 +1,65 @@
+"""Wrong answers to the exercises of lesson 14 that have no name in its key."""
+
+SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
+FINDALL = 're.findall(r" ?\\S+|\\s", text)'
+LOWERED = FINDALL.replace("text", "text.lower()")
+RUNS = FINDALL.replace("|\\s", "|\\s+")  # a run of white space is one piece
+BEST = "max(pairs, key=lambda pair: (pairs[pair], pair))"
+ADDED = "new.weight += self.scale * self.B @ self.A"
+
+REFUSED = {
+    "rms_norm": [
+        ("(mean_square + eps) ** 0.5 -> mean_square.clamp_min(eps) ** 0.5",),
+        ("x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()",),
+    ],
+    "SwiGLU": [
+        ("F.silu(self.gate(x)) -> self.gate(x) * self.gate(x).exp() / (1 + self.gate(x).exp())",),
+        ("self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)",),
+    ],
+    "apply_rope_half_split": [
+        ("a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos",),
+        ("positions[:, None] -> (positions - positions[:1])[:, None]",),
+    ],
+    "interleaved_to_half_split": [("pairs.transpose(1, 2).flatten(0, 2) -> pairs.transpose(1, 2).flatten(0, 2).T",)],
+    "LlamaBlock": [
+        (
+            "self.feed_forward = SwiGLU(d_model, d_ff) -> self.feed_forward = SwiGLU(d_model, d_ff)"
+            '\n        self.register_buffer("angles", torch.zeros(d_model))',
+        ),
+        ("if d_model % num_heads or num_heads % num_kv_heads: -> if False:",),
+        ("if d_model % num_heads or num_heads % num_kv_heads: -> if d_model % num_heads:",),
+        ("eps=1e-6): -> eps=1e-5):",),
+        ("(nn.Linear(d_model, shared, bias=False) for -> (nn.Linear(d_model, shared) for",),
+    ],
+    "rename_llama": [
+        (
+            'mine.setdefault("unembed.weight", mine["tokens.weight"])'
+            ' -> mine.setdefault("unembed.weight", state_dict.get("lm_head.weight"))',
+        )
+    ],
+    "sliding_window_mask": [
+        (f"return {SEEN} -> return ({SEEN}).float()",),
+        ("behind < window -> behind < window - sinks",),
+        ("key < sinks -> key < sinks + T_k - T_q",),
+        ("behind < window -> behind < 4",),
+    ],
+    "train_bpe": [
+        (f"{BEST} -> max(pairs, key=lambda pair: (pairs[pair], b''.join(pair)))",),
+        ("for pair in pairwise(tokens): -> for pair in set(pairwise(tokens)):",),
+        ("while len(merges) < num_merges: -> while len(merges) <= num_merges:",),
+        (f"{FINDALL} -> {LOWERED}",),
+        (f"{FINDALL} -> {RUNS}",),
+    ],
+    "encode_bpe": [
+        ("for pair in merges: -> for pair in sorted(merges, key=lambda pair: len(pair[0] + pair[1])):",),
+        (f"{FINDALL} -> {LOWERED}",),
+        ("found += tokens -> found.append(tokens)",),
+    ],
+    "LoRA": [
+        ("self.linear = linear.requires_grad_(False) -> self.linear = linear; linear.weight.requires_grad_(False)",),
+        ("W.device) * W.shape[1] ** -0.5 -> W.device)[:1].repeat(rank, 1)",),
+        ("self.scale = alpha / rank -> self.scale = alpha // rank",),
+        ("return new -> self.linear.weight.data.copy_(new.weight)\n        return new",),
+        (f"{ADDED} -> {ADDED}; self.B.zero_()",),
+    ],
+}
