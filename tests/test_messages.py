@@ -342,7 +342,7 @@ def test_a_bias_that_is_left_on_is_named():
     case = Case(((), {"W.weight": torch.eye(2)}, (torch.ones(3, 2),), {}), via="module")
     exercise = Exercise("f", lambda d: [case])
     text = as_text(judge(exercise, lambda: Map(False), lambda: Map(True)))
-    assert "your module has a parameter W.bias, and W is asked for without a bias" in text
+    assert "your module has a parameter W.bias; the exercise asks for W without a bias" in text
 
     def zeroed():
         made = Map(True)

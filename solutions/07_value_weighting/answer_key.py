@@ -252,11 +252,6 @@ AttentionHead = Exercise(
     instead="use your own attention.",
     weights={MASK: 8},
 ).with_mistakes(f"""
-    with_bias: linear layers with a bias
-        self.W_q = nn.Linear(d_model, d_head, bias=False) -> self.W_q = nn.Linear(d_model, d_head)
-        self.W_k = nn.Linear(d_model, d_head, bias=False) -> self.W_k = nn.Linear(d_model, d_head)
-        self.W_v = nn.Linear(d_model, d_head, bias=False) -> self.W_v = nn.Linear(d_model, d_head)
-        nn.Linear adds a vector unless it is told not to. Which argument tells it?
     not_scaled: the scores were not scaled
         attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
         Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?

@@ -678,7 +678,7 @@ def learned(text, num_merges):
     """The merges of a text, each token as a text of its bytes: what encode_bpe is asked with."""
     from helpers.blocks import train_bpe
 
-    return [tuple(token.decode("latin-1") for token in pair) for pair in train_bpe(text, num_merges)]
+    return [tuple(map(repr, pair)) for pair in train_bpe(text, num_merges)]
 
 
 def cases_encode_bpe(draw):

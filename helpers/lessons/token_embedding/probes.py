@@ -1,4 +1,4 @@
-"""Lesson 1. Beside learner code: the stub and the scenario. Only on what came back: the view."""
+"""Lesson 1. Beside learner code: the stub and the scenario. Only on the numbers that came back: the view."""
 
 from __future__ import annotations
 
