@@ -86,12 +86,13 @@ def test_a_known_mistake_is_named_with_its_hint(key):
     assert 'alt="rows: query, columns: key; ' in as_html(found)
 
 
-def test_half_right_says_what_is_right_first(key):
+def test_half_right_says_what_it_looks_like_then_what_is_right(key):
     found = verdict(key, unstable)
     lines = as_text(found).splitlines()
     assert found.mistake == "unstable" and 0 < found.points < 20
     assert lines[0] == f"◐ weights_of   {found.points} of 20 points"
-    assert lines[1].startswith("  ✓ values") and lines[2].startswith("  ✗ large scores")
+    assert lines[1].startswith("  This looks like: ")
+    assert lines[3].startswith("  ✓ values") and lines[4].startswith("  ✗ large scores")
 
 
 def in_place(Q, K):
@@ -319,7 +320,7 @@ def test_a_quiz_explains_every_option_and_pays_for_any():
     right, wrong, empty, odd = (decide_quiz(made, value) for value in ("B ", "a", None, 3))
     assert right.passed and right.points == 2 and "Yes: roots." in as_text(right)
     assert not wrong.passed and wrong.points == 2 and "No: sums." in as_text(wrong)
-    assert as_text(wrong).startswith("◐ quiz_1   2 of 2 points for an honest attempt")
+    assert as_text(wrong).startswith("○ quiz_1   not the best choice; your attempt keeps its 2 points")
     assert not empty.answered and empty.points == 0
     assert odd.mistake == "wrong_type" and odd.points == 0
 

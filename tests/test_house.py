@@ -97,8 +97,8 @@ MAY_IMPORT = {
     "helpers.answer_keys": set(),
     "helpers.blocks": {"helpers.progress"},
     "helpers.progress": {"helpers.answer_keys"},
-    "helpers.runtime": set(),
-    "helpers.translator": {f"helpers.{name}" for name in "corpus drawing errors runtime setup widgets".split()},
+    "helpers.running": set(),
+    "helpers.translator": {f"helpers.{name}" for name in "corpus drawing errors running setup widgets".split()},
 }
 
 

@@ -18,8 +18,8 @@ from helpers.checking.key import load_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe, observe_all
 from helpers.checking.vocabulary import Case
-from helpers.runtime.switches import switches_set
-from helpers.runtime.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, seconds_spent, time_limit
 from tests.conftest import ROOT
 
 SLOW = """

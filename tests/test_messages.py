@@ -15,10 +15,10 @@ from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
 from helpers.checking.making import make_key
 from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
+from helpers.checking.observe import HELPERS, observe_all
 from helpers.checking.registry import Registry
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
-from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.scenarios import SCENARIOS, scenario
 from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide_quiz
 from helpers.checking.views import VIEWS, view
@@ -78,9 +78,9 @@ def test_the_input_that_failed_is_written_out():
 
     text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1, 3])
     assert 'with f("a b", {"a": 1, "b": 2})' in text
-    assert "expected 2 at [1]\n      yours    3" in text
+    assert "  expected 2 at [1]\n  yours    3" in text
     text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1])
-    assert "expected 2 entries: [1, 2]\n      yours    1 entry: [1]" in text
+    assert "  expected 2 entries: [1, 2]\n  yours    1 entry: [1]" in text
     text = one_case("a b", {"a": 1}, reference=lambda t, v: 3, answer=lambda t, v: v["b"])
     assert "your code raised KeyError: 'b'\n" in text and 'with f("a b", {"a": 1})' in text
 
@@ -152,10 +152,10 @@ def named_views():
 
 def test_properties_of_a_view_read_as_sentences(named_views):
     text = one_case(1, reference=lambda x: "the token before", answer=lambda x: "the next one", view="words")
-    assert "expected: every query looks at the token before\n      yours:    every query looks at the next one" in text
+    assert "expected: every query looks at the token before\n  yours:    every query looks at the next one" in text
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="memory")
-    assert "expected, but not true of yours: every tensor is small" in text
-    for raw in ("not so", "{", "['"):
+    assert "expected: every tensor is small; in your answer this is not so" in text
+    for raw in ("{", "['"):
         assert raw not in text
 
 
@@ -167,20 +167,20 @@ def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(
 
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
     VIEWS.pop("shapes")
-    assert "expected, but not true of yours: x has two rows\n      yours:    x is a list" in text
+    assert "expected: x has two rows; in your answer this is not so\n  yours:    x is a list" in text
     assert "dictionary" not in text and "sorted" not in text
 
 
 def test_what_was_expected_stands_at_each_part_and_where_it_failed_stands_once():
     cases = [Case((1,)), Case((2,), part="two"), Case((3,), part="three")]
     halved = judge(Exercise("f", lambda d: cases), lambda x: x, lambda x: 1)
-    assert as_text(halved).count("      yours    1") == 2
+    assert as_text(halved).count("  yours    1") == 2
 
     def fails(x):
         return x if x == 1 else x.no_such_thing
 
     text = as_text(judge(Exercise("f", lambda d: cases), lambda x: x, fails))
-    assert text.count("AttributeError") == 2 and text.count("in line ") == 1
+    assert text.count("AttributeError") == 1 and text.count("in line ") == 1
 
 
 def test_a_float_among_types_has_six_digits():
@@ -230,12 +230,12 @@ def test_a_failing_helper_is_named():
     assert re.search(r"in line \d+: return x.nothing", text), "a method of the answer is no helper"
 
 
-def test_a_known_mistake_is_named_after_what_was_seen():
+def test_a_known_mistake_is_named_before_what_was_seen():
     mistake = Mistake("half", "half of it", "What is the factor?", lambda Q, K: weights(Q, K) / 2)
     exercise = Exercise("weights", matrix_cases, axes=("query", "key"), mistakes=[mistake])
     lines = said(mistake.wrong, exercise).splitlines()
-    assert lines[0] == "✗ weights   0 of 20 points" and lines[1] == "  ✗ values"
-    assert lines[-2:] == ["  This looks like: half of it.", "  What is the factor?"]
+    assert lines[0] == "✗ weights   0 of 20 points" and lines[3] == "  ✗ values"
+    assert lines[1:3] == ["  This looks like: half of it.", "  What is the factor?"]
     assert any("expected" in line and "yours" in line for line in lines)
 
 
@@ -277,6 +277,89 @@ def test_the_picture_names_its_axes_and_its_worst_cell():
     assert "framed: row 2 (query 2), column 5 (key 5)" in page
 
 
+# forms in which a right result comes back wrong
+
+
+def two_sums(x):
+    return x.sum(0), x.sum(1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: two_sums(x)[::-1], "the right values in another order: value 1 of yours, counted from 0, should"),
+        (lambda x: two_sums(x)[1], "your answer returns value 1 alone, counted from 0; 2 values are asked for"),
+        (lambda x: list(two_sums(x)), "expected a tuple of 2, got a list of 2"),
+        (lambda x: None, "your answer returned None; is a return missing?"),
+        (lambda x: (x.sum(0), x.sum(1) + 1), "output at [1]: every number is about 1 too large"),
+    ],
+)
+def test_another_form_is_named_before_its_values(answer, words):
+    assert words in one_case(torch.rand(2, 3), reference=two_sums, answer=answer).splitlines()[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_mask_that_is_added_is_seen_by_what_it_leaves(dtype):
+    def masked(x, mask):
+        return torch.softmax(x.masked_fill(~mask, -torch.inf), -1)
+
+    def added(x, mask):
+        return torch.softmax(x + mask, -1)
+
+    x, mask = torch.rand(2, 3, dtype=dtype), torch.tensor([[True, False, True], [True, True, True]])
+    text = one_case(x, mask, reference=masked, answer=added)
+    assert text.splitlines()[1] == "  where the mask is False, the result should be 0, and yours is not"
+    assert "mask is False" not in one_case(x, mask, reference=masked, answer=lambda x, m: masked(x, m) * 2)
+
+
+@pytest.fixture
+def unpacking():
+    source = "def sum_of_two(answer, args, kwargs):\n    first, second = answer(*args)\n    return first + second, []\n"
+    namespace: dict = {}
+    exec(compile(source, f"{HELPERS}/lessons/some/probes.py", "exec"), namespace)
+    scenario(namespace["sum_of_two"])
+    yield "sum_of_two"
+    del SCENARIOS["sum_of_two"]
+
+
+@pytest.mark.parametrize("answer", [lambda x: (x, x, x), lambda x: None])
+def test_an_error_of_the_checks_own_code_is_not_the_learners(unpacking, answer):
+    text = one_case(torch.ones(3), reference=lambda x: (x, x), answer=answer, via=unpacking)
+    assert "your answer returned something else than asked for (" in text and "raised" not in text
+    wrong_call = one_case(torch.ones(3), reference=lambda x: (x, x), answer=lambda: 1, via=unpacking)
+    assert "your code raised TypeError" in wrong_call
+
+
+def test_a_bias_that_is_left_on_is_named():
+    class Map(torch.nn.Module):
+        def __init__(self, bias):
+            super().__init__()
+            self.W = torch.nn.Linear(2, 2, bias=bias)
+
+        def forward(self, x):
+            return self.W(x)
+
+    case = Case(((), {"W.weight": torch.eye(2)}, (torch.ones(3, 2),), {}), via="module")
+    exercise = Exercise("f", lambda d: [case])
+    text = as_text(judge(exercise, lambda: Map(False), lambda: Map(True)))
+    assert "your module has a parameter W.bias, and W is asked for without a bias" in text
+
+    def zeroed():
+        made = Map(True)
+        torch.nn.init.zeros_(made.W.bias)
+        return made
+
+    assert judge(exercise, lambda: Map(False), zeroed).passed
+
+
+def test_what_is_shown_can_be_read_and_pasted():
+    text = one_case('a "b"', -0.0, reference=lambda t, x: 1.0, answer=lambda t, x: -0.0)
+    assert 'f("a \\"b\\"", ' in text and "yours    0" in text
+    assert "b'ab'" in one_case(1, reference=lambda x: "b'ab'", answer=lambda x: "b'c'") and "with with" not in text
+    noted = one_case(torch.ones(3), reference=lambda x: x, answer=lambda x: x + 1, note="with a mask")
+    assert "  with a mask" in noted and "with with" not in noted
+
+
 # quizzes, progress, errors
 
 
@@ -288,8 +371,8 @@ def quiz():
 def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(quiz, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
     lines = as_text(decide_quiz(quiz, "a")).splitlines()
-    assert lines[0] == "◐ quiz_1   2 of 2 points for an honest attempt"
-    assert lines[1] == "  No: sums." and "points for an honest attempt are yours" in lines[2]
+    assert lines[0] == "○ quiz_1   not the best choice; your attempt keeps its 2 points"
+    assert lines[1:] == ["  No: sums.", "  Change your answer as often as you like."]
     monkeypatch.setattr(session, "find_key", lambda *_: quiz)
     session.check_one("quiz_1", "a", {})
     assert "No: sums." in capsys.readouterr().out
@@ -483,7 +566,7 @@ def test_a_difference_that_is_rounding_is_called_small(want, got, words):
         return torch.tensor(x, dtype=torch.float64)
 
     text = one_case(1, reference=lambda x: number(want), answer=lambda x: number(got))
-    assert "✗ values" in text and (words in text if words else "close" not in text)
+    assert "✗ f" in text and (words in text if words else "close" not in text)
     if words != "close: off by less than 0.0001 %":  # for a Python float no difference
         assert one_case(1, reference=lambda x: want, answer=lambda x: got) == text
     pair = one_case(1, reference=lambda x: number([want, 5.0]), answer=lambda x: number([got, 6.0]))

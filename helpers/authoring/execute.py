@@ -107,7 +107,7 @@ def _problems(cell, course: Course, lesson: str) -> Iterator[str]:
                 f"Its first line is: {cell.source.splitlines()[0]}"
             )
         data = output.get("data", {})
-        if "nbgrader" in cell.metadata and data.get("text/plain", "").startswith("◐"):  # a quiz raises nothing
+        if "nbgrader" in cell.metadata and data.get("text/plain", "").startswith(("◐", "○")):  # a quiz raises nothing
             first = data["text/plain"].split("\n")[0]
             yield f"{lesson}: a check of the solution notebook is not passed: {first}"
         if "image/png" in data or re.search(r"<img(?![^>]*\balt=\"[^\"]+\")", data.get("text/html", "")):

@@ -22,7 +22,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers.checking.names import used_things
-from helpers.runtime.torch_insides import (
+from helpers.running.torch_insides import (
     AUTOGRAD_HOMES,
     ENGINE,
     OperatorMode,

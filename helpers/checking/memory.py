@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.runtime.torch_insides import OperatorMode, tree_leaves
+from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
 class LargestTensor(OperatorMode):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
+import json
 import math
+import re
 
 import torch
 
 from helpers.checking.codec import Odd
-from helpers.checking.compare import wrong_entries
+from helpers.checking.compare import difference, wrong_entries
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
@@ -19,6 +22,7 @@ from helpers.checking.vocabulary import Case, Stub
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 CLOSE = 0.005  # a share of the expected number
 SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
+BYTES = re.compile(r"""b(["']).*\1""", re.S)  # bytes, which travel as Python writes them
 MOST_TEXT = 120  # characters of a string, list or dictionary
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
@@ -31,9 +35,9 @@ def with_message(key, verdict: Verdict) -> Verdict:
     known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
     label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
     label = label if known is None else known.label.rstrip(".")
-    lines = [text(about, key)] if known is None or about.kind in SAID_TOO else []
-    if known is not None:
-        lines += [f"This looks like: {label}.", known.hint]
+    lines = [] if known is None else [f"This looks like: {label}.", known.hint]
+    if known is None or about.kind in SAID_TOO:
+        lines.append(text(about, key))
     parts = [_detailed(part, verdict.problems, key) for part in verdict.parts]
     return dataclasses.replace(
         verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, about), problems=[]
@@ -47,12 +51,33 @@ def _detailed(part: Part, problems: list[Problem], key) -> Part:
 
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
-    lines = _BY_KIND[problem.kind](problem, key).split("\n")
+    lines = (_other_form(problem, key) or _BY_KIND[problem.kind](problem, key)).split("\n")
     if problem.kind == "value" and problem.seen.drew and not any(expected.drew for expected in key.expected):
-        lines.append("it draws random numbers, which nobody asked for here; is there dropout?")
+        lines.append("your code draws random numbers, and nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
+
+
+def _other_form(problem, key) -> str:
+    """What to say of a right result that is returned in another form: in another order, or only a part of it."""
+    number = next((i for i, case in enumerate(key.cases) if case is problem.case), None)
+    if number is None or problem.difference is None or problem.where or len(key.expected) <= number:
+        return ""
+    expected, actual = key.expected[number].output, problem.seen.output
+    if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
+        return ""
+    if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
+        for order in itertools.permutations(range(len(expected))):
+            if list(order) != sorted(order) and difference(list(expected), [actual[i] for i in order]) is None:
+                return (
+                    f"the right values in another order: value {order[0]} of yours, counted from 0, should come first"
+                )
+    elif isinstance(actual, torch.Tensor):
+        same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
+        if same:
+            return f"your answer returns value {same[0]} alone, counted from 0; {len(expected)} values are asked for"
+    return ""
 
 
 def _measured(problem, key) -> str:
@@ -76,7 +101,8 @@ def forbidden_text(name: str, key) -> str:
 
 def called(key, case: Case) -> list[str]:
     """The call that failed, and what the functions among its arguments do."""
-    lines = [f"with {call_text(key, case)}"]
+    call = call_text(key, case)
+    lines = [call if call.startswith("with ") else f"with {call}"]
     named = {id(item): name for name, item in _own_stubs(key, case).items()}
     for item in _stubs((case.args, case.kwargs)):
         words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
@@ -146,7 +172,7 @@ def written(value) -> str:
     if isinstance(value, torch.Tensor):
         return _tensor(value)
     if isinstance(value, str):
-        whole = '"' + value.replace("\n", "\\n") + '"'
+        whole = value if BYTES.fullmatch(value) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
         whole = _nested(value)
@@ -171,7 +197,7 @@ def _numbers(tree) -> str:
         return f"[{', '.join(map(_numbers, tree))}]"
     if not isinstance(tree, float):
         return str(tree)
-    short = f"{tree:.4g}"
+    short = f"{tree + 0.0:.4g}"  # of -0.0 this makes 0
     return short + "." if short.lstrip("-").isdigit() else short
 
 
@@ -267,6 +293,8 @@ def _wrong_shape(problem, key) -> str:
     shape = tuple(diff.expected.shape)
     axes = () if any(diff.path) else key.axes  # they are the first output's
     lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
+    if sorted(diff.actual.shape) == sorted(shape):
+        lines += "\nthe sizes are right and in another order: are two axes exchanged?"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
 
 
@@ -371,26 +399,42 @@ def _value(problem, key) -> str:
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
-        lines = [seen] if seen and not first_by_mask else []
+        lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
+        lines += [seen] if seen and not first_by_mask else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines)
     if name and isinstance(want, bool):
-        return f"{'expected, but not' if want else 'not expected, but'} true of yours: {name}"
+        return (
+            f"expected: {name}; in your answer this is not so" if want else f"in your answer, and not expected: {name}"
+        )
     if name and isinstance(want, str):
         return f"expected: {name} {want}\nyours:    {name} {got}"
     if isinstance(want, dict) and isinstance(got, dict):
         broken = [words for words, holds in want.items() if holds is True and got.get(words) is False]
         if broken:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
-            return "\n".join([f"expected, but not true of yours: {broken[0]}", *more])
+            return "\n".join([f"expected: {broken[0]}; in your answer this is not so", *more])
         told = [words for words, value in want.items() if isinstance(value, str) and got.get(words, value) != value]
         if told and problem.case.view:  # which has looked no further
             return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
+
+
+def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
+    """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
+    masks = [leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
+    for mask in masks if got.is_floating_point() else []:
+        if mask.dim() > want.dim() or any(a not in (1, b) for a, b in zip(mask.shape[::-1], want.shape[::-1])):  # noqa: B905
+            continue
+        hidden = ~mask.expand_as(want)
+        for value in (0.0, -math.inf):
+            if hidden.any() and (want[hidden] == value).all() and (got[hidden] != value).any():
+                return f"where the mask is False, the result should be {value:g}, and yours is not"
+    return ""
 
 
 def _keys_differ(want: dict, got: dict) -> str:
@@ -507,7 +551,7 @@ def two_numbers(want, got) -> tuple[str, str]:
 
 
 def _number(value, digits: int = 4) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _by_values(

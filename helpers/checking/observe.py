@@ -19,12 +19,13 @@ from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.first_use import import_first
 from helpers.checking.forbidden import Listener, Watch, in_source
+from helpers.checking.names import functions_of
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 from helpers.or_finished import without_stand_ins
-from helpers.runtime.switches import switches_set
-from helpers.runtime.time_limit import TooSlow, seconds_spent, time_limit
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, seconds_spent, time_limit
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
@@ -438,10 +439,11 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
-    lineno, line, function = 0, "", ""
+    lineno, line, function, home = 0, "", "", ""
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
+        home = code.co_filename
         if not code.co_filename.startswith(LIBRARIES):
             lineno = trace.tb_lineno
             line = linecache.getline(code.co_filename, lineno).strip()
@@ -451,10 +453,25 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
+    foreign = not isinstance(error, WrongParts) and home.startswith(HELPERS)
+    if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
+        return Error(
+            WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
+        )
     own = getattr(answer, "__qualname__", "")
     if function == own or function.startswith(f"{own}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
+
+
+def _has_own_code(answer: object) -> bool:
+    """Whether an answer is written in Python by a learner, so that what it raises itself has a line of theirs."""
+    return any(not function.__code__.co_filename.startswith(LIBRARIES) for function in functions_of(answer))
+
+
+def _is_wrong_call(message: str) -> bool:
+    """Whether an error says that a function was called with other arguments than it takes."""
+    return "argument" in message
 
 
 def _safe_text(error: BaseException) -> str:

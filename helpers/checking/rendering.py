@@ -14,12 +14,13 @@ from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
-HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B"}
+HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B", "○": "#B8860B"}
 SHARE = 55  # percent of the hue
 CELL = 16
 LOW, MID, HIGH = (230, 97, 1), (247, 247, 247), (94, 60, 153)  # the ends of PuOr, as in the course's figures
 SAID_ONCE = ("in line ", "in your helper ", "where ")  # where it failed, what a function does; the rest each time
 MOST_SAID = 8  # lines that an answer printed
+MOST_CASES = 3  # that are told in full
 # Where the page lets us, the error that follows takes no place under an unanswered exercise, and is not colored under a
 # wrong one.
 ERROR = ':is([data-mime-type$="error"],[data-mime-type$="stderr"])'
@@ -82,6 +83,8 @@ def _mark(verdict: Verdict) -> str:
         return "–"
     if verdict.passed:
         return "✓"
+    if _is_wrong_choice(verdict):
+        return "○"
     half = any(part.name == VALUES and part.passed for part in verdict.parts)
     return "◐" if half or verdict.points else "✗"
 
@@ -101,30 +104,40 @@ def _headline(verdict: Verdict) -> str:
         return f"{verdict.exercise}   not answered yet" + (f" ({worth})" if verdict.max_points else "")
     if not verdict.max_points:
         return verdict.exercise
-    attempt = verdict.points == verdict.max_points and (verdict.mistake or "").startswith("option_")
-    return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}" + (" for an honest attempt" * attempt)
+    if _is_wrong_choice(verdict):
+        return f"{verdict.exercise}   not the best choice; your attempt keeps its {worth}"
+    return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}"
+
+
+def _is_wrong_choice(verdict: Verdict) -> bool:
+    """Whether this is a quiz with an option that is not right."""
+    return (verdict.mistake or "").startswith("option_")
 
 
 def lines(verdict: Verdict) -> list[Line]:
-    """All lines of a verdict: what holds, what does not with its details, what it looks like, what was printed."""
+    """All lines of a verdict: the message, then what is right, then at most MOST_CASES cases, then what was printed."""
     mark = _mark(verdict)
-    found = [Line(_headline(verdict), 0, mark)]
+    rows = [Line(_headline(verdict), 0, mark)]
     if not verdict.answered:
-        return found
+        return rows
+    rows += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip()]
     passed = " · ".join(part.name for part in verdict.parts if part.passed)
-    if verdict.passed:
-        found += [Line(passed)] if passed else []
-    elif passed and mark == "◐":
-        found.append(Line(passed, 1, "✓"))
-    shown: set[str] = set()
-    for part in verdict.parts:
-        if not part.passed and (mark == "◐" or part.name in (VALUES, UNCHANGED)):
-            details = [line.strip() for line in part.detail.splitlines() if line.strip()]
-            found.append(Line(part.name, 1, "✗"))
-            found += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
-            shown |= {part.name, *details}
-    found += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip() not in shown | {""}]
-    return found + _said(verdict.said)
+    if passed and mark in "✓◐":
+        rows.append(Line(passed, 1, "" if verdict.passed else "✓"))
+    failed = [part for part in verdict.parts if not part.passed]
+    failed = failed if mark == "◐" else [part for part in failed if part.name in (VALUES, UNCHANGED)]
+    shown = {row.text for row in rows}
+    for part in failed[:MOST_CASES]:
+        details = [line.strip() for line in part.detail.splitlines() if line.strip()]
+        told = shown.issuperset(line for line in details if not line.startswith("with "))
+        if mark == "◐" or not told or not details:
+            rows.append(Line(part.name, 1, "✗"))
+        if not told:
+            rows += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
+        shown |= {part.name, *details}
+    if failed[MOST_CASES:]:
+        rows.append(Line(" · ".join(part.name for part in failed[MOST_CASES:]), 1, "✗"))
+    return rows + _said(verdict.said)
 
 
 def _said(said: str) -> list[Line]:

@@ -119,6 +119,10 @@ def loaded_module(training: bool, answer, call: Call):
         if first.setdefault(id(own[name]), name) != name:
             twin = first[id(own[name])]
             raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs numbers of its own")
+    for name, tensor in own.items():
+        layer = name.removesuffix(".bias")
+        if layer != name and name not in state and f"{layer}.weight" in state and bool(tensor.any()):
+            raise WrongParts(f"your module has a parameter {name}, and {layer} is asked for without a bias")
     dtypes = {value.dtype for value in state.values() if value.is_floating_point()}
     if dtypes:
         built = built.to(dtypes.pop())

@@ -15,7 +15,7 @@ from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
 from helpers.progress import remember, remember_passed
-from helpers.runtime.switches import switches_set
+from helpers.running.global_switches import switches_set
 from helpers.setup import current_lesson
 
 INSTANCE = "instance"

@@ -122,8 +122,7 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     if choice not in key.explanations:
         return refused(key, "wrong_type", f'Answer with one of {options}. Yours is "{choice[:20]}".')
     right = choice == key.correct
-    earned = "The points for an honest attempt are yours. " if key.points else ""
-    again = f"{key.explanations[choice]}\n{earned}Change your answer as often as you like."
+    again = f"{key.explanations[choice]}\nChange your answer as often as you like."
     message = f"Right. {key.explanations[choice]}" if right else again
     return Verdict(
         key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message, bonus=key.bonus

@@ -18,8 +18,8 @@ from importlib import resources
 import torch
 from torch import nn
 
-from helpers.runtime.switches import switches_set
-from helpers.runtime.time_limit import TooSlow, time_limit
+from helpers.running.global_switches import switches_set
+from helpers.running.time_limit import TooSlow, time_limit
 from helpers.setup import current_lesson
 from helpers.translator import evaluation
 from helpers.translator.decoding import write

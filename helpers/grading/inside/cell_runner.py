@@ -41,7 +41,7 @@ class CellTimers:
     """
 
     def __init__(self, seconds: float):
-        from helpers.runtime.time_limit import queued_seconds
+        from helpers.running.time_limit import queued_seconds
 
         self.seconds, self.importing, self._queued_seconds = seconds, False, queued_seconds
 
@@ -111,7 +111,7 @@ class Namespace:
         seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
         passes. resume: in a notebook, whether what stands below a statement that raises is run too.
         """
-        from helpers.runtime.time_limit import imports_unclocked
+        from helpers.running.time_limit import imports_unclocked
 
         outputs = Outputs()
         importlib.invalidate_caches()  # modules that the cell before has written are found

@@ -24,7 +24,7 @@ class OwnModules(importlib.abc.MetaPathFinder):
         frame = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", __file__)):
             frame = frame.f_back
-        while frame is not None and frame.f_code.co_filename.endswith("helpers/runtime/time_limit.py"):
+        while frame is not None and frame.f_code.co_filename.endswith("helpers/running/time_limit.py"):
             frame = frame.f_back
         while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
             frame = frame.f_back

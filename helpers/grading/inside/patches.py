@@ -18,7 +18,7 @@ WATCHED = (
     ("signal", "signal setitimer"),
 )
 OBSERVERS = (  # of these, all functions
-    "helpers.runtime.torch_insides",
+    "helpers.running.torch_insides",
     *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
 )
 _originals: dict[tuple[str, str], object] = {}

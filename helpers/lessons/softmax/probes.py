@@ -8,7 +8,7 @@ import torch
 
 from helpers.checking.memory import largest_tensor
 from helpers.checking.scenarios import scenario
-from helpers.runtime.torch_insides import OperatorMode, tree_leaves
+from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 # These look at a tensor's shape alone.
 SHAPE_ONLY = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")

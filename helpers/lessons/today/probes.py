@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import torch
@@ -54,9 +55,9 @@ def merges_learned(answer, args, kwargs):
 
 @scenario
 def text_in_tokens(answer, args, kwargs):
-    """args = (text, merges): merges as pairs of texts, of which each character is a byte (latin-1)."""
+    """args = (text, merges): merges as pairs of bytes, written as Python writes them."""
     text, merges = args
-    return _said(answer(text, [tuple(token.encode("latin-1") for token in pair) for pair in merges])), []
+    return _said(answer(text, [tuple(map(ast.literal_eval, pair)) for pair in merges])), []
 
 
 # ---------------------------------------------------------------- LoRA

@@ -21,7 +21,7 @@ from typing import Any
 AGAIN = 0.5  # seconds of computing after which TooSlow is raised once more, for an answer that swallows it
 PATIENCE = 6  # times the limit that may pass by the clock, where the system does not tell what others took
 LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-COURSE = str(Path(__file__).parent)
+COURSE = str(Path(__file__).parents[1])
 
 
 class TooSlow(BaseException):

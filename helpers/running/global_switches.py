@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from helpers.runtime.torch_insides import default_device, plain_printing
+from helpers.running.torch_insides import default_device, plain_printing
 
 AUTOCAST = ("cpu", "cuda", "mps", "xpu")
 
