@@ -97,9 +97,7 @@ def submissions(
             try:
                 one.time = read_time(facts["timestamp"], zone or zone_of(""))
             except (ValueError, OverflowError):
-                timeless.append(
-                    f"{one.place}: the time in its name is not certain, so it never counts as late."
-                )
+                timeless.append(f"{one.place}: the time in its name is not certain, so it never counts as late.")
         one.order = max(one.order, int(facts.get("order") or 0))
         rest = file.names[depth + 1 :]
         one.files.append((rest[-1] if rest else facts["file_id"], file))

@@ -67,9 +67,7 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     headings = english_headings(sheet, path)
     notes = [] if notes is None else notes
     if sheet.encoding == "cp1252":
-        notes.append(
-            f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names."
-        )
+        notes.append(f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names.")
     people, left = [], []
     for row, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
