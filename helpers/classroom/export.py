@@ -27,7 +27,7 @@ from helpers.classroom.collect import known_lesson
 from helpers.classroom.collected import Source, kept_roster, read_sources
 from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
-from helpers.classroom.roster import IDENTIFIER, STUDENT, Person, english_headings, is_nobody, known
+from helpers.classroom.roster import IDENTIFIER, Person, english_headings, is_nobody, known
 from helpers.classroom.sheet import Sheet, read_sheet
 from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, read_class
@@ -39,7 +39,9 @@ from helpers.grading.safe_text import inert, one_line
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
 SHOWN = 12
-NAMED = {"student", "id", "integration id", "root account", "lastname", "firstname", "last name", "first name"}
+# What names a student in Canvas's gradebook.
+CANVAS = {"student", "lastname", "firstname", "id", "sis user id", "sis login id", "integration id", "root account"}
+CANVAS |= {"section"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -201,8 +203,7 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
     rows = [list(row) for row in form.sheet.rows]
     kept, grade = list(range(len(form.headings))), form.grade
     if platform != "moodle":
-        last = {"canvas": "section", "brightspace": ""}[platform]
-        people = {*STUDENT, *NAMED, last}
+        people = CANVAS if platform == "canvas" else {"orgdefinedid", "username"}  # Brightspace wants no more of a user
         kept = [place for place in kept if form.headings[place] in people]
         if grade is None:
             grade = len(form.headings)

@@ -134,7 +134,7 @@ def _are(column: list[str], form: str, least: str = ".+") -> bool:
 def is_nobody(cells: dict[str, str]) -> bool:
     """Whether a line is one of Canvas's own: points possible, manual posting, or the student that tries things."""
     canvas = "sis login id" in cells
-    name = _first(cells, (*NAME, *LAST)).casefold()
+    name = _first(cells, (*NAME, *LAST)).strip().casefold()
     return bool(canvas and (NOBODY.fullmatch(name) or TEST_STUDENT.fullmatch(cells["sis login id"]))) or bool(
         name and NOBODY.fullmatch(name)
     )

@@ -1,0 +1,272 @@
+"""Rosters, times and due dates as platforms and people write them, and what goes back in the same form."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.__main__ import main
+from helpers.classroom.export import came_in, in_form, read_totals
+from helpers.classroom.platforms import _student
+from helpers.classroom.roster import read_roster
+from helpers.classroom.sheet import read_sheet
+from helpers.classroom.times import read_time
+from helpers.errors import CourseError
+from helpers.grading.due import Due, class_zone, read_due, zone_of
+from helpers.grading.folders import load
+from helpers.grading.nbgrader_insides import open_gradebook
+from tests.test_collect import LESSON, Class, notebook
+from tests.test_export import give_points, record, total_of, written
+
+BERLIN = ZoneInfo("Europe/Berlin")
+CELL = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r\n\ufeff", exclude_categories=("Cc", "Cs")), max_size=20
+)
+
+
+def roster(tmp_path, text: str | bytes, notes: list[str] | None = None):
+    path = tmp_path / "roster.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_roster(path, BERLIN, notes)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5),
+    st.sampled_from(",;\t"),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    st.permutations(["First name", "Last name", "Email address", "Feedback comments"]),
+    st.booleans(),
+)
+def test_whatever_a_cell_holds_columns_stay_and_the_file_goes_back(
+    tmp_path, names, delimiter, code, quoting, order, sep
+):
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
+    writer.writerow(order)
+    for number, (first, last) in enumerate(names):
+        cells = {"First name": first, "Last name": last, "Feedback comments": f'<p>"{last}", see\n{first}</p>'}
+        writer.writerow([(cells | {"Email address": f"s{number}@x.org"})[name] for name in order])
+    content = (f"sep={delimiter}\r\n" * sep + file.getvalue()).encode(code)
+    people = roster(tmp_path, content)
+    assert [(one.first_name, one.last_name) for one in people] == [(a.strip(), b.strip()) for a, b in names]
+    assert [one.email for one in people] == [f"s{number}@x.org" for number in range(len(names))]
+    sheet = read_sheet(tmp_path / "roster.csv")
+    assert sheet.encoded(sheet.rows) == content
+
+
+GERMAN = (
+    '\ufeffID,"Vollständiger Name",E-Mail-Adresse,Status,Bewertung,Bestwertung,"Bewertung kann geändert werden",'
+    '"Zuletzt geändert (Abgabe)","Zuletzt geändert (Bewertung)","Feedback als Kommentar"\n'
+    'Teilnehmer/in101,"Eve Van der Berg",eve@x.org,"Zur Bewertung abgegeben",,"100,00",Ja,'
+    '"Dienstag, 3. November 2026, 22:30",-,"Sie sagt ""gut"""\n'
+    'Teilnehmer/in102,"Jörg Müller",jm@x.org,"Keine Abgabe",,"100,00",Ja,-,-,\n'
+)
+
+
+def test_a_worksheet_in_german_is_read(tmp_path):
+    eve, jm = roster(tmp_path, GERMAN)
+    assert (eve.student, eve.participant, eve.submitted) == ("eve@x.org", "101", datetime(2026, 11, 3, 21, 30))
+    assert (eve.first_name, eve.last_name) == ("Eve Van der Berg", "")  # where it splits, the worksheet does not say
+    assert (jm.first_name, jm.last_name, jm.submitted) == ("Jörg", "Müller", None)
+
+
+def test_grades_go_back_in_the_german_worksheet(tmp_path):
+    one = Class(tmp_path)
+    folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
+    (tmp_path / "got").mkdir()
+    for name, number in (("Eve Van der Berg", 101), ("Jörg Müller", 102)):
+        place = tmp_path / "got" / folder.format(name, number)
+        place.parent.mkdir()
+        place.write_bytes(written(name))
+    (tmp_path / "list.csv").write_text(GERMAN, encoding="utf-8")
+    command = ["collect", str(tmp_path / "got"), LESSON, "--roster", str(tmp_path / "list.csv")]
+    assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
+    record(one)
+    give_points(one, "eve@x.org")
+    assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(one.folders.gradebook)]) == 0
+    back = (one.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
+    points = total_of(one, "eve@x.org").replace(".", ",")
+    point = f'"{points}"' if "," in points else points
+    assert back == GERMAN.replace('abgegeben",,', f'abgegeben",{point},')
+
+
+CANVAS = (
+    "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;03_query_key (6);04_scaling (7);Final Score\n"
+    ";;;;;;;Manual Posting (scores hidden from instructors);\n"
+    "    Points Possible;;;;;;100;100;(read only)\n"
+    "Van der Berg;Eve;101;900101;eve;S1;55;;\n"
+    f"Student;Probe;102;;{'0a' * 20};S1;;;\n"
+)
+
+
+def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
+    one = Class(tmp_path)
+    assert [(p.student, p.first_name, p.last_name) for p in roster(tmp_path, CANVAS)] == [
+        ("eve", "Eve", "Van der Berg")
+    ]
+    one.take({"bergeve_101_501_04_scaling.ipynb": written("eve")}, roster=CANVAS)
+    record(one)
+    give_points(one, "eve")
+    kept = one.folders.gradebook / "collected" / f"{LESSON}.roster.csv"
+    kept.write_text(CANVAS, encoding="utf-8")
+    table = read_totals(one.folders, [LESSON])
+    back = in_form(table, came_in(one.folders, table, "canvas"), "canvas").decode().splitlines()
+    assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
+    assert back[1:3] == [";;;;;;Manual Posting (scores hidden from instructors)", "    Points Possible;;;;;;100"]
+    assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
+
+
+def test_brightspace_goes_back_with_its_last_column(tmp_path):
+    text = (
+        "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
+    )
+    one = Class(tmp_path)
+    one.take({"eve/04_scaling.ipynb": written("eve")}, roster=text)
+    record(one)
+    give_points(one, "eve")
+    (one.folders.gradebook / "collected" / f"{LESSON}.roster.csv").write_text(text)
+    table = read_totals(one.folders, [LESSON])
+    back = in_form(table, came_in(one.folders, table, "brightspace"), "brightspace").decode().splitlines()
+    assert back == [
+        f"OrgDefinedId,Username,{LESSON} Points Grade,End-of-Line Indicator",
+        f"#1,#eve,{total_of(one, 'eve')},#",
+    ]
+
+
+def test_staff_is_left_out_and_named(tmp_path):
+    notes: list[str] = []
+    text = "First Name,Last Name,SID,Email,Role\nAda,L,1,ada@x.org,Student\nTom,T,2,tom@x.org,TA\n"
+    assert [one.student for one in roster(tmp_path, text, notes)] == ["ada@x.org"]
+    assert "tom@x.org" in notes[0] or "Tom (TA)" in notes[0]
+
+
+def test_anonymous_marking_has_numbers_alone(tmp_path):
+    text = "Identifier,Status,Grade,Maximum grade\nParticipant 11,Submitted,,100\nParticipant 12,Submitted,,100\n"
+    assert [(one.student, one.participant) for one in roster(tmp_path, text)] == [
+        ("Participant-11", "11"), ("Participant-12", "12"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("Name,Email\nAda, Jr.,ada@x.org\n", "line 2: it has 3 cells"),
+        ('Name,Email\n"Ada"x,ada@x.org\n', "quotation marks"),
+        (b"PK\x03\x04 a spreadsheet", "Save it as CSV"),
+        ("ID,Status,Bewertung,Bestwertung\nTeilnehmer/in11,da,,100\n", "Switch the platform to English"),
+        ("Name,Email,Email\nAda,a@x.org,b@x.org\n", "two columns"),
+        (GERMAN.replace("3. November 2026, 22:30", "3/11/2026, 22:30"), "line 2: the time"),
+    ],
+)
+def test_what_is_not_certain_is_refused_with_what_to_change(tmp_path, text, said):
+    with pytest.raises(CourseError, match=said):
+        roster(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tuesday, November 3, 2026, 10:30 PM",
+        "Tuesday, 3 November 2026, 22:30",
+        "Dienstag, 3. November 2026, 22:30",
+        "mardi 3 novembre 2026, 22:30",
+        "mar. 3 nov. 2026, 22:30",
+        "martes, 3 de noviembre de 2026, 22:30",
+        "wtorek, 3 listopada 2026, 22:30",
+        "вторник, 3 ноября 2026, 22:30",
+        "2026年11月3日(火曜日) 22:30",
+        "2026年11月3日 午後10:30",
+        "Nov 3, 2026 1030 PM",
+        "2026-11-03 22:30 +0100",
+        "Tuesday, 3 November 2026, 21:30 UTC",
+    ],
+)
+def test_one_time_in_many_forms(text):
+    assert read_time(text, BERLIN) == datetime(2026, 11, 3, 21, 30)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3/11/2026 10:30",
+        "Monday, 3 November 2026, 10:30",
+        "3 November 2026, 10:30 CEST",
+        "3 listopad 2026, 10:30",
+        "soon",
+    ],
+)
+def test_a_time_that_could_be_another_is_none(text):
+    with pytest.raises(ValueError):
+        read_time(text, BERLIN)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Kopie von ada",
+        "Copie de ada",
+        "Copia di ada",
+        "ada のコピー",
+        "ada - Kopie (2)",
+        "ada-Copy1",
+        "ada copy 2",
+        "Copy of ada (1)",
+    ],
+)
+def test_a_copy_in_any_language_is_the_same_students(name):
+    assert _student(f"{name}.ipynb", [LESSON]) == "ada"
+
+
+def test_who_is_called_like_a_copy_keeps_the_name():
+    assert [_student(f"{name}.ipynb", [LESSON]) for name in ("Kopier", "Copious", "copyright")] == [
+        "Kopier",
+        "Copious",
+        "copyright",
+    ]
+
+
+@pytest.mark.parametrize("name", ["CEST", "PST", "JST", "IST", "EST", "Mars/Olympus"])
+def test_a_zone_that_is_not_certain_is_refused(name):
+    with pytest.raises(CourseError, match="Europe/Berlin"):
+        zone_of(name)
+
+
+def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
+    one = Class(tmp_path)
+    place = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"
+    place.mkdir(parents=True)
+    (place / "04_scaling.ipynb").write_bytes(notebook("ada"))
+    command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(one.folders.gradebook)]
+    assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
+    said = capsys.readouterr().out
+    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (1 day)" in said
+    with open_gradebook(one.folders) as gradebook:
+        assert gradebook.find_assignment(LESSON).duedate == datetime(2026, 7, 3, 21, 59)
+    assert main([*command, "--grace", "15m"]) == 0
+    said = capsys.readouterr().out
+    assert "15 minutes of grace" in said and " late" not in said
+    with open_gradebook(load(one.folders.gradebook)[0]) as gradebook:
+        assert read_due(one.folders, gradebook, LESSON).grace == timedelta(minutes=15)
+    assert class_zone(one.folders) == BERLIN
+
+
+@pytest.mark.parametrize("seconds, days", [(-5, 0), (0, 0), (900, 0), (901, 1), (86_401, 2)])
+def test_grace_forgives_all_or_nothing(seconds, days):
+    assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).days_late(seconds) == days
+
+
+@pytest.mark.parametrize(
+    "option", [["--due", "3.11.2026"], ["--due", "2026-11-03 23:59 CEST"], ["--grace", "15 sheep"]]
+)
+def test_a_due_date_that_is_not_certain_is_refused(tmp_path, capsys, option):
+    one = Class(tmp_path)
+    assert main(["collect", str(tmp_path), LESSON, *option, "--gradebook", str(one.folders.gradebook)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (one.folders.gradebook / "due.json").exists()
