@@ -277,7 +277,7 @@ def test_a_gradebook_in_postgresql_is_the_same_gradebook(postgres, tmp_path):
         ways.append(whole_way(one))
     assert not (tmp_path / "postgresql" / "class" / "gradebook.db").exists()
     assert ways[0] == ways[1] and "because of" not in ways[0][1]
-    assert [row["student"] for row in csv.DictReader(ways[1][1].splitlines())] == ["Ben", "Zoe", "ada", "dan"]
+    assert [row["student"] for row in csv.DictReader(ways[1][1].splitlines())] == ["Ben", "ada", "Zoe", "dan"]
 
 
 def test_a_database_that_is_not_there_is_one_sentence_without_its_password(tmp_path, postgres):

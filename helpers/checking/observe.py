@@ -32,6 +32,7 @@ WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
 IN_ALL = "in all"  # ends the words on a call that was too slow because those before it were slow
 NOT_TRIED = "not tried"  # a call after one that took too long
 HELPERS = str(Path(__file__).parents[1])
+BLOCKS = str(Path(__file__).parents[1] / "blocks")
 LIBRARIES = (
     HELPERS,
     sysconfig.get_path("stdlib"),
@@ -453,7 +454,8 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    foreign = not isinstance(error, WrongParts) and home.startswith(HELPERS)
+    ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, with their errors
+    foreign = ours and not isinstance(error, WrongParts)
     if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
         return Error(
             WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"

@@ -120,12 +120,13 @@ def lines(verdict: Verdict) -> list[Line]:
     rows = [Line(_headline(verdict), 0, mark)]
     if not verdict.answered:
         return rows
-    rows += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip()]
+    failed = [part for part in verdict.parts if not part.passed]
+    failed = failed if mark == "◐" else [part for part in failed if part.name in (VALUES, UNCHANGED)]
+    names = {part.name for part in failed}  # told below, and not twice
+    rows += [Line(line) for line in map(str.strip, verdict.message.splitlines()) if line and line not in names]
     passed = " · ".join(part.name for part in verdict.parts if part.passed)
     if passed and mark in "✓◐":
         rows.append(Line(passed, 1, "" if verdict.passed else "✓"))
-    failed = [part for part in verdict.parts if not part.passed]
-    failed = failed if mark == "◐" else [part for part in failed if part.name in (VALUES, UNCHANGED)]
     shown = {row.text for row in rows}
     for part in failed[:MOST_CASES]:
         details = [line.strip() for line in part.detail.splitlines() if line.strip()]
