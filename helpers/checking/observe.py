@@ -454,7 +454,7 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, with their errors
+    ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors and all
     foreign = ours and not isinstance(error, WrongParts)
     if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
         return Error(
