@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Iterator
 
 import torch
 
@@ -16,6 +17,7 @@ from helpers.checking.compare import difference, wrong_entries
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
+from helpers.checking.trees import leaves
 from helpers.checking.verdict import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, decided, worst
 from helpers.checking.vocabulary import Case, Stub
 
@@ -104,7 +106,7 @@ def called(key, case: Case) -> list[str]:
     call = call_text(key, case)
     lines = [call if call.startswith("with ") else f"with {call}"]
     named = {id(item): name for name, item in _own_stubs(key, case).items()}
-    for item in _stubs((case.args, case.kwargs)):
+    for item in [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, Stub)]:
         words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
         if words and not case.note:
             first = words.splitlines()[0].rstrip(".")
@@ -146,18 +148,6 @@ def _own_stubs(key, case: Case) -> dict[str, Stub]:
 def _argument(name: str, value, own: dict[str, Stub]) -> str:
     """An argument as it is written in a call: a function of ours by the exercise's name for it."""
     return name if name in own else written(value)
-
-
-def _leaves(tree) -> list:
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        return [leaf for item in tree for leaf in _leaves(item)]
-    return [tree]
-
-
-def _stubs(tree) -> list[Stub]:
-    return [leaf for leaf in _leaves(tree) if isinstance(leaf, Stub)]
 
 
 def _known(item: Stub) -> bool:
@@ -426,7 +416,7 @@ def _value(problem, key) -> str:
 
 def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
     """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
-    masks = [leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
+    masks = _masks(case)
     for mask in masks if got.is_floating_point() else []:
         if mask.dim() > want.dim() or any(a not in (1, b) for a, b in zip(mask.shape[::-1], want.shape[::-1])):  # noqa: B905
             continue
@@ -557,63 +547,74 @@ def _number(value, digits: int = 4) -> str:
 def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
-    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does.
+    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
+    if not want.is_floating_point() or want.numel() < 2 or not (want.isfinite().all() and got.isfinite().all()):
+        return "", None
+    wrong = wrong_entries(want, got, tolerance)
+    noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
+    tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
+    return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
 
-    Tried from the most telling to the least.
-    """
-    if not want.is_floating_point() or want.numel() < 2:
-        return "", None
-    dtype, wrong = want.dtype, wrong_entries(want, got, tolerance)
-    want, got = want.double(), got.double()
-    if not (want.isfinite().all() and got.isfinite().all()):
-        return "", None
-    gap = got - want
-    shift = gap.mean().item()
-    noise = 1e-6 * float(want.abs().max()) if dtype == torch.float32 else 1e-12
-    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
-        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}", None
-    seen = _rounding(want, got)
-    if seen or torch.allclose(got, want, 1e-4, 1e-6):
-        return seen or _close(want, got), None
+
+def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
+    """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
+    yield _shifted(got - want, noise), None
+    yield _rounding(want, got), None
+    if torch.allclose(got, want, 1e-4, 1e-6):
+        yield _close(want, got), None
     factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
     if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
-        return (
-            f"a constant factor off: every number is {two_numbers(1.0, factor.item())[1]} times what it should be",
-            None,
-        )
+        times = two_numbers(1.0, factor.item())[1]
+        yield f"a constant factor off: every number is {times} times what it should be", None
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
-        return "transposed: rows and columns have changed places", None
+        yield "transposed: rows and columns have changed places", None
     if want.dim() >= 2:
-        blank = (want == 0).all(-1)
-        wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
-        if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
-            index = wrong_rows.nonzero()[0].tolist()
-            return (f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index)
-    total = got.sum(-1)
-    if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
-        if want.dim() == 1:
-            return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}", None
-        index = worst_index(torch.ones_like(total), total)
-        number = two_numbers(1.0, total[tuple(index)].item())[1]
-        return f"each row should sum to 1; {row_words(index, axes)} sums to {number}", index
+        yield _rows_of_zeros(want, got, axes)
+    yield _sums(want, got, axes)
     if want.dim() >= 2 and _columns_permuted(want, got):
-        return "the right columns in another order", None
+        yield "the right columns in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
-        return "right for the first item of the batch only", None
-    return "", None
+        yield "right for the first item of the batch only", None
+
+
+def _shifted(gap: torch.Tensor, noise: float) -> str:
+    shift = gap.mean().item()
+    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
+        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}"
+    return ""
+
+
+def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where all is right but rows that should be all zeros."""
+    blank = (want == 0).all(-1)
+    wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
+    if not wrong_rows.any() or (wrong_rows & ~blank).any():
+        return "", None
+    index = wrong_rows.nonzero()[0].tolist()
+    return f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index
+
+
+def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where rows should sum to 1 and do not."""
+    total = got.sum(-1)
+    ones = torch.ones_like(total)
+    if not torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) or (total - 1).abs().max() <= 1e-3:
+        return "", None
+    index = worst_index(ones, total) if want.dim() > 1 else []
+    number = two_numbers(1.0, total[tuple(index)].item())[1]
+    row = f"{row_words(index, axes)} sums" if index else "yours sums"
+    return f"each row should sum to 1; {row} to {number}", index or None
+
+
+def _masks(case: Case) -> list[torch.Tensor]:
+    """The boolean tensors among a case's arguments."""
+    return [leaf for leaf in leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
 
 
 def _first_sees_all(case: Case) -> bool:
     """Whether a mask of the case hides something, but nothing from the first item of its batch."""
-
-    def masks(tree):
-        if isinstance(tree, torch.Tensor) and tree.dtype == torch.bool and tree.dim() > 2:
-            yield tree
-        for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ():
-            yield from masks(item)
-
-    return any(bool(mask[:1].all()) and not mask.all() for mask in masks([case.args, case.kwargs]))
+    return any(bool(mask[:1].all()) and not mask.all() for mask in _masks(case) if mask.dim() > 2)
 
 
 def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import linecache
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from helpers.checking import trees
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.first_use import import_first
@@ -101,19 +103,10 @@ class Observation:
     drew: bool = False
 
     def to_tree(self):
-        left = {} if self.left is None else {"left": self.left}
-        return left | {
-            "output": self.output,
-            "error": _error_tree(self.error),
-            "gradients": self.gradients,
-            "gradient_error": _error_tree(self.gradient_error),
-            "changed": list(self.changed),
-            "forbidden": list(self.forbidden),
-            "printed": self.printed,
-            "seconds": self.seconds,
-            "said": self.said,
-            "drew": self.drew,
-        }
+        tree = vars(self) | {"error": _error_tree(self.error), "gradient_error": _error_tree(self.gradient_error)}
+        if tree.pop("left") is not None:
+            tree = {"left": self.left, **tree}
+        return tree
 
     @staticmethod
     def from_tree(tree) -> Observation:
@@ -137,7 +130,7 @@ class Observation:
 
 
 def _error_tree(error: Error | None):
-    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases, error.function)
+    return None if error is None else dataclasses.astuple(error)
 
 
 def _error_from(tree) -> Error | None:
@@ -156,20 +149,10 @@ def _tensor_or_none(value):
 
 
 def case_to_tree(case: Case):
-    """A case as a tree (see codec)."""
-    raises = None if case.raises is None else (case.raises.error, case.raises.names, case.raises.omits)
-    return {
-        "args": list(case.args),
-        "kwargs": dict(case.kwargs),
-        "part": case.part,
-        "gradient": case.gradient,
-        "no_gradient": list(case.no_gradient),
-        "raises": raises,
-        "tolerance": case.tolerance,
-        "via": case.via,
-        "view": case.view,
-        "note": case.note,
-    }
+    """A case as a tree (see codec), without its truth."""
+    raises = None if case.raises is None else dataclasses.astuple(case.raises)
+    tree = vars(case) | {"args": list(case.args), "no_gradient": list(case.no_gradient), "raises": raises}
+    return {name: item for name, item in tree.items() if name != "truth"}
 
 
 def case_from_tree(tree) -> Case:
@@ -325,41 +308,35 @@ def _inputs(call: Call) -> dict:
 
 def _with_leaves(tree, leaves: list):
     """The tree with every float tensor replaced by a copy of a new leaf that wants a gradient."""
-    if isinstance(tree, torch.Tensor) and tree.is_floating_point():
-        leaf = tree.detach().clone().requires_grad_()
-        leaves.append(leaf)
-        return leaf.clone()  # not the leaf itself, so that an in-place answer still has a gradient
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_with_leaves(item, leaves) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _with_leaves(item, leaves) for key, item in tree.items()}
-    return tree
+
+    def live(item):
+        if not isinstance(item, torch.Tensor) or not item.is_floating_point():
+            return item
+        leaves.append(item.detach().clone().requires_grad_())
+        return leaves[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
+
+    return trees.mapped(tree, live)
 
 
 def _weighted_sum(tree) -> torch.Tensor | None:
     """All float tensors of a tree times a fixed cotangent, cos(1), cos(2), ..., summed; None where there is none."""
-    if isinstance(tree, torch.Tensor):
-        if not tree.is_floating_point():
-            return None
-        count = torch.arange(1, tree.numel() + 1, dtype=torch.float64, device="cpu")
-        return (tree * count.cos().reshape(tree.shape).to(tree.device, tree.dtype)).sum()
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        sums = [item for item in map(_weighted_sum, tree) if item is not None]
-        return sum(sums) if sums else None
-    return None
+    sums = []
+    for item in trees.leaves(tree):
+        if isinstance(item, torch.Tensor) and item.is_floating_point():
+            count = torch.arange(1, item.numel() + 1, dtype=torch.float64, device="cpu")
+            sums.append((item * count.cos().reshape(item.shape).to(item.device, item.dtype)).sum())
+    return sum(sums) if sums else None
 
 
 def _fresh(tree):
     """A copy of a case's inputs, with the objects that its Stubs name."""
-    if isinstance(tree, torch.Tensor):
-        return tree.detach().clone()
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_fresh(item) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _fresh(item) for key, item in tree.items()}
-    return resolve(tree) if isinstance(tree, Stub) else tree
+
+    def copied(item):
+        if isinstance(item, torch.Tensor):
+            return item.detach().clone()
+        return resolve(item) if isinstance(item, Stub) else item
+
+    return trees.mapped(tree, copied)
 
 
 def _changed(case: Case, call: Call) -> list:
@@ -372,11 +349,7 @@ def _changed(case: Case, call: Call) -> list:
 
 def _wants_grad(tree) -> bool:
     """Whether a tensor in the tree is a leaf that wants a gradient, as no case's input does; not a module's own."""
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        return any(map(_wants_grad, tree))
-    return type(tree) is torch.Tensor and tree.requires_grad
+    return any(type(item) is torch.Tensor and item.requires_grad for item in trees.leaves(tree))
 
 
 def _left(call: Call) -> dict:

@@ -7,24 +7,20 @@ learner code. Shared ones stand here, a lesson's own in its room, helpers/lesson
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 
 import torch
 
 from helpers.checking.registry import Registry
+from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import MODULE, Call
 
 SCENARIOS = Registry()
+scenario = SCENARIOS.register
 MOST_NAMES = 8  # of a module's parameters in one message
 
 
 class WrongParts(AttributeError):
     """A module is not what was asked for, most often in its parameters. Its message says it all: no code raised it."""
-
-
-def scenario(function: Callable) -> Callable:
-    """Register `function` as a scenario under its own name."""
-    return SCENARIOS.register(function)
 
 
 @scenario
@@ -147,12 +143,14 @@ def _builds(args) -> bool:
 
 def _turned(tree):
     """The tree with every tensor of two axes or more as a view of one that has two of its last three exchanged."""
-    if isinstance(tree, torch.Tensor):
-        axes = max(-3, -tree.dim()), -2 if tree.dim() > 2 else -1
-        return tree if tree.dim() < 2 else tree.transpose(*axes).contiguous().transpose(*axes)
-    if isinstance(tree, dict):
-        return {name: _turned(item) for name, item in tree.items()}
-    return type(tree)(map(_turned, tree)) if isinstance(tree, (list, tuple)) else tree
+
+    def turned(item):
+        if not isinstance(item, torch.Tensor) or item.dim() < 2:
+            return item
+        axes = max(-3, -item.dim()), -2 if item.dim() > 2 else -1
+        return item.transpose(*axes).contiguous().transpose(*axes)
+
+    return mapped(tree, turned)
 
 
 @scenario

@@ -12,11 +12,7 @@ from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Stub
 
 STUBS = Registry()
-
-
-def stub(make: Callable) -> Callable:
-    """Register `make` under its own name: Stub(name, args) becomes make(*args)."""
-    return STUBS.register(make)
+stub = STUBS.register  # Stub(name, args) becomes make(*args) of the function `make` of that name
 
 
 def resolve(item: Stub):

@@ -19,7 +19,7 @@ WATCHED = (
 )
 OBSERVERS = (  # of these, all functions
     "helpers.running.torch_insides",
-    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
+    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios", "trees")),
 )
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], object] = {}
