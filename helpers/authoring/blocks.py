@@ -10,9 +10,10 @@ from collections.abc import Collection
 from types import ModuleType
 
 from helpers.authoring.build_error import BuildError
-from helpers.authoring.text import BEGIN, END, LessonText, require_none
+from helpers.authoring.text import LessonText, require_none
 from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson
+from helpers.released import without_marks
 
 
 def blocks_path(course: Course, lesson: Lesson):
@@ -26,7 +27,8 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
     solutions may use whatever the notebook has.
     """
     name = text.lesson.name
-    pieces = [_without_markers(text.answers[exercise]) for exercise in text.exercises if exercise not in measured]
+    answers = [text.answers[exercise] for exercise in text.exercises if exercise not in measured]
+    pieces = [without_marks(answer).strip("\n") for answer in answers]
     available = {}
     for cell in text.notebook.cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
@@ -62,10 +64,6 @@ def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
         reason = f"{type(error).__name__}: {error}"
         raise BuildError(f"The solutions of {lesson.name} do not run as blocks: {reason}.") from None
     return module
-
-
-def _without_markers(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if BEGIN not in line and END not in line).strip("\n")
 
 
 def _allowed_imports(source: str) -> dict[str, str]:

@@ -25,9 +25,9 @@ from helpers.authoring.explorers import CALL, moving, on_page
 from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED
 from helpers.authoring.term_index import index_page
-from helpers.authoring.text import BEGIN, END, headings, is_quiz
+from helpers.authoring.text import headings, is_quiz
 from helpers.course import Course, Lesson, course
-from helpers.released import told_of_working_copies, working_copies
+from helpers.released import told_of_working_copies, without_marks, working_copies
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
 PICTURE = re.compile(
@@ -133,7 +133,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
         cells.append(cell)
         if cell.cell_type == "code" and name and cell.source and answers:
             folded = {**_folded("An answer"), "tags": ["hide-input"]}
-            cells.append(new_code_cell(_without_marks(solved), metadata=folded))
+            cells.append(new_code_cell(without_marks(solved), metadata=folded))
     first = next(index for index, cell in enumerate(cells) if headings(cell.source))  # before it there may be badges
     title, _, below = cells[first].source.partition("\n")
     cells[first].source = f"{title}\n\n{_ways_to_open(home, lesson)}\n{below}"
@@ -177,10 +177,6 @@ def _picture(found: re.Match, folder: Path) -> str:
 def _folded(words: str) -> dict:
     """The metadata of a cell whose folded part is called so."""
     return {"mystnb": {"code_prompt_show": words, "code_prompt_hide": words}}
-
-
-def _without_marks(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
 def _quiz_answer(check, source: str) -> str:

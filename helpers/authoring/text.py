@@ -16,9 +16,9 @@ from helpers.authoring.build_error import BuildError
 from helpers.authoring.setup_cell import set_up_source
 from helpers.blocks import defined_names
 from helpers.course import Course, Lesson
+from helpers.released import BEGIN, END, solution_of
 
 LONGEST_CELL = 25  # lines
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
 METADATA = {  # no version of the building machine
@@ -271,8 +271,7 @@ def is_answer(cell) -> bool:
 
 def solution_lines(source: str) -> list[str]:
     """What the solution regions of an answer cell say, line by line: no comments, no white space, no bare `return`."""
-    region = "\n".join(part.split(END)[0] for part in source.split(BEGIN)[1:])
-    lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in region.split("\n")]
+    lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in solution_of(source).split("\n")]
     return [line for line in lines if line]
 
 

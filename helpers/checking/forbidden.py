@@ -32,76 +32,41 @@ from helpers.running.torch_insides import (
     watched_engine,
 )
 
+# Softmaxtransform is that of torch.distributions, which has a formula of its own.
 SOFTMAX = (
-    "softmax",
-    "log_softmax",
-    "logsumexp",
-    "logcumsumexp",
-    "logaddexp",
-    "logaddexp2",
-    "softmin",
-    "softmaxtransform",  # of torch.distributions: its own formula
-    "gumbel_softmax",
-    "softmax2d",
-    "masked_softmax",
-    "safe_softmax",
-    "scaled_dot_product_attention",
-    "multi_head_attention_forward",
-    "cross_entropy",
-    "nll_loss",
-    "sparse_softmax",
-    "adaptivelogsoftmaxwithloss",
-    "flex_attention",
+    "softmax log_softmax logsumexp logcumsumexp logaddexp logaddexp2 softmin softmaxtransform gumbel_softmax softmax2d "
+    "masked_softmax safe_softmax scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
+    "sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
 )
 # What an author writes in `forbidden`, and every name under which the same computation is to be had.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "one_hot": ("one_hot",),
+GROUPS = {
+    "one_hot": "one_hot",
     "cosine_similarity": (
-        "cosine_similarity",
-        "normalize",
-        "cosine_embedding_loss",
-        "cosinesimilarity",
-        "pairwise_cosine_similarity",
+        "cosine_similarity normalize cosine_embedding_loss cosinesimilarity pairwise_cosine_similarity"
     ),
     "softmax": SOFTMAX,
     "log_softmax": SOFTMAX,
     "cross_entropy": (
-        "cross_entropy",
-        "nll_loss",
-        "nll_loss2d",
-        "nll_loss_nd",
-        "crossentropyloss",
-        "nllloss",
-        "cross_entropy_loss",
-        "nll_loss_forward",
-        "nll_loss2d_forward",
+        "cross_entropy nll_loss nll_loss2d nll_loss_nd crossentropyloss nllloss cross_entropy_loss nll_loss_forward "
+        "nll_loss2d_forward"
     ),
-    "cross_entropy_alone": ("cross_entropy", "crossentropyloss", "cross_entropy_loss"),  # nll_loss is welcome
+    "cross_entropy_alone": "cross_entropy crossentropyloss cross_entropy_loss",  # nll_loss is welcome
     "attention": (
-        "scaled_dot_product_attention",
-        "multi_head_attention_forward",
-        "multiheadattention",
-        "native_multi_head_attention",
-        "transform_bias_rescale_qkv",
-        "flex_attention",
+        "scaled_dot_product_attention multi_head_attention_forward multiheadattention native_multi_head_attention "
+        "transform_bias_rescale_qkv flex_attention"
     ),
-    "softmax_backward": ("softmax_backward_data", "softmax_backward", "log_softmax_backward_data"),
-    "cat": ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack"),
-    "layer_norm": ("layer_norm", "layernorm", "native_layer_norm", "layer_norm_backward"),
-    "rms_norm": ("rms_norm", "rmsnorm"),
-    "batch_norm": ("batch_norm", "batch_norm_legit", "batch_norm_legit_functional", "batch_norm_legit_no_training"),
-    "group_norm": ("group_norm", "groupnorm"),
-    "instance_norm": ("instance_norm", "instancenorm"),
+    "softmax_backward": "softmax_backward_data softmax_backward log_softmax_backward_data",
+    "cat": "cat concat concatenate stack hstack vstack dstack column_stack row_stack",
+    "layer_norm": "layer_norm layernorm native_layer_norm layer_norm_backward",
+    "rms_norm": "rms_norm rmsnorm",
+    "batch_norm": "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training",
+    "group_norm": "group_norm groupnorm",
+    "instance_norm": "instance_norm instancenorm",
     "transformer": (
-        "transformer",
-        "transformerencoder",
-        "transformerencoderlayer",
-        "transformerencoderlayer_fwd",
-        "transformer_encoder_layer_fwd",
-        "transformerdecoder",
-        "transformerdecoderlayer",
+        "transformer transformerencoder transformerencoderlayer transformerencoderlayer_fwd "
+        "transformer_encoder_layer_fwd transformerdecoder transformerdecoderlayer"
     ),
-    "autograd": ("make_dual", "backward"),  # forward mode, and a backward formula called by hand
+    "autograd": "make_dual backward",  # forward mode, and a backward formula called by hand
 }
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
@@ -123,7 +88,7 @@ NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "
 
 def banned_names(forbidden: tuple[str, ...]) -> set[str]:
     """Every plain lower-case name that the groups (or single names) in `forbidden` stand for."""
-    return {name for item in forbidden for name in GROUPS.get(item, (item,))}
+    return {name for item in forbidden for name in GROUPS.get(item, item).split()}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -368,8 +333,7 @@ def _home_of_builtin(function) -> str:
 
 def lesson_number(lesson: str) -> int:
     """'04_scaling' -> 4."""
-    digits = lesson[:2]
-    return int(digits) if digits.isdigit() else 0
+    return int(lesson[:2]) if lesson[:2].isdigit() else 0
 
 
 def block_lesson(thing) -> int | None:

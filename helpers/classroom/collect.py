@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collect and say what came of it. CourseError where nothing could be collected."""
     folders, _ = load(args.gradebook)
-    lesson = known_lesson(folders, args.lesson) if args.lesson else None
+    lesson = folders.lesson(args.lesson) if args.lesson else None
     keep_due(folders, lesson, args)
     notes: list[str] = []
     roster = read_roster(args.roster, class_zone(folders), notes) if args.roster else []
@@ -56,14 +56,6 @@ def run(args: argparse.Namespace) -> int:
     for line in summary(folders, outcomes, notes):
         print(line)
     return 0
-
-
-def known_lesson(folders: Folders, name: str) -> str:
-    """A lesson by its name or number. CourseError, which lists them, where there is none."""
-    for lesson in folders.lessons():
-        if name in (lesson, lesson[:2], lesson[:2].removeprefix("0")):
-            return lesson
-    raise CourseError(f"There is no lesson {one_line(name, 60)!r}. Lessons: {', '.join(folders.lessons())}.")
 
 
 @dataclass

@@ -23,7 +23,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.classroom.collect import known_lesson
 from helpers.classroom.collected import Source, kept_roster, read_sources
 from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.lesson) == args.all:
         raise CourseError("Name one lesson, or give --all for all of them.")
     folders, _ = load(args.gradebook)
-    lessons = [known_lesson(folders, args.lesson)] if args.lesson else folders.lessons()
+    lessons = [folders.lesson(args.lesson)] if args.lesson else folders.lessons()
     table = read_totals(folders, lessons, args.all)
     name = "all" if args.all else lessons[0]
     write = {"moodle": as_moodle, "canvas": as_canvas, "brightspace": as_brightspace, "csv": as_csv}[args.format]

@@ -24,7 +24,7 @@ from pathlib import Path
 from helpers.grading.class_scores import alphabetical, called, full_name
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
-from helpers.grading.grade import lesson_name, write_pages
+from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl+C or its Done button; then write report and feedback pages anew."""
     folders, config = load(args.gradebook)
-    lesson = lesson_name(folders, args.lesson)
+    lesson = folders.lesson(args.lesson)
     read_question(folders, lesson)
     with serving(folders, lesson, args.anonymous) as (server, address):
         print(
@@ -129,10 +129,6 @@ def run(args: argparse.Namespace) -> int:
 
 def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
     """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
-
-    if not folders.executed(lesson).is_file():
-        known = ", ".join(folders.lessons())
-        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {known}.")
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")

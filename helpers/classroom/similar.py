@@ -18,7 +18,6 @@ from itertools import combinations
 
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.grade import lesson_name
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import GradingStopped
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it lies and whom it shows."""
     folders, _ = load(args.gradebook)
-    lesson = lesson_name(folders, args.lesson)
+    lesson = folders.lesson(args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))
     same = same_numbers(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
@@ -67,8 +66,6 @@ def run(args: argparse.Namespace) -> int:
 def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
     """student -> exercise -> code, of every submission that can be read; exercise -> what everybody has: the release's
     code and the solution's."""
-    if not folders.executed(lesson).is_file():
-        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {', '.join(folders.lessons())}.")
     release = course_release(folders.executed(lesson))
     students = find_submissions(folders.submitted, lesson)
     if not students:

@@ -219,11 +219,7 @@ def _require_bubblewrap() -> None:
 
 
 def _load_release(folders: Folders, lesson: str) -> Release:
-    path = folders.executed(lesson)
-    if not path.is_file():
-        lessons = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
-        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {lessons}.")
-    release = course_release(path)
+    release = course_release(folders.executed(folders.lesson(lesson)))
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release

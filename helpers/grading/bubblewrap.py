@@ -46,9 +46,7 @@ def environment_inside(home: str = HOME) -> dict[str, str]:
         "USER": "learner",
         "LOGNAME": "learner",
         "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
+        **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": f"{home}/.ipython",
         "TMPDIR": home,
@@ -128,20 +126,8 @@ def bubblewrap(course: Path, program: list[str]) -> list[str]:
     """
     bwrap = find_bubblewrap()
     files = view(course)
-    inside = [
-        bwrap,
-        "--unshare-all",
-        "--die-with-parent",
-        "--new-session",
-        "--hostname",
-        "sandbox",
-        "--clearenv",
-        *files,
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-    ]
+    inside = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    inside += [*files, "--proc", "/proc", "--dev", "/dev"]
     for place in writable_places():
         inside += ["--tmpfs", place]
     for name, value in environment_inside().items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import time
@@ -24,14 +25,11 @@ class Lost(Exception):
         self.reason = reason
 
 
-class LearnerProcess:
+class LearnerProcess(contextlib.AbstractContextManager):
     """One submission's process, as the judge speaks to it."""
 
     def __init__(self, sandbox, channel: socket.socket):
         self.sandbox, self.channel = sandbox, channel
-
-    def __enter__(self) -> LearnerProcess:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()

@@ -163,20 +163,22 @@ class Pool:
     ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        reports: dict[str, SubmissionReport | None] = {}
-        readable = [submission for submission in portion if not submission.problem]
-        for submission in portion:
-            if submission.problem:
-                reports[submission.student] = None
-                on_judged(submission.student)
-        for submission, report in self._reports(readable, release, on_judged, hurried):
-            reports[submission.student] = report
-        return reports
+        return {one.student: report for one, report in self._reports(portion, release, on_judged, hurried)}
 
     def judge_each(
         self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
     ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         """Judge submissions that take long: each comes as soon as its judge has tested itself behind it."""
+        yield from self._reports(submissions, release, on_judged, hurried=False, tested=True)
+
+    def _reports(
+        self,
+        submissions: Iterable[Submission],
+        release: Release,
+        on_judged: Callable[[str], None],
+        hurried: bool,
+        tested: bool = False,
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         readable = []
         for submission in submissions:
             if submission.problem:
@@ -184,20 +186,11 @@ class Pool:
                 yield submission, None
             else:
                 readable.append(submission)
-        yield from self._reports(readable, release, on_judged, hurried=False, tested=True)
 
-    def _reports(
-        self,
-        submissions: list[Submission],
-        release: Release,
-        on_judged: Callable[[str], None],
-        hurried: bool,
-        tested: bool = False,
-    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         def request(submission: Submission) -> tuple:
             return *judge_message(submission, release), hurried, tested
 
-        for submission, kind, answer in self.answers(submissions, request):
+        for submission, kind, answer in self.answers(readable, request):
             if kind == "slow":
                 continue
             if kind == "unsound":
@@ -286,21 +279,16 @@ class JudgeProcess:
 
 
 def serve(handle: int) -> None:
-    """The whole program of a judge's process: `handle` is its end of the pipe."""
+    """The whole program of a judge's process: `handle` is its end of the pipe, whose first message is the batch."""
     die_with_parent()  # the end of the pipe is seen only between two submissions
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     pipe = Connection(handle)
     with contextlib.suppress(EOFError, ConnectionError):
-        _serve(pipe, pipe.recv())
-
-
-def _serve(pipe: Connection, batch: Batch) -> None:
-    """The judge's process: answers tests and submissions until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
+        batch = pipe.recv()
         try:
             from helpers.grading.bubblewrap import SandboxMissing
             from helpers.grading.judge import Judge
-            from helpers.grading.key_cache import cached_keys
+            from helpers.grading.reference import cached_keys
             from helpers.grading.sandbox import Limits
 
             gc.freeze()
@@ -311,14 +299,15 @@ def _serve(pipe: Connection, batch: Batch) -> None:
             os._exit(0)
         try:
             limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
-            keys = None if batch.key_cache is None else cached_keys(batch.lesson, batch.seed, batch.key_cache)
-            with Judge(
-                batch.lesson, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder
-            ) as judge:
+            lesson = course().lesson(batch.lesson)
+            keys = None if batch.key_cache is None else cached_keys(lesson, batch.seed, batch.key_cache)
+            with Judge(lesson.name, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv()))
         except SandboxMissing as error:
             pipe.send(("refused", str(error)))
+        except ConnectionError:
+            raise
         except (CourseError, OSError, ValueError, RuntimeError) as error:
             pipe.send(("broken", str(error) or type(error).__name__))
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway

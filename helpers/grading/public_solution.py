@@ -14,7 +14,7 @@ from pathlib import Path
 from helpers.grading.notebook_file import squeezed
 from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
-from helpers.released import BEGIN, END
+from helpers.released import BEGIN, solution_of, without_marks
 
 LONG = 120  # characters, from which two people do not write the same text
 
@@ -57,16 +57,6 @@ def is_published(sources: Iterable[tuple[str | None, str]], release: Release) ->
 
 def is_characteristic(text: str) -> bool:
     return "#" in text or len(text) >= LONG
-
-
-def solution_of(source: str) -> str:
-    """What stands between the marks of a solution's cell."""
-    parts = source.split(BEGIN)[1:]
-    return "\n".join(part.split(END)[0] for part in parts)
-
-
-def without_marks(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
 @functools.cache

@@ -85,11 +85,6 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
         raise
 
 
-def bounded_flags(flags: list[str]) -> list[str]:
-    more = len(flags) - MOST_FLAGS
-    return flags if more <= 0 else [*flags[:MOST_FLAGS], f"{more} more flags are left out"]
-
-
 def unrecorded(student: str, problem: str) -> Result:
     """The result of a submission that left no record at all."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
@@ -105,12 +100,8 @@ def answers_of(submission: Submission) -> dict[str, str]:
             parts.setdefault(f"check_{cell.exercise}", []).append(cell.source)
         elif cell.kind == "written":
             parts.setdefault(cell.grade_id, []).append([cell.source, cell.attachments])
-    return {
-        grade_id: hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()[
-            :16
-        ]
-        for grade_id, part in parts.items()
-    }
+    texts = {grade_id: json.dumps(part, sort_keys=True, default=str) for grade_id, part in parts.items()}
+    return {name: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] for name, text in texts.items()}
 
 
 class Recorder:
@@ -190,6 +181,9 @@ class Recorder:
             score = scores.get(exercise)
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
+        flags = [*submission.flags, *(graded.flags if graded else [])]
+        if len(flags) > MOST_FLAGS:
+            flags = [*flags[:MOST_FLAGS], f"{len(flags) - MOST_FLAGS} more flags are left out"]
         result = Result(
             submission.student,
             submission.sha,
@@ -197,7 +191,7 @@ class Recorder:
             points,
             bonus,
             {name: [score.mistake, score.label] for name, score in scores.items() if score.mistake},
-            bounded_flags([*submission.flags, *(graded.flags if graded else [])]),
+            flags,
             submission.problem,
             self.unsafe,
             submission.again,
