@@ -31,13 +31,11 @@ def colab_badge(course: Course, lesson: Lesson) -> str:
 
 
 def colab_address(course: Course, lesson: Lesson) -> str:
-    """Where a lesson opens in Colab."""
     home, notebook = f"{course.owner}/{course.repository}", f"notebooks/{lesson.name}/{lesson.name}.ipynb"
     return f"{COLAB}/github/{home}/blob/{course.tag}/{notebook}"
 
 
 def binder_address(course: Course, lesson: Lesson) -> str:
-    """Where a lesson opens in JupyterLab on Binder."""
     notebook = quote(f"notebooks/{lesson.name}/{lesson.name}.ipynb", safe="")
     return f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={notebook}"
 

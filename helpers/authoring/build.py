@@ -13,11 +13,12 @@ from helpers.authoring.badges import with_badges, with_figures
 from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
-from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
+from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises
 from helpers.authoring.release import student_notebook
 from helpers.authoring.template import check_captions, template_problems
 from helpers.authoring.text import read_lesson, require_none
 from helpers.blocks import defined_names
+from helpers.checking.key import save_keys
 from helpers.course import Course, CourseError, Lesson, course
 
 
@@ -102,7 +103,7 @@ def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     _write(blocks_path(home, lesson), blocks)
     keys = make_keys(home, text)
     if keys_differ(home, lesson, keys):
-        write_keys(home, lesson, keys)
+        save_keys(key_path(home, lesson), keys)
     path = solution_path(home, lesson)
     if execute is None:
         execute = must_run(home, text.notebook, path)

@@ -146,7 +146,6 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def page(made: dict[str, str]) -> str:
-    """The Markdown page."""
     usual = stage.attempt_finished("jane visits africa in september")
     head = HEAD.format(
         count=evaluation.LOSS_SENTENCES,

@@ -117,17 +117,13 @@ def given_figures(notebook) -> dict[int, str]:
 
 def configure(config: Config) -> None:
     """Put the release settings into nbgrader's configuration."""
-    config.GenerateAssignment.preprocessors = _preprocessors()
+    steps = GenerateAssignment.class_traits()["preprocessors"].default()
+    ours = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
+    config.GenerateAssignment.preprocessors = [ours.get(step, step) for step in steps]
     config.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
     config.ClearSolutions.text_stub = "*Write your answer here.*"
     config.IncludeHeaderFooter.enabled = False
     config.InstantiateTests.enabled = False
-
-
-def _preprocessors() -> list[type]:
-    steps = GenerateAssignment.class_traits()["preprocessors"].default()
-    ours = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
-    return [ours.get(step, step) for step in steps]
 
 
 def student_notebook(notebook, lesson: str) -> str:

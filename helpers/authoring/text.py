@@ -265,7 +265,6 @@ def _sections(cells: list) -> list[list]:
 
 
 def is_answer(cell) -> bool:
-    """Whether this is a code answer cell."""
     return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution", False)
 
 

@@ -74,13 +74,10 @@ def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | 
 
 def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """A gradient that does not arrive is as good as one of zeros."""
-    some = b if a is None else a
-    if some is None:
+    shown = [item for item in (a, b) if item is not None]
+    if not shown:
         return True
-    a, b = (_zeros(some) if item is None else item for item in (a, b))
+    zeros = torch.zeros(shown[0].shape, dtype=shown[0].dtype)
+    a, b = (zeros if item is None else item for item in (a, b))
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"
-
-
-def _zeros(x: torch.Tensor | Sketch) -> torch.Tensor:
-    return torch.zeros(x.shape, dtype=x.dtype)

@@ -148,7 +148,6 @@ def _read(leaf):
 
 
 def key_from_tree(tree) -> ExerciseKey:
-    """The key that `key_to_tree` wrote."""
     expected = [Observation.from_tree(seen) for seen in tree["expected"]]
     return ExerciseKey(
         **{name: tree[name] for name in (*PLAIN, "arguments", "weights", "explanations")},

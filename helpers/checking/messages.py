@@ -82,14 +82,6 @@ def _other_form(problem, key) -> str:
     return ""
 
 
-def _measured(problem, key) -> str:
-    return problem.where
-
-
-def _forbidden(problem, key) -> str:
-    return forbidden_text(problem.where, key)
-
-
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
         other = name.rpartition(".")[2]
@@ -213,10 +205,6 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def _not_answered(problem, key) -> str:
-    return "part of it is not answered yet"
-
-
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
     if error.type == "WrongParts":
@@ -278,7 +266,9 @@ def _property(problem) -> str:
 def _wrong_shape(problem, key) -> str:
     diff = problem.difference
     if not isinstance(diff.expected, torch.Tensor):
-        want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
+        want, got = (
+            f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in (diff.expected, diff.actual)
+        )
         return f"expected {want}{_at(diff.path)}\nyours    {got}"
     shape = tuple(diff.expected.shape)
     axes = () if any(diff.path) else key.axes  # they are the first output's
@@ -286,10 +276,6 @@ def _wrong_shape(problem, key) -> str:
     if sorted(diff.actual.shape) == sorted(shape):
         lines += "\nthe sizes are right and in another order: are two axes exchanged?"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
-
-
-def _two(diff):
-    return diff.expected, diff.actual
 
 
 def _axes_words(shape, axes) -> str:
@@ -649,9 +635,9 @@ def _columns_permuted(want, got) -> bool:
 
 
 _BY_KIND = {
-    "forbidden_call": _forbidden,
-    "measured": _measured,
-    "not_answered": _not_answered,
+    "forbidden_call": lambda problem, key: forbidden_text(problem.where, key),
+    "measured": lambda problem, key: problem.where,
+    "not_answered": lambda problem, key: "part of it is not answered yet",
     "raises": _raises,
     "wrong_type": _wrong_type,
     "wrong_shape": _wrong_shape,

@@ -83,7 +83,6 @@ def _walk(answer, look: Callable) -> Iterator[tuple[str, object]]:
 
 
 def _is_own(thing, function: types.FunctionType) -> bool:
-    """Whether a thing comes from where the function does."""
     if isinstance(thing, type):
         return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
     thing = thing.__func__ if isinstance(thing, types.MethodType) else thing

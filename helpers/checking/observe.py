@@ -11,6 +11,7 @@ import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -156,7 +157,6 @@ def case_to_tree(case: Case):
 
 
 def case_from_tree(tree) -> Case:
-    """The case that `case_to_tree` wrote."""
     parts = dict(tree)
     parts["args"] = tuple(parts["args"])
     parts["no_gradient"] = tuple(parts["no_gradient"])
@@ -204,7 +204,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
     """One more call, in which Python's profiler listens for what is forbidden, in every thread: torch's own looks can
     be switched off. What it hears is told at once (see forbidden.tell). The name of the error that the call raised, ""
     where it raised none or took too long."""
-    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
+    with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink := _Sink()), redirect_stderr(sink):
         torch.default_generator.manual_seed(APART)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
@@ -226,7 +226,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
     seen = Observation()
     started = time.perf_counter()
     sink = _Sink()
-    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
+    with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink), redirect_stderr(sink):
         torch.default_generator.manual_seed(APART)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         undrawn = torch.default_generator.get_state()
@@ -403,12 +403,6 @@ def shortened(text: str) -> str:
     return beginning if len(beginning) >= len(text.rstrip("\n")) else f"{beginning}\n…"
 
 
-@contextlib.contextmanager
-def _quiet(sink):
-    with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-        yield
-
-
 def describe(error: BaseException, seconds: float = 0.0, answer: object = None) -> Error:
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
@@ -428,25 +422,15 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
     ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors and all
-    foreign = ours and not isinstance(error, WrongParts)
-    if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
-        return Error(
-            WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
-        )
+    # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
+    if ours and not lineno and "argument" not in message and not isinstance(error, WrongParts):
+        if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):
+            text = f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
+            return Error(WrongParts.__name__, text)
     own = getattr(answer, "__qualname__", "")
     if function == own or function.startswith(f"{own}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
-
-
-def _has_own_code(answer: object) -> bool:
-    """Whether an answer is written in Python by a learner, so that what it raises itself has a line of theirs."""
-    return any(not function.__code__.co_filename.startswith(LIBRARIES) for function in functions_of(answer))
-
-
-def _is_wrong_call(message: str) -> bool:
-    """Whether an error says that a function was called with other arguments than it takes."""
-    return "argument" in message
 
 
 def _safe_text(error: BaseException) -> str:

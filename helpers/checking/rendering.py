@@ -46,7 +46,6 @@ class Line:
 
 
 def as_text(verdict: Verdict) -> str:
-    """The lines of a check."""
     return "\n".join(map(str, lines(verdict)))
 
 

@@ -16,7 +16,6 @@ stub = STUBS.register  # Stub(name, args) becomes make(*args) of the function `m
 
 
 def resolve(item: Stub):
-    """The object that a Stub names."""
     made = STUBS[item.name](*item.args)
     return _unnamed(made) if isinstance(made, types.FunctionType) else made
 

@@ -13,7 +13,6 @@ def mapped(tree, change: Callable):
 
 
 def leaves(tree) -> Iterator:
-    """Every leaf of the tree, in order."""
     if isinstance(tree, (list, tuple, dict)):
         for item in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves(item)

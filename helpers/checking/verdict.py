@@ -161,7 +161,6 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
 
 def _wrong(key: ExerciseKey, points: float, mistake: str | None, parts: list[Part], problems: list[Problem]) -> Verdict:
-    """A verdict on an answer that is not right."""
     return Verdict(key.name, points, key.points, False, mistake, parts=parts, bonus=key.bonus, problems=problems)
 
 
@@ -202,7 +201,6 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
 
 def _same_as_a_known_mistake(key: ExerciseKey, observations: list[Observation]) -> str | None:
-    """The first known mistake with the same outputs."""
     outputs = [seen.output for seen in observations]
     for mistake in key.mistakes:
         if mistake.observations and difference([seen.output for seen in mistake.observations], outputs) is None:

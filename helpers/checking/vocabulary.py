@@ -162,7 +162,6 @@ class Draw:
         return torch.randint(low, high, shape, generator=self.generator)
 
     def integer(self, low: int, high: int) -> int:
-        """One Python int in [low, high)."""
         return self.python.randrange(low, high)
 
     def permutation(self, n: int) -> torch.Tensor:
@@ -186,7 +185,6 @@ class Draw:
         return self.python.sample(list(items), k)
 
     def word(self, low: int = 3, high: int = 8) -> str:
-        """A made-up lower-case word."""
         return "".join(self.python.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(self.integer(low, high)))
 
 

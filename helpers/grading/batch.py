@@ -207,7 +207,6 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
 
 
 def _require_bubblewrap() -> None:
-    """Refuse at once, before a judge is started."""
     if shutil.which("bwrap"):
         return
     from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap

@@ -89,7 +89,6 @@ class Due:
 
 
 def read_due(folders: Folders, gradebook, lesson: str) -> Due:
-    """When a lesson is due for this class."""
     from nbgrader.api import MissingEntry
 
     try:

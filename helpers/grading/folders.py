@@ -68,7 +68,6 @@ class Folders:
 
 
 def from_coursedir(coursedir) -> Folders:
-    """From nbgrader's CourseDirectory."""
     root = Path(coursedir.root)
     submitted = root / coursedir.submitted_directory
     return Folders(

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import socket
 import time
+from collections.abc import Callable
 
 from helpers.checking.codec import loads
 from helpers.grading.inside.channel import FORK, TOKEN_BYTES, send
@@ -88,17 +89,31 @@ class LearnerProcess(contextlib.AbstractContextManager):
             raise Lost("gone") from None
 
 
-def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick):
+def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick: Callable[[], None]):
     """A reply that starts with `token`, within `seconds` and `most` bytes. Raises Lost, whatever arrives."""
     end = time.monotonic() + seconds
-    data, needed = bytearray(), 8 + len(token)
-    while len(data) < needed:
+    head = _exactly(channel, 8 + len(token), end, tick)
+    size = int.from_bytes(head[:8], "little")
+    if head[8:] != token or size > most:
+        raise Lost("garbage")
+    body = _exactly(channel, size, end, tick)
+    if int.from_bytes(body[:8], "little") > MOST_WORDS:
+        raise Lost("garbage")
+    try:
+        return loads(body)
+    except Exception:  # whatever a hostile process sent, it is no reply
+        raise Lost("garbage") from None
+
+
+def _exactly(channel: socket.socket, size: int, end: float, tick: Callable[[], None]) -> bytes:
+    data = bytearray()
+    while len(data) < size:
         remaining = end - time.monotonic()
         if remaining <= 0:
             raise Lost("too slow")
         channel.settimeout(min(remaining, TICK))
         try:
-            chunk = channel.recv(min(needed - len(data), 1 << 20))
+            chunk = channel.recv(min(size - len(data), 1 << 20))
         except TimeoutError:
             tick()
             continue
@@ -107,14 +122,4 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
         if not chunk:
             raise Lost("died")
         data += chunk
-        if len(data) == 8 + len(token) and needed == len(data):
-            if data[8:] != token or int.from_bytes(data[:8], "little") > most:
-                raise Lost("garbage")
-            needed += int.from_bytes(data[:8], "little")
-    body = bytes(data[8 + len(token) :])
-    if int.from_bytes(body[:8], "little") > MOST_WORDS:
-        raise Lost("garbage")
-    try:
-        return loads(body)
-    except Exception:  # whatever a hostile process sent, it is no reply
-        raise Lost("garbage") from None
+    return bytes(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -53,3 +54,8 @@ def in_notebook() -> bool:
     except ImportError:
         return False
     return getattr(get_ipython(), "kernel", None) is not None
+
+
+def static_page() -> bool:
+    """Whether the notebook is being executed to a page on disk, where nothing can be redrawn or moved."""
+    return os.environ.get("COURSE_STATIC_PAGE") == "1"

@@ -114,7 +114,6 @@ def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
 
 
 def sealed(kind: str, answer) -> dict:
-    """A judge's answer on a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 
