@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import jupytext
+from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers.authoring.badges import badges
@@ -32,7 +33,7 @@ class LessonText:
     """A lesson's text. notebook: with solutions, without outputs. answers: source of each code answer cell by name."""
 
     lesson: Lesson
-    notebook: dict
+    notebook: NotebookNode
     answers: dict[str, str] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
@@ -174,7 +175,8 @@ def _slug(heading: str) -> str:
 
 def _name_cells(cells: list, where: str) -> Iterator[str]:
     """Cell ids: an nbgrader cell's own name, or the nearest heading and a counter. The same text gives the same ids."""
-    slug, count, known = "start", 0, {}
+    known: dict[str, str] = {}
+    slug, count = "start", 0
     for cell in cells:
         if cell.cell_type == "markdown":
             for heading in headings(cell.source):

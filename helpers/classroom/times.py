@@ -15,8 +15,11 @@ from helpers.errors import CourseError
 from helpers.grading.due import zone_of
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})(?:[:.h]|(?=\d\d(?!\d)))(\d\d)(?::(\d\d))?(?!\d)")
-NUMBERS = (r"(?P<y>\d{4})[-/](?P<m>\d\d?)[-/](?P<d>\d\d?)", r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})")
-NUMBERS += (r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",)
+NUMBERS = (
+    r"(?P<y>\d{4})[-/](?P<m>\d\d?)[-/](?P<d>\d\d?)",
+    r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})",
+    r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",
+)
 AFTER = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # words behind a clock that change nothing, and zones
 # Those that platforms are used in; a short word of a rarer language (de, pm) would make others uncertain.
 LANGUAGES = (

@@ -58,7 +58,8 @@ class LearnerProcess(contextlib.AbstractContextManager):
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            end, notes, watch = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
+            notes: list[str] = []
+            end, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
                 remaining = end - time.monotonic()
                 reply = self._receive(ours, token, remaining, watch)

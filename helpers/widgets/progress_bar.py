@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 WIDTH = 30
 
 
-def bar(steps: Iterable, label: str = "", every: int | None = None) -> Iterator:
+def bar(steps: Collection, label: str = "", every: int | None = None) -> Iterator:
     """Go through `steps` (anything with a length) and show how far the loop is.
 
     In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
