@@ -52,6 +52,24 @@ def run(args: argparse.Namespace) -> int:
         return 0
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
+    stale, failed = _build_lessons(home, lessons, args)
+    if not args.lessons:
+        for page, text in _pages(home):
+            if not args.check:
+                _write(page, text)
+            elif text != _read(page):
+                stale.append(page.relative_to(home.root).as_posix())
+        stale += strays(home) if args.check else []
+    if stale:
+        print("Out of date; run `course build` and commit what it writes:")
+        print("\n".join(f"  {item}" for item in stale))
+    elif args.check and not failed:
+        print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
+    return 2 if failed else int(bool(stale))
+
+
+def _build_lessons(home: Course, lessons: list[Lesson], args: argparse.Namespace) -> tuple[list[str], bool]:
+    """What is out of date, where that is asked, and whether a lesson could not be built."""
     stale, failed = [], False
     for lesson in lessons:
         start = time.perf_counter()
@@ -66,20 +84,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             how = "" if ran else ", with the outputs that it had"
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
-    if not args.lessons:
-        for page, text in _pages(home):
-            if not args.check:
-                _write(page, text)
-            elif text != _read(page):
-                stale.append(page.relative_to(home.root).as_posix())
-    if args.check and not args.lessons:
-        stale += strays(home)
-    if stale:
-        print("Out of date; run `course build` and commit what it writes:")
-        print("\n".join(f"  {item}" for item in stale))
-    elif args.check and not failed:
-        print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
-    return 2 if failed else int(bool(stale))
+    return stale, failed
 
 
 def _pages(home: Course) -> list[tuple[Path, str]]:

@@ -104,8 +104,9 @@ def write_zip(files: dict[str, bytes], path: Path) -> int:
 def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
     """What goes into the edition: contents by path. Blocks are solutions: only those of lessons before the last."""
     lessons = _up_to(home, last)
+    what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
     files = {
-        "README.txt": _about(lessons, last).encode(),
+        "README.txt": ABOUT.format(what=what, version=__version__, first=lessons[0].name).encode(),
         "course.toml": _course_toml(home, lessons).encode(),
         "LICENSE": (home.root / "LICENSE").read_bytes(),
         "requirements.txt": (home.root / "requirements.txt").read_bytes(),
@@ -138,11 +139,6 @@ def _built(path: Path, lesson: Lesson) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise CourseError(f"{lesson.name} is not built: {path.name} is missing. Run `course build` first.") from None
-
-
-def _about(lessons: list[Lesson], last: Lesson | None) -> str:
-    what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
-    return ABOUT.format(what=what, version=__version__, first=lessons[0].name)
 
 
 def _course_toml(home: Course, lessons: list[Lesson]) -> str:

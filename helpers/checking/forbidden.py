@@ -342,6 +342,12 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def is_block_of(thing, number: int) -> bool:
+    """Whether `thing` is a finished block of this lesson or of a later one."""
+    home = block_lesson(thing)
+    return home is not None and home >= number
+
+
 # The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
     f"helpers.{home}"
@@ -386,39 +392,40 @@ def _file_of(thing) -> str:
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
-    names, autograd = banned_names(forbidden), "autograd" in forbidden
-    found: list[str] = []
+    number = lesson_number(lesson)
     while isinstance(answer, functools.partial):
         answer = answer.func
     for thing in (answer, *_bases(answer)):
-        number = block_lesson(thing)
-        if number is not None and number >= lesson_number(lesson):
+        if is_block_of(thing, number):
             return [f"helpers.blocks.{thing.__name__}"]
     if part := course_part(answer):
         return [part]
-    words_are_free = lesson_number(lesson) >= FREE_FROM
-    found += [whole for base in _bases(answer) if (whole := course_part(base) or _whole_module(names, base))]
-    for text, thing in used_things(answer):
+    names, autograd, things = banned_names(forbidden), "autograd" in forbidden, list(used_things(answer))
+    scripts = any(text.rsplit(".", 1)[-1] == "script" for text, _ in things)
+    seen = [course_part(base) or _whole_module(names, base) for base in _bases(answer)]
+    for text, thing in things:
         if part := course_part(thing):
-            if not (words_are_free and part.startswith(f"{WORDS}.")):
-                found.append(part)
-            continue
-        number = block_lesson(thing)
-        home = str(getattr(thing, "__module__", "") or "")
-        name = _plain(str(getattr(thing, "__name__", "") or ""))
-        if number is not None and number >= lesson_number(lesson):
-            found.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
-        elif whole := _whole_module(names, thing):
-            found.append(whole)
-        elif name in names and home.split(".")[0] in FOREIGN:
-            found.append(text)
-        elif any(_plain(operator) in names for operator in scripted_operators(thing)):
-            found.append(text)
-        elif name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR and "script" in _uses(answer):
-            found.append(text)
-        elif autograd and _is_autograd(text, thing, home):
-            found.append(text)
-    return list(dict.fromkeys(found))
+            seen.append("" if number >= FREE_FROM and part.startswith(f"{WORDS}.") else part)
+        elif is_block_of(thing, number):
+            seen.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
+        else:
+            seen.append(
+                _whole_module(names, thing) or (text if _is_banned(text, thing, names, autograd, scripts) else "")
+            )
+    return list(dict.fromkeys(filter(None, seen)))
+
+
+def _is_banned(text: str, thing, names: set[str], autograd: bool, scripts: bool) -> bool:
+    """Whether a thing of another package, or of torch, does what is banned. scripts: whether the answer scripts it."""
+    home = str(getattr(thing, "__module__", "") or "")
+    name = _plain(str(getattr(thing, "__name__", "") or ""))
+    if name in names and home.split(".")[0] in FOREIGN:
+        return True
+    if any(_plain(operator) in names for operator in scripted_operators(thing)):
+        return True
+    if scripts and name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR:
+        return True
+    return autograd and _is_autograd(text, thing, home)
 
 
 def _bases(answer) -> tuple[type, ...]:
@@ -443,8 +450,3 @@ def _is_autograd(text: str, thing, home: str) -> bool:
 def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
     """Whether a dotted module name is one of `homes` or below it: torch.functional is not below torch.func."""
     return module in homes or module.startswith(tuple(f"{home}." for home in homes))
-
-
-def _uses(answer) -> set[str]:
-    """The last part of every dotted name in the answer's source."""
-    return {text.rsplit(".", 1)[-1] for text, _ in used_things(answer)}

@@ -104,6 +104,10 @@ class Table:
         row = self.rows[lesson].get(student)
         return row.total if row and (row.status == "graded" or not finished) else None
 
+    def cells(self, student: str, finished: bool = True) -> list[str]:
+        """The points in each lesson as a table has them."""
+        return [_number(self.points(lesson, student, finished)) for lesson in self.worth]
+
     def total(self, student: str) -> float | None:
         """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
         of_lessons = {self.status(lesson, student) for lesson in self.worth}
@@ -228,52 +232,45 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
 
 def as_brightspace(table: Table) -> str:
     """Brightspace's import of grades, which goes by the user's name there."""
-    lessons = list(table.worth)
-    lines = [["Username", *(f"{lesson} Points Grade" for lesson in lessons), "End-of-Line Indicator"]]
-    for one in table.people:
-        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
-        lines.append([f"#{one.student}", *points, "#"])
-    return _written(lines)
+    heading = ["Username", *(f"{lesson} Points Grade" for lesson in table.worth), "End-of-Line Indicator"]
+    return _written([heading, *([f"#{one.student}", *table.cells(one.student), "#"] for one in table.people)])
 
 
 def as_csv(table: Table) -> str:
     """One line a student, with ids, e-mail, totals, points possible and what a total waits for."""
-    lessons = list(table.worth)
     end = ["total", "maximum", "status"] if table.several else ["maximum", "bonus", "days late", "status"]
-    lines = [["student", "last_name", "first_name", "email", "lms_user_id", *lessons, *end]]
+    lines = [["student", "last_name", "first_name", "email", "lms_user_id", *table.worth, *end]]
     for one in table.people:
         line = [one.student, one.last_name, one.first_name, one.email, one.platform_id]
-        line += [_number(table.points(lesson, one.student, finished=False)) for lesson in lessons]
-        waits = [(lesson, table.status(lesson, one.student)) for lesson in lessons]
+        line += table.cells(one.student, finished=False)
+        waits = {lesson: table.status(lesson, one.student) for lesson in table.worth}
+        worth = _number(sum(table.worth.values()))
         if table.several:
-            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits if told != "graded") or "graded"
-            line += [_number(table.total(one.student)), _number(sum(table.worth.values())), status]
+            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits.items() if told != "graded") or "graded"
+            line += [_number(table.total(one.student)), worth, status]
         else:
-            row = table.rows[lessons[0]].get(one.student)
-            line += [_number(table.worth[lessons[0]]), _number(row.bonus if row and row.total is not None else None)]
-            line += [str(row.days_late) if row else "", waits[0][1]]
+            ((lesson, status),) = waits.items()
+            row = table.rows[lesson].get(one.student)
+            bonus = _number(row.bonus) if row and row.total is not None else ""
+            line += [worth, bonus, str(row.days_late) if row else "", status]
         lines.append(line)
     return BOM + _written(lines)
 
 
 def as_moodle(table: Table) -> str:
     """Of one lesson a grading worksheet, of several a file for the import of grades."""
-    lessons = list(table.worth)
     if table.several:
-        lines = [["Student", "First name", "Last name", "Email address", *lessons, "Total"]]
+        lines = [["Student", "First name", "Last name", "Email address", *table.worth, "Total"]]
         for one in table.people:
-            points = [_number(table.points(lesson, one.student)) for lesson in lessons]
-            total = _number(table.total(one.student))
-            lines.append([one.student, one.first_name, one.last_name, one.email, *points, total])
+            who = [one.student, one.first_name, one.last_name, one.email]
+            lines.append([*who, *table.cells(one.student), _number(table.total(one.student))])
         return BOM + _written(lines)
-    heading = ["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]
-    lines = [heading]
+    ((lesson, worth),) = table.worth.items()
+    lines = [["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]]
     for one in table.people:
         if number := _participant(table, one.student):
-            name = f"{one.first_name} {one.last_name}".strip() or table.sources[lessons[0]][one.student].name
-            points = _number(table.points(lessons[0], one.student))
-            worth = _number(table.worth[lessons[0]])
-            lines.append([f"Participant {number}", name, one.email, points, worth, ""])
+            name = f"{one.first_name} {one.last_name}".strip() or table.sources[lesson][one.student].name
+            lines.append([f"Participant {number}", name, one.email, *table.cells(one.student), _number(worth), ""])
     return BOM + _written(lines)
 
 
@@ -284,16 +281,14 @@ def _participant(table: Table, student: str) -> str:
 
 def as_canvas(table: Table) -> str:
     """Canvas's gradebook; it adds up its own total, and passes over ours."""
-    lessons = list(table.worth)
     end = ["Final Points"] if table.several else []
-    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *lessons, *end]]
-    possible = [_number(table.worth[lesson]) for lesson in lessons]
+    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *table.worth, *end]]
+    possible = map(_number, table.worth.values())
     lines.append(["    Points Possible", "", "", "", "", *possible, *["(read only)" for _ in end]])
     for one in table.people:
         name = f"{one.last_name}, {one.first_name}".strip(", ") or one.student
-        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
         total = [_number(table.total(one.student)) for _ in end]
-        lines.append([name, one.platform_id, "", one.student, "", *points, *total])
+        lines.append([name, one.platform_id, "", one.student, "", *table.cells(one.student), *total])
     return _written(lines)
 
 
