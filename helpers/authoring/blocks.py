@@ -68,18 +68,18 @@ def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
 
 def _allowed_imports(source: str) -> dict[str, str]:
     """Name to the one-line import that brings it, for the imports a block may have."""
-    found = {}
+    imports = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if _may_import(alias.name):
                     line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                    found[alias.asname or alias.name.split(".")[0]] = line
+                    imports[alias.asname or alias.name.split(".")[0]] = line
         elif isinstance(node, ast.ImportFrom) and _may_import(node.module or ""):
             for alias in node.names:
                 line = f"from {node.module} import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                found[alias.asname or alias.name] = line
-    return found
+                imports[alias.asname or alias.name] = line
+    return imports
 
 
 def _may_import(module: str) -> bool:

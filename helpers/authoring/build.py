@@ -157,10 +157,10 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
 def strays(home: Course) -> list[str]:
     """Built files that belong to no lesson of course.toml."""
     names = {lesson.name for lesson in home.lessons}
-    found = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
-    found += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
-    found += [path for path in (home.root / "helpers" / "blocks").glob("[0-9]*.py") if path.stem not in names]
-    return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(found)]
+    paths = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
+    paths += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
+    paths += [path for path in (home.root / "helpers" / "blocks").glob("[0-9]*.py") if path.stem not in names]
+    return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(paths)]
 
 
 def student_path(home: Course, lesson: Lesson) -> Path:
@@ -182,11 +182,11 @@ def solution_path(home: Course, lesson: Lesson) -> Path:
 def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
     """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
     mine = defined_names(blocks)
-    others = [(other, _read(blocks_path(home, other)) or "") for other in home.lessons if other.name != lesson.name]
+    others = [(each, _read(blocks_path(home, each)) or "") for each in home.lessons if each.name != lesson.name]
     require_none(
         [
-            f"{name} is a block of {lesson.name} and of {other.name}. Rename one of them."
-            for other, source in others
+            f"{name} is a block of {lesson.name} and of {each.name}. Rename one of them."
+            for each, source in others
             for name in sorted(mine & defined_names(source))
         ]
     )

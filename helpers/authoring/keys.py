@@ -143,8 +143,8 @@ def same(a, b, tolerances: dict) -> bool:
 
 def _same_sums(sketched: tuple, sums: torch.Tensor, tolerances: dict) -> bool:
     """Whether a sketch's sums tell the same mistake: they are of many numbers, and move further than each of them."""
-    dtype, shape, _, own = sketched
-    return bool(((own - sums).abs() <= 100 * tolerances[getattr(torch, dtype)] * math.sqrt(math.prod(shape))).all())
+    dtype, shape, _, stored = sketched
+    return bool(((stored - sums).abs() <= 100 * tolerances[getattr(torch, dtype)] * math.sqrt(math.prod(shape))).all())
 
 
 def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:

@@ -159,13 +159,13 @@ def _length(source: str) -> int:
 
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
-    found, fenced = [], False
+    titles, fenced = [], False
     for line in source.split("\n"):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced and (match := re.match(r"#{1,6} +(.+)", line)):
-            found.append(match[1].strip())
-    return found
+            titles.append(match[1].strip())
+    return titles
 
 
 def _slug(heading: str) -> str:

@@ -101,14 +101,14 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
     def walk(node):
         if isinstance(node, torch.Tensor):
-            own = str(node.dtype).removeprefix("torch.")
+            dtype_name = str(node.dtype).removeprefix("torch.")
             stored = STORED[CARRIER.get(node.dtype, node.dtype)]
             array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
             start = starts.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
             if start == sizes[stored]:
                 sizes[stored] += array.size
                 chunks[stored].append(array)
-            return {"t": [own, start, list(node.shape)]}
+            return {"t": [dtype_name, start, list(node.shape)]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
         if isinstance(node, list):
@@ -171,8 +171,8 @@ class _Unpacking:
             return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")
 
-    def tensor(self, own: str, start: int, shape: list[int]) -> torch.Tensor:
-        dtype = ALL_NAMES[own]
+    def tensor(self, dtype_name: str, start: int, shape: list[int]) -> torch.Tensor:
+        dtype = ALL_NAMES[dtype_name]
         stored = STORED[CARRIER.get(dtype, dtype)]
         if not isinstance(shape, list) or len(shape) > MAX_RANK:
             raise BadTree("a shape of too many dimensions")

@@ -224,10 +224,10 @@ def _in_threads_too(watch: Watch):
             if threading.get_ident() not in own_threads:
                 return start(function, *args, **kwargs)
 
-            def run(*own, **named):
+            def run(*positional, **named):
                 own_threads.add(threading.get_ident())
                 with _ByOperator(watch), _ByName(watch):
-                    return function(*own, **named)
+                    return function(*positional, **named)
 
             return start(run, *args, **kwargs)
 

@@ -188,8 +188,8 @@ def edited(mistake: Mistake, reference: Callable) -> str:
         if not arrow:
             raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
         if source.count(old) != 1:
-            found = source.count(old)
-            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {found} times in the solution, not once")
+            count = source.count(old)
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times in the solution, not once")
         source = source.replace(old, new)
     return source
 

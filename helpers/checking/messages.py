@@ -84,9 +84,9 @@ def _other_form(problem, key) -> str:
 
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
-        other = name.rpartition(".")[2]
-        if other != key.name:
-            return f"{name} is the course's finished answer to another exercise; use your own {other}."
+        block = name.rpartition(".")[2]
+        if block != key.name:
+            return f"{name} is the course's finished answer to another exercise; use your own {block}."
         return f"{name} is the course's finished answer to this exercise; build your own."
     if name.startswith("helpers."):
         return f"{name} is the course's own code, which an answer cannot call; write your own."
@@ -99,9 +99,9 @@ def called(key, case: Case) -> list[str]:
     lines = [call if call.startswith("with ") else f"with {call}"]
     named = {id(item): name for name, item in _own_stubs(key, case).items()}
     for item in [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, Stub)]:
-        words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
-        if words and not case.note:
-            first = words.splitlines()[0].rstrip(".")
+        doc = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
+        if doc and not case.note:
+            first = doc.splitlines()[0].rstrip(".")
             name, made = named.get(id(item), item.name), _stub(item).removeprefix(item.name)
             made = f" {made}" if name != item.name and item.args else ""
             subject = "" if first.startswith(f"{name}(") else f"{name} is "  # its signature has the name already
@@ -118,9 +118,9 @@ def call_text(key, case: Case) -> str:
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
     if _builds(case):
         return made
-    own = _own_stubs(key, case)
-    inner = [_argument(argument_name(key, position), value, own) for position, value in enumerate(args)]
-    inner += [f"{name}={_argument(name, value, own)}" for name, value in kwargs.items()]
+    stubs = _own_stubs(key, case)
+    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(args)]
+    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in kwargs.items()]
     return f"{made}({', '.join(inner)})"
 
 
@@ -137,9 +137,9 @@ def _own_stubs(key, case: Case) -> dict[str, Stub]:
     return {name: value for name, value in named.items() if isinstance(value, Stub) and name.isidentifier()}
 
 
-def _argument(name: str, value, own: dict[str, Stub]) -> str:
+def _argument(name: str, value, stubs: dict[str, Stub]) -> str:
     """An argument as it is written in a call: a function of ours by the exercise's name for it."""
-    return name if name in own else written(value)
+    return name if name in stubs else written(value)
 
 
 def _known(item: Stub) -> bool:
@@ -223,8 +223,8 @@ def _raises(problem, key) -> str:
 def _helper(error, key) -> str:
     """ "your helper weights_of, " where the line stands in a function other than the answer itself."""
     name = getattr(error, "function", "").split("<locals>.")[-1]
-    own = name == key.name or name.startswith(f"{key.name}.") or "<" in name
-    return "" if own or not name else f"your helper {name}, "
+    is_answer = name == key.name or name.startswith(f"{key.name}.") or "<" in name
+    return "" if is_answer or not name else f"your helper {name}, "
 
 
 def _wrong_type(problem, key) -> str:
@@ -246,10 +246,10 @@ def _type_words(value) -> str:
     if isinstance(value, (list, tuple)):
         return f"{_a(type(value).__name__)} of {len(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
-    words = names.get(type(value), _a(type(value).__name__))
+    kind = names.get(type(value), _a(type(value).__name__))
     if isinstance(value, float):
-        return f"{words}, {value:.6g}"
-    return f"{words}, {written(value)}" if isinstance(value, (bool, int, str)) else words
+        return f"{kind}, {value:.6g}"
+    return f"{kind}, {written(value)}" if isinstance(value, (bool, int, str)) else kind
 
 
 def _at(path) -> str:
@@ -353,10 +353,10 @@ def _no_error(problem, key) -> str:
 
 
 def _no_name(problem, key) -> str:
-    said = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
+    message = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
     wanted = problem.case.raises
     alone = " alone" if wanted.omits and wanted.omits in problem.seen.error.message else ""
-    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {said[:120]}"
+    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {message[:120]}"
 
 
 def _gradient(problem, key) -> str:
@@ -417,12 +417,12 @@ def _keys_differ(want: dict, got: dict) -> str:
     """Which keys a dictionary lacks and which it should not have."""
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
-    said = [
+    parts = [
         f"{words} {', '.join(keys[:4])}{' …' if len(keys) > 4 else ''}"
         for words, keys in (("your dictionary lacks", missing), ("it should not have", extra))
         if keys
     ]
-    return "; ".join(said).replace("it should", "your dictionary should", 0 if missing else 1)
+    return "; ".join(parts).replace("it should", "your dictionary should", 0 if missing else 1)
 
 
 def picture(key, problem: Problem) -> Picture | None:
@@ -474,8 +474,8 @@ def index_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
 
 def _numbered(title: str, number: int, nouns: tuple[str, ...]) -> str:
     """ "row 2 (query 2)"; a noun of several words, or the title again, is left out."""
-    told = [noun for noun in nouns if noun != title and " " not in noun]
-    return f"{title} {number}" + "".join(f" ({noun} {number})" for noun in told)
+    shown = [noun for noun in nouns if noun != title and " " not in noun]
+    return f"{title} {number}" + "".join(f" ({noun} {number})" for noun in shown)
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
@@ -609,8 +609,8 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         return ""
     for digits in range(1, 7):
         grid = 10.0**digits
-        own, other = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
-        if own < 1e-2 < other and (got - want).abs().max() <= 0.51 / grid:
+        gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
+        if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
             return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)

@@ -188,15 +188,17 @@ def observe_all(
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
         else:
             left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
-            told = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
-            late = told.time_limit < facts.time_limit
+            limited = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
+            late = limited.time_limit < facts.time_limit
             modules = len(sys.modules)
-            one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
-            if one.error is not None and one.error.type == TOO_SLOW and len(sys.modules) > modules:
-                one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
-            if late and one.error is not None and one.error.type == TOO_SLOW:
-                one.error = Error(TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}")
-            seen.append(one)
+            observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
+            if observation.error is not None and observation.error.type == TOO_SLOW and len(sys.modules) > modules:
+                observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
+            if late and observation.error is not None and observation.error.type == TOO_SLOW:
+                observation.error = Error(
+                    TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
+                )
+            seen.append(observation)
     return seen
 
 
@@ -245,8 +247,8 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         seen.changed = _changed(case, call)
         if leave:
             seen.left = _left(call)
-        found = watch.found if watch else []
-        seen.forbidden = list(dict.fromkeys(found + (_scan(answer, facts) if scan else [])))
+        calls = watch.found if watch else []
+        seen.forbidden = list(dict.fromkeys(calls + (_scan(answer, facts) if scan else [])))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
     seen.seconds = time.perf_counter() - started
@@ -421,14 +423,16 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors and all
+    of_course = home.startswith(HELPERS) and not home.startswith(
+        BLOCKS
+    )  # an answer may be made of blocks, errors and all
     # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
-    if ours and not lineno and "argument" not in message and not isinstance(error, WrongParts):
+    if of_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
         if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):
             text = f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
             return Error(WrongParts.__name__, text)
-    own = getattr(answer, "__qualname__", "")
-    if function == own or function.startswith(f"{own}."):  # or a function or method inside it
+    qualified_name = getattr(answer, "__qualname__", "")
+    if function == qualified_name or function.startswith(f"{qualified_name}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
 

@@ -62,15 +62,15 @@ class TriedAnswer:
     def _better_with_builtins(self, replaced: Sequence[str]) -> Verdict:
         verdict = self.observe(replaced, False)
         if not verdict.passed and verdict.answered and self.hides_builtins():
-            return max(verdict, self.observe(replaced, True), key=lambda one: one.points)
+            return max(verdict, self.observe(replaced, True), key=lambda verdict_on_one: verdict_on_one.points)
         return verdict
 
     def _charged_once(self, first: Verdict) -> Verdict:
         """The verdict on an answer that failed: with finished blocks, where that is fair and does not cost points."""
         earlier, rebound = self.earlier(), self.rebound()
         wrong = {name: verdict for name, verdict in earlier.items() if not verdict.passed}
-        theirs = any(verdict.mistake == "forbidden_call" for verdict in wrong.values())
-        if not wrong and not rebound or first.mistake == "forbidden_call" and not theirs:
+        forgivable = any(verdict.mistake == "forbidden_call" for verdict in wrong.values())
+        if not wrong and not rebound or first.mistake == "forbidden_call" and not forgivable:
             return with_message(self.key, first)
         if missing := [name for name in wrong if not self.has_block(name)]:
             return fix_first(first, missing)
@@ -108,9 +108,9 @@ def hidden_builtins(names: Mapping[str, object]) -> dict[str, Callable]:
     """Python's own functions that `from torch import *` and its like hide in a namespace, as `float` and `range`."""
     homes = [sys.modules.get(home) for home in ("torch", "torch.nn.functional", "numpy", "math")]
     return {
-        name: own
-        for name, own in vars(builtins).items()
-        if names.get(name, own) is not own and any(names[name] is getattr(home, name, None) for home in homes)
+        name: builtin
+        for name, builtin in vars(builtins).items()
+        if names.get(name, builtin) is not builtin and any(names[name] is getattr(home, name, None) for home in homes)
     }
 
 

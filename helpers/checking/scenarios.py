@@ -53,14 +53,14 @@ def module_called_again(answer, args, kwargs):
     return outputs, leaves
 
 
-def alike(one, other) -> bool:
+def alike(first, second) -> bool:
     """Whether two outputs hold the same numbers; True where they hold something else."""
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return all(map(alike, one, other))
-    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+    if isinstance(first, (tuple, list)) and isinstance(second, (tuple, list)):
+        return all(map(alike, first, second))
+    if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
-    fit = one.shape == other.shape and one.dtype == other.dtype
-    return fit and torch.allclose(one, other, equal_nan=True)
+    fit = first.shape == second.shape and first.dtype == second.dtype
+    return fit and torch.allclose(first, second, equal_nan=True)
 
 
 def module_in(training: bool, answer, args):
@@ -100,22 +100,22 @@ def loaded_module(training: bool, answer, call: Call):
     state, built = call.state, answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
-    own = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
+    tensors = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
     first = {}  # the name under which each tensor came first
     for name, value in state.items():
-        if name not in own:
-            more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
-            names = ", ".join(list(own)[:MOST_NAMES]) or "none"
+        if name not in tensors:
+            more = f" and {len(tensors) - MOST_NAMES} more" if len(tensors) > MOST_NAMES else ""
+            names = ", ".join(list(tensors)[:MOST_NAMES]) or "none"
             if missing := _missing_part(built, name):
                 raise WrongParts(missing)
             raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
-        if own[name].shape != value.shape:
-            shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
+        if tensors[name].shape != value.shape:
+            shapes = f"{tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")
-        if first.setdefault(id(own[name]), name) != name:
-            twin = first[id(own[name])]
+        if first.setdefault(id(tensors[name]), name) != name:
+            twin = first[id(tensors[name])]
             raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs numbers of its own")
-    for name, tensor in own.items():
+    for name, tensor in tensors.items():
         layer = name.removesuffix(".bias")
         if layer != name and name not in state and f"{layer}.weight" in state and bool(tensor.any()):
             raise WrongParts(f"your module has a parameter {name}; the exercise asks for {layer} without a bias")

@@ -49,19 +49,19 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     """The key of the exercise that an answer belongs to: by the given name, by the name it is bound to in the
     notebook, or by its own name. CheckFailed with one sentence where there is none."""
     lesson = current_lesson()
-    own = _keys(lesson) if lesson else {}
+    keys = _keys(lesson) if lesson else {}
     named = getattr(answer, "__name__", "")
     candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
     candidates.append(type(answer).__name__)  # an object that the learner's class has made
     for candidate in candidates:
-        if candidate in own:
-            return own[candidate]
+        if candidate in keys:
+            return keys[candidate]
     for candidate in candidates:  # only now, as it takes the keys of all lessons
         home = lesson_of(candidate) if candidate else None
         if home:
             return _keys(home)[candidate]
     shown = name or named or type(answer).__name__
-    known = ", ".join(own) or "none: run the set-up cell first"
+    known = ", ".join(keys) or "none: run the set-up cell first"
     raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
 
 
@@ -103,11 +103,11 @@ class NotebookAnswer(TriedAnswer):
 
     def earlier(self) -> dict[str, Verdict]:
         used, verdicts = used_names(self.answer), {}
-        for other in _keys(self.key.lesson).values():
-            if other.name == self.key.name:
+        for exercise in _keys(self.key.lesson).values():
+            if exercise.name == self.key.name:
                 break
-            if other.kind == "exercise" and other.name in used:
-                verdicts[other.name] = verdict_on(other, self.names.get(other.name))
+            if exercise.kind == "exercise" and exercise.name in used:
+                verdicts[exercise.name] = verdict_on(exercise, self.names.get(exercise.name))
         return verdicts
 
     def has_block(self, name: str) -> bool:

@@ -72,7 +72,9 @@ def runtime_folders() -> list[str]:
     outermost: list[str] = []
     for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
         holds_project = folder == "/" or PROJECT.is_relative_to(folder)
-        covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in outermost)
+        covered = (
+            folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, parent) for parent in outermost)
+        )
         if not holds_project and not covered:
             outermost.append(folder)
     return outermost

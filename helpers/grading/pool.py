@@ -163,7 +163,9 @@ class Pool:
     ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        return {one.student: report for one, report in self._reports(portion, release, on_judged, hurried)}
+        return {
+            submission.student: report for submission, report in self._reports(portion, release, on_judged, hurried)
+        }
 
     def judge_each(
         self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
@@ -342,7 +344,9 @@ def _reply(judge, message) -> tuple[str, object]:
                 self_test(judge)
             except GraderBroken as error:
                 return "unsound", str(error)
-        return "judged", replace(graded, verdicts={name: rendered(one) for name, one in graded.verdicts.items()})
+        return "judged", replace(
+            graded, verdicts={name: rendered(verdict) for name, verdict in graded.verdicts.items()}
+        )
     except GraderBroken as error:
         return "broken", str(error)
     except SandboxMissing as error:
@@ -375,9 +379,9 @@ def rendered(verdict) -> ExerciseReport:
 def error_kind(message: str) -> str:
     """What kind of error a verdict speaks of, in a few words of ours: the learner's own are in its report."""
     raised = message.partition("\n")[0].split("your code raised ", 1)[-1]
-    found = next((words for pattern, words in ERRORS.items() if re.match(pattern, raised)), None)
+    kind = next((phrase for pattern, phrase in ERRORS.items() if re.match(pattern, raised)), None)
     name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)
-    return found or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
+    return kind or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
 
 
 def _failed_parts(verdict) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def is_published(sources: Iterable[tuple[str | None, str]], release: Release) ->
     """Whether a notebook, as (grade_id, source) of its cells, is the solution's own, its marks included."""
     source_of = dict(sources)
     marked = {name: source for name, source in release.solved.items() if BEGIN in source}
-    return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(own) for name, own in marked.items())
+    return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(text) for name, text in marked.items())
 
 
 def is_characteristic(text: str) -> bool:

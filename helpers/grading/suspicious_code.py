@@ -48,10 +48,10 @@ SAYING |= {"debug", "info", "warning", "error"}  # of a log
 def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
     """Sentences about a cell whose top level is `body`."""
     try:
-        words = dict.fromkeys(word for node in body for word in _suspicious_phrases(node))
+        phrases = dict.fromkeys(word for node in body for word in _suspicious_phrases(node))
     except RecursionError:
-        words = dict.fromkeys(["is nested too deeply to be looked at"])
-    return [f"Cell {cell.id} {word}." for word in words]
+        phrases = dict.fromkeys(["is nested too deeply to be looked at"])
+    return [f"Cell {cell.id} {word}." for word in phrases]
 
 
 def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
@@ -192,7 +192,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
 
 def runs_text(node: ast.AST, banned: set[str]) -> list[str]:
     """The detours of a statement that runs code given as text."""
-    runs = any(isinstance(one, ast.Name) and one.id in RUNNING for one in ast.walk(node))
+    runs = any(isinstance(item, ast.Name) and item.id in RUNNING for item in ast.walk(node))
     return list(detours_in(node, banned)) if runs else []
 
 
