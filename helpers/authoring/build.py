@@ -14,8 +14,8 @@ from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises
+from helpers.authoring.lesson_rules import check_captions, template_problems
 from helpers.authoring.release import student_notebook
-from helpers.authoring.template import check_captions, template_problems
 from helpers.authoring.text import read_lesson, require_none
 from helpers.blocks import defined_names
 from helpers.checking.key import save_keys

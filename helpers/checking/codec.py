@@ -171,7 +171,7 @@ class _Unpacking:
             return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")
 
-    def tensor(self, dtype_name: str, start: int, shape: list[int]) -> torch.Tensor:
+    def tensor(self, dtype_name, start, shape) -> torch.Tensor:
         dtype = ALL_NAMES[dtype_name]
         stored = STORED[CARRIER.get(dtype, dtype)]
         if not isinstance(shape, list) or len(shape) > MAX_RANK:

@@ -24,8 +24,8 @@ from torch import nn
 from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.listing import ARROW
 from helpers.checking.messages import decide
+from helpers.checking.mistake_lists import ARROW
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Quiz

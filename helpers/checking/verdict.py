@@ -236,6 +236,7 @@ def _error_kind(error: Error | None) -> str:
 
 def _promise_kind(case: Case, error: Error | None) -> str:
     """The same on a case that has to raise."""
+    assert case.raises is not None
     if error is None or error.type == TOO_SLOW:
         return "too_slow" if error else "no_error"
     if case.raises.error not in (error.type, *error.bases):

@@ -77,10 +77,10 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
             continue
         answers: dict[str, str] = defaultdict(str)
         for cell in submission.cells:
-            if cell.kind == "answer" and not cell.exercise.startswith("quiz_"):
+            if cell.kind == "answer" and cell.exercise and not cell.exercise.startswith("quiz_"):
                 answers[cell.exercise] += cell.source + "\n"
         handed_in[student] = dict(answers)
-    public = defaultdict(list)
+    public: dict[str, list[str]] = defaultdict(list)
     for cell in json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]:
         if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
             public[name] += ["".join(cell["source"]), release.graded[name]["source"]]

@@ -70,11 +70,11 @@ def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unrea
     return "\n".join(kept), unread
 
 
-def _needed_version(statement: str, problem: SyntaxError, ran: bool | None) -> str | None:
+def _needed_version(statement: str, problem: SyntaxError | None, ran: bool | None) -> str | None:
     for version, looks in LOOKS.items():
         if looks.search(statement):
             return f"{version} or later"
-    if "f-string" in (problem.msg or ""):
+    if problem and "f-string" in (problem.msg or ""):
         return "3.12 or later"
     return "" if ran else None
 

@@ -29,7 +29,6 @@ from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.skippable_cells import judge_input
 from helpers.grading.submission import Cell, LooseFile, Release, Submission
-from helpers.grading.temporary_folders import Scratch
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
@@ -110,6 +109,10 @@ class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
     def __init__(self, batch: Batch, jobs: int):
+        if not hasattr(os, "fork"):
+            raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
+        from helpers.grading.temporary_folders import Scratch
+
         self.lock_folder = Scratch("turns") if jobs > 1 else None
         if self.lock_folder is not None:
             key_cache = batch.key_cache or self.lock_folder.path / "keys.npz"
@@ -121,8 +124,6 @@ class Pool:
         self.closed = False
 
     def __enter__(self) -> Pool:
-        if not hasattr(os, "fork"):
-            raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
         self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
 

@@ -8,7 +8,7 @@ import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from helpers import translator
-from helpers.checking.memory import largest_tensor
+from helpers.checking.tensor_memory import largest_tensor
 from helpers.drawing.style import (
     BLUE,
     CYCLE,
