@@ -8,6 +8,7 @@ import sys
 
 from helpers.course import course
 from helpers.errors import CourseError
+from helpers.not_run import explain_cells_not_run
 
 NEEDED = ("numpy", "torch", "matplotlib", "ipywidgets", "safetensors")
 
@@ -47,6 +48,7 @@ def start(lesson: str, version: str) -> None:
             "Install it anew with: pip install -U ipywidgets, restart the kernel and run this cell again."
         ) from None
     _lesson = lesson
+    explain_cells_not_run()
     print(f"Ready: {lesson}")
 
 
