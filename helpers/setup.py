@@ -6,9 +6,9 @@ import importlib
 import importlib.util
 import sys
 
+from helpers.checking.not_run import explain_cells_not_run
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.not_run import explain_cells_not_run
 
 NEEDED = ("numpy", "torch", "matplotlib", "ipywidgets", "safetensors")
 
@@ -48,7 +48,7 @@ def start(lesson: str, version: str) -> None:
             "Install it anew with: pip install -U ipywidgets, restart the kernel and run this cell again."
         ) from None
     _lesson = lesson
-    explain_cells_not_run()
+    explain_cells_not_run(lesson)
     print(f"Ready: {lesson}")
 
 

@@ -27,6 +27,7 @@ from helpers.authoring.release import ASKED
 from helpers.authoring.term_index import index_page
 from helpers.authoring.text import BEGIN, END, headings, is_quiz
 from helpers.course import Course, Lesson, course
+from helpers.drawing.dark import DARK
 from helpers.released import told_of_working_copies, working_copies
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
@@ -152,7 +153,8 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
     cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
-            shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
+            shown = output.data["text/html"].replace(DARK, "")  # the site has a style sheet
+            shown = PICTURE.sub(partial(_picture, folder=pictures), shown)
             call = CALL.search(code)
             if call:
                 still = f"{shown}<p><em>It moves in the notebook.</em></p>"
