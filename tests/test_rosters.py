@@ -124,6 +124,33 @@ def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
     assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
 
 
+def test_canvas_own_lines_in_another_language_are_left_out_and_named(tmp_path):
+    notes: list[str] = []
+    text = (
+        "Student,ID,SIS User ID,SIS Login ID,Section,Final Score\n,,,,,(solo lectura)\n    Puntos posibles,,,,,\n"
+        f'"García Márquez, Gabriel",55,,gabo,S1,\n"Estudiante, Prueba",9,,{"0a" * 20},S1,\n'
+    )
+    assert [one.student for one in roster(tmp_path, text, notes)] == ["gabo"]
+    assert [note.partition("lines: ")[2] for note in notes] == ["Puntos posibles, Estudiante, Prueba."]
+    notes.clear()
+    roster(tmp_path, CANVAS.replace("Student;Probe", "Student;Test"), notes)
+    assert notes == []
+
+
+def test_names_in_a_column_that_is_not_known_are_missed_aloud(tmp_path):
+    notes: list[str] = []
+    text = "OrgDefinedId,Username,Nom,Prénom,Indicateur de fin de ligne\n#1,#ada,Lovelace,Ada,#\n"
+    assert [(one.student, one.last_name) for one in roster(tmp_path, text, notes)] == [("ada", "")]
+    assert "no column of names that is known" in notes[0] and "English" in notes[0]
+
+
+def test_the_time_of_a_grade_is_never_that_of_a_submission(tmp_path):
+    never = GERMAN.replace('"Dienstag, 3. November 2026, 22:30"', "-")
+    assert all(one.submitted is None for one in roster(tmp_path, never))
+    with pytest.raises(CourseError, match="not certain"):
+        roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
+
+
 def test_brightspace_goes_back_with_its_last_column(tmp_path):
     text = (
         "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
