@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import os
 import re
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
@@ -85,9 +87,13 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     text, extra = folder / "text", folder / "extra"
     cache = folder / "cache" / "explorers"
     notebooks = {}
-    for count, one in enumerate(home.lessons, 1):
-        print(f"{count} of {len(home.lessons)}: {one.name}", flush=True)
-        notebooks[one.name] = lesson_page(home, one, extra / one.name, answers, cache)
+    print("Reading the lessons and drawing their explorers: minutes the first time, seconds after that.", flush=True)
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        page = partial(lesson_page, home, answers=answers, cache=cache)
+        pages = pool.map(page, home.lessons, [extra / one.name for one in home.lessons])
+        for one, notebook in zip(home.lessons, pages, strict=True):
+            notebooks[one.name] = notebook
+            print(f"{len(notebooks)} of {len(home.lessons)}: {one.name}", flush=True)
     known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
