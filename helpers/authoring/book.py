@@ -89,8 +89,8 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     notebooks = {}
     print("Reading the lessons and drawing their explorers: minutes the first time, seconds after that.", flush=True)
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        page = partial(lesson_page, home, answers=answers, cache=cache)
-        pages = pool.map(page, home.lessons, [extra / one.name for one in home.lessons])
+        read = partial(lesson_page, home, answers=answers, cache=cache)
+        pages = pool.map(read, home.lessons, [extra / one.name for one in home.lessons])
         for one, notebook in zip(home.lessons, pages, strict=True):
             notebooks[one.name] = notebook
             print(f"{len(notebooks)} of {len(home.lessons)}: {one.name}", flush=True)
