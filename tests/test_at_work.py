@@ -313,8 +313,8 @@ def test_the_four_divisors_are_these_four(said):
     text, batch = said(scaled_scores), evaluation.unseen(evaluation.LOSS_SENTENCES)
     for words, divisor in {
         "nothing": 1,
-        "the root of the head's width": 4,
-        "the root of the model's width": 8,
+        "the square root of the head's width": 4,
+        "the square root of the model's width": 8,
         "the head's width": 16,
     }.items():
         network = machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
@@ -458,8 +458,8 @@ def test_what_is_said_stands_in_a_row_and_once(said):
     cells = page_of({"scaled_scores": scaled_scores}).rows
     assert [row[0] for row in cells if row[0].startswith("divided by")] == [
         "divided by nothing",
-        "divided by the root of the head's width",
-        "divided by the root of the model's width",
+        "divided by the square root of the head's width",
+        "divided by the square root of the model's width",
         "divided by the head's width",
     ]
 

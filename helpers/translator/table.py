@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from helpers.drawing.style import BLUE
 from helpers.translator.evaluation import LOSS_SENTENCES
 
-NATS = f"nats per word, on {LOSS_SENTENCES} sentences that nobody trained on"
+NATS = f"nats per word, on {LOSS_SENTENCES} unseen sentences"
 EXACT = "unseen sentences that come out word for word"
 LEAST_FULL = 0.001  # a longest bar stands for this much at least: 0.00016 nats beside 0.00016 are two short bars
 GRAY = "#808080"  # 3.9 : 1 on white, 4.7 : 1 on JupyterLab's dark page; the blue has 5.2 and 3.6
