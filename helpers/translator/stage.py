@@ -227,7 +227,7 @@ def _alone(limit: float):
 def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[Fact]:
     """What is said; the first is the heading."""
     if not parts:
-        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
+        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f}%"
         counted = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences"
         row = _loss_row("the translator", finished.nats, finished.exact)
         return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
@@ -250,7 +250,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
             )
         )
     if yours.in_loss or WRITING & yours.ran:
-        share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
+        share, usual = f"{100 * yours.exact:.0f}%", f"{100 * finished.exact:.0f}%"
         line = f"{share} of unseen sentences come out word for word; {usual} with the finished block"
         if yours.in_loss:
             said.append(Fact(line, in_rows=True))
@@ -269,7 +269,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
 
 def _loss_row(label: str, nats: float, exact: float, remarks: tuple[str, ...] = (), yours: bool = False) -> Row:
     """A network's loss, and beside it how many sentences come out word for word."""
-    words = f"{100 * exact:.0f} % word for word"
+    words = f"{100 * exact:.0f}% word for word"
     return Row(NATS, label, nats, evaluation.in_nats(nats), (words, *remarks), yours=yours)
 
 
@@ -282,7 +282,7 @@ def without(parts: Mapping[str, Callable]) -> list[Fact]:
             words, nats, exact = kept[name].values()
             if any(f"({words})" in fact.text for fact in said):
                 continue  # two parts that are missed alike
-            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats per word, {100 * exact:.0f} % exact"
+            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats per word, {100 * exact:.0f}% exact"
             said.append(Fact(line, (_loss_row(f"without {name} ({words})", nats, exact),)))
     return said
 

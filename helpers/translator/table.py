@@ -115,7 +115,7 @@ def _bar(row: Row, full: float) -> str:
     # The least bar that one sees is 2 pixels wide: a loss of 0.00016 is small and not nothing.
     least = "min-width:2px;" if share else ""
     drawn = (
-        f'<div role="img" aria-label="a bar, {100 * share:.0f} % of its full length" '
+        f'<div role="img" aria-label="a bar, {100 * share:.0f}% of its full length" '
         'style="width:120px;height:12px;background:rgba(128,128,128,.3)">'
         f'<div style="width:{100 * share:.1f}%;{least}height:12px;background:{color}"></div></div>'
     )

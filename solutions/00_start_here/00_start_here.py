@@ -141,7 +141,7 @@ check(twice)
 #
 # <details><summary>Hint 1</summary>
 #
-# How would you double the number 5 in Python? Write the same with `x` instead of 5, because it works on every entry of the tensor at once.
+# How would you double the number 5 in Python? Write the same with `x` instead of 5, because PyTorch computes it for all entries of a tensor at once.
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -191,7 +191,7 @@ figures.outer_sum_picture()
 
 # %% [markdown]
 # PyTorch's rule, called **broadcasting**, has three steps:
-# 1. Set the two shapes **flush right**, and where one is shorter, put ones on its left.
+# 1. Write the two shapes **flush right**, and put ones in front of the shorter one.
 # 2. On each axis the two sizes must be equal, or one of them must be 1.
 # 3. A size of 1 is stretched, that is, its entries are repeated (without being copied).
 #
@@ -316,7 +316,7 @@ check(center_rows)
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but whatever comes next gets mixtures of tokens instead of tokens. *For which shapes do `transpose` and `view` give the same table? Make a guess, and then find out with the sliders.*
+# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but all later steps get mixtures of tokens instead of tokens. *For which shapes do `transpose` and `view` give the same table? Make a guess, and then find out with the sliders.*
 
 # %%
 explore.memory_order()
@@ -467,7 +467,7 @@ figures.jacobian_picture()
 #
 # A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**, however large that is. Note that we got it from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
+# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**. Note that we computed it as a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
 # %%
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
@@ -542,11 +542,11 @@ at_work()
 # 3. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**. A notebook that only works in the order in which you happened to run it is the most common surprise. The run continues after checks that fail.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
 #
-# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** come on top. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with a finished earlier one, and the check says so.
+# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** give bonus points. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with the finished block of the earlier one, and the check says so.
 #
-# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings finished versions of what it needs.
+# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that would show your own answer prints a single line until you have one. The next lesson comes with the finished blocks that it needs.
 #
-# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because the written answer needs a reader.)
+# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because a person has to read the written answer.)
 
 # %%
 progress()

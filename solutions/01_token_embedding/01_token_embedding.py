@@ -266,7 +266,7 @@ check(one_hot)
 # = \begin{pmatrix}0{\cdot}1 + 1{\cdot}3 + 0{\cdot}5 & \; 0{\cdot}2 + 1{\cdot}4 + 0{\cdot}6\end{pmatrix}
 # = \begin{pmatrix}3 & 4\end{pmatrix}$$
 #
-# All products are with a zero, except those of one row. In other words, the multiplication **is** a row lookup.
+# Every product has a factor of zero, except those of one row. In other words, the multiplication **is** a row lookup.
 
 # %%
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])

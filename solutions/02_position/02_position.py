@@ -496,7 +496,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** (i) The learned table has rows for these positions, so PyTorch raises no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so it may well not. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
+# **Model answer.** (i) The learned table has rows for these positions, so PyTorch raises no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so attention may still fail. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
 #
 # **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1). Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). RoPE: offset only (2), new offsets remain (1). Says that being defined is not the same as working (2). A measurement by position with some comparison (2).
 #
@@ -553,7 +553,7 @@ figures.one_turn(offset=3)
 #
 # $$\sin(at + b) = \sin(at)\cos b + \cos(at)\sin b, \qquad \cos(at + b) = \cos(at)\cos b - \sin(at)\sin b.$$
 #
-# Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that don't contain $t$. So one matrix maps every position vector to the one `offset` positions further on. Vaswani et al. hoped that this would help a model to attend by relative position, although nothing guarantees that it does.
+# Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that don't contain $t$. So one matrix maps every position vector to the vector `offset` positions later. Vaswani et al. hoped that this would help a model to attend by relative position, although nothing guarantees that it does.
 #
 # On paper, for $D = 2$ and offset 1, with $\cos 1 = 0.5403$ and $\sin 1 = 0.8415$:
 #
@@ -682,7 +682,7 @@ experiments.scores_far_out(apply_rope)
 #
 # The paper says that the wavelengths "form a geometric progression from $2\pi$ to $10000 \cdot 2\pi$". By its own formula the longest is $2\pi \cdot 10000^{(D-2)/D}$, which is about $9647 \cdot 2\pi$ for $D = 512$ and only $100 \cdot 2\pi$ for our $D = 4$. The authors' library, tensor2tensor, spaces the exponents so that the last divisor is exactly 10000, and it writes all sines first.
 #
-# Published code differs in more ways. Our translator was trained with the paper's table. If it gets another one, it loses:
+# Published code differs in more ways. Our translator was trained with the paper's table. With another table, its loss is larger:
 #
 # | table | nats per word |
 # |---|---|

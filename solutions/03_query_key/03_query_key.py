@@ -308,7 +308,7 @@ check(attention_scores)
 #
 # </details>
 #
-# Let's try it at the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
+# Let's try it with the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
 # head of width $16$.
 
 # %%
@@ -652,8 +652,7 @@ check(quiz_2=quiz_2)
 # chain counts neighbors only, so it has one probability $P(\text{water} \mid \text{bank})$ for both sentences, here even
 # zero. In the first layer the score is $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the
 # same embedding table, so without positions the score is the same in both sentences. The attention weight may differ,
-# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the
-# first sentence *water* takes in something of *river*, in the second something of *sold* and *works*. A channel of $W_K$
+# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the first sentence the vector of *water* contains a part of *river*, and in the second a part of *sold* and *works*. A channel of $W_K$
 # can read such a feature from the vector, and the same channel of $W_Q$ can look for it, so the dot product is larger in
 # the first sentence, although the two matrices are the same.
 #

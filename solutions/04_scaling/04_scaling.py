@@ -296,7 +296,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 #
 # </details>
 #
-# If you ask autograd, it agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
+# Autograd agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
 
 # %%
 s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
@@ -610,8 +610,8 @@ check(quiz_2=quiz_2)
 # variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$; dividing by $d_k$ would overshoot, to $1/d_k$.
 # Without the division, softmax saturates in wide heads, its Jacobian is near zero, and most queries get almost no
 # gradient. With far too large a divisor all weights are nearly equal, and the gradient at the query, $JK/c$, is tiny as
-# well. The first sentence takes a consequence for the reason, because the vector of attention weights does have a
-# similar length at all widths, but only since the scores have the same variance. The second sentence is wrong, because
+# well. The first sentence confuses a consequence with the reason. The vector of attention weights does have a similar length at
+# all widths, but only because the scores have the same variance. The second sentence is wrong, because
 # a fixed divisor doesn't follow the width. For example, $100$ is right at width $10{,}000$ and makes attention almost
 # uniform at width $24$.
 #
@@ -742,8 +742,7 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of unit variance the best divisor is a quarter to a third of the square root, at every width. At the square
-# root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as the head
-# grows, and that is what one recipe for all widths needs. With `nn.Linear` everything moves to about a third of these
+# root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as the head grows, so one recipe works for all widths. With `nn.Linear` everything moves to about a third of these
 # divisors. With all-positive weights the best divisor grows like the width itself, because $q \cdot k$ does.
 #
 # </details>

@@ -115,7 +115,7 @@ check(causal_mask)
 #
 # </details>
 #
-# Why do we align the triangle at the *last* key, whereas PyTorch's own `is_causal=True` aligns it at the first one? If
+# Why do we align the triangle at the *last* key, although PyTorch's own `is_causal=True` aligns it at the first one? If
 # there are as many queries as keys, this makes no difference, but with a cache it does. In the next cell a single new
 # query should see three cached keys and its own, and since we use unit vectors as values, the output shows the
 # attention weights.
@@ -330,7 +330,7 @@ figures.repairs(tokens, scores)
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores. The
 #   softmax runs over the last dimension, and you may call `torch.softmax`.
 # - **Returns:** a tensor with the shape and dtype of `scores`.
-# - **Edge case:** neither values nor gradients may be NaN, also in fully masked rows.
+# - **Edge case:** neither values nor gradients may be NaN, not even in fully masked rows.
 
 
 # %% nbgrader={"solution": "masked_softmax"}
@@ -623,7 +623,7 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, about ten sentences.*
 #
-# A colleague's language model reports a test loss far below everything that was published for this text. Name three
+# A colleague's language model reports a test loss far below all published results for this text. Name three
 # different ways in which the future (or the test text) could have leaked into the result. For each, describe one check
 # that would find it, and say whether `leaks_future` would.
 
@@ -683,8 +683,7 @@ for mask_of in (or_finished(causal_mask), aligned_at_first_key):
 #
 # ### Masks that are added
 #
-# Papers often write the mask as a matrix $M$ that is added, with $0$ for True and $-\infty$ for False. Some add it before
-# the division, and some after it:
+# Papers often write the mask as a matrix $M$ that is added, with $0$ for True and $-\infty$ for False. Some formulas add it before the division, and others after it:
 #
 # $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
 # \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
@@ -717,8 +716,7 @@ explore.cells(tokens, scores)
 # %% [markdown]
 # ### The triangle of a lecture
 #
-# In Andrej Karpathy's lecture (lesson 3), we see a causal mask of eight tokens as in Figure 5.7. The code that is often
-# quoted from it doesn't divide by $\sqrt{d_k}$.
+# In Andrej Karpathy's lecture (lesson 3), we see a causal mask of eight tokens as in Figure 5.7. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
 
 # %%
 figures.first_matmul()

@@ -261,7 +261,7 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
     print("head 0, sum of each query's weights:", head_weights(q, k).sum(dim=-2)[0, :, 0])
 
 # %% [markdown]
-# Make this a habit and, after every softmax that you write, sum once along the dimension that you mean.
+# Make this a habit: after every softmax that you write, check along which dimension the weights sum to 1.
 
 # %% [markdown]
 # ## Temperature
@@ -718,7 +718,7 @@ check(quiz_2=quiz_2)
 # - Attention weights sum to 1 over keys. Softmax along the wrong axis raises no error and leaks the future.
 # - Temperature divides the scores, and entropy measures how concentrated the weights are.
 # - For the loss, you compute the logarithm from the scores with `log_softmax`, and not from a probability.
-# - Backward through softmax we get $p\,(g - \text{average of } g)$, without a Jacobian. Together with the loss this is
+# - The gradient at the scores is $p\,(g - \text{average of } g)$, which needs no Jacobian. Together with the loss this is
 #   the prediction minus the truth.
 #
 # **Next:** [lesson 7](../07_value_weighting/07_value_weighting.ipynb) uses these weights to average the values, which
@@ -907,8 +907,7 @@ figures.before_and_after(table, tokens)
 # since each row is divided by its own sum.
 #
 # Are attention weights probabilities? They have the same form, because they are positive and sum to 1, but nothing is
-# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language
-# model it's different, since there a word may really be drawn with these probabilities.
+# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language model this is different, because there we may really draw a word with these probabilities.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -919,8 +918,8 @@ figures.before_and_after(table, tokens)
 # padding. The $\varepsilon$ inside the logarithm changes nothing here, because no target is as much as 20 points below
 # the maximum.
 #
-# A wrong temperature is hard to notice. In this translator, half or twice the temperature multiplies the loss, yet
-# every sentence is still translated exactly, so only the loss tells us. The table shows three training runs with
+# A wrong temperature is hard to notice. In this translator, half or twice the temperature raises the loss, but every sentence is still translated exactly, so only
+# the loss tells us. The table shows three training runs with
 # different seeds, of which the course uses the first. The last row comes from a second computer, which rounds
 # differently and therefore trains another network from the same seed.
 #

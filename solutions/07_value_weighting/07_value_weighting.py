@@ -361,8 +361,7 @@ check(AttentionHead)
 #
 # Your head is an empty shell until it has weights. The course's translator has been trained, and it contains heads of
 # exactly this kind, from model width 64 to head width 16. Let's load one of them, head 3 (we count from 0) of the
-# encoder's last block, into *your* `AttentionHead`. As input it gets the five words as the first block of the encoder
-# leaves them.
+# encoder's last block, into *your* `AttentionHead`. Its input is the output of the encoder's first block for the five words.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -931,8 +930,8 @@ explore.tiles()
 # - **Arguments:** `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)` with scores up to $\pm10^4$, and
 #   `block`, a positive int. The last block may be shorter, and `block` may be larger than $T_k$.
 # - **Returns:** `(..., T_q, d_v)`.
-# - **Memory**, for most of the points, measured without autograd: for `block` $<T_k$ no tensor has $T_q\cdot T_k$
-#   entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live tensors
+# - **Memory** counts for most of the points, and we measure it without autograd. For `block` $<T_k$ no tensor may have
+#   $T_q\cdot T_k$ entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live tensors
 #   together, so a list of blocks doesn't help, and no row of scores spans all keys.
 # - **Forbidden:** `F.scaled_dot_product_attention`.
 

@@ -92,7 +92,7 @@ def test_bool_tensors_are_summed_and_not_averaged():
 def test_what_waits_for_an_answer_and_what_does_not(capsys):
     says(
         "Where a later part of the lesson needs an answer that you don't have, the course's finished block is used",
-        "A cell that shows your own answer prints one line instead, until you have one.",
+        "A cell that would show your own answer prints a single line until you have one.",
     )
 
     def swap_last_two(x):
