@@ -182,7 +182,7 @@ def temperature_view(trial, sentence, parts):
 
 
 def head_view(trial, sentence, parts):
-    """Lesson 7: the heads' map, and how far the encoder turns each word, with its attention and without it."""
+    """Lesson 7: the heads' map, and the context shift in the whole encoder, with its attention and without it."""
     src, words = source_batch([sentence]), sentence.split()
     facts = []
     for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
@@ -190,7 +190,7 @@ def head_view(trial, sentence, parts):
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
         shifts = parts.get("context_shift", FINISHED_PARTS["context_shift"])(before, after)
         turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
-        what = f"how far the encoder turned each word {how} attention"
+        what = f"context shift in the whole encoder, {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
         facts.append(Fact(said, tuple(Row(what, *word) for word in turned)))
     return facts, _map(trial, sentence)

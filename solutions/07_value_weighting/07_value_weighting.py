@@ -648,8 +648,8 @@ check(soft_lookup)
 at_work(attention, AttentionHead)
 
 # %% [markdown]
-# The panel also says how far the whole encoder rotates each word's vector and, as a control, how far it does so without
-# attention. A large part of the change comes from the other layers (lesson 9).
+# The panel also shows the context shift of each word in the whole encoder and, as a control, the same without attention. A
+# large part of the shift comes from the other layers (lesson 9).
 #
 # What would the bug of Exercise 7.4 cost here? It has two effects, because the scores aren't scaled, and the weights
 # sum to ¼ in heads of width 16. The first call below has both effects, whereas the second one scales correctly and only
