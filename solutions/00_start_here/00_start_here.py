@@ -467,7 +467,7 @@ figures.jacobian_picture()
 #
 # A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**. Note that we computed it as a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
+# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**. Note that we computed it as a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
 # %%
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)

@@ -171,7 +171,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is to give every token a label for its position. To the vector of the word at position $t$ we add a vector $P_t$ that depends on $t$ only. Which vector should we take? There are three simple ideas, and each has a problem:
+# The fix is called a **positional encoding**. To the vector of the word at position $t$ we add a vector $P_t$ that depends on $t$ only. Which vector should we take? There are three simple ideas, and each has a problem:
 #
 # - **The number $t$ itself** grows without bound, so a large $t$ may never have occurred in training.
 # - **$t / T$, between 0 and 1,** makes the step from one word to the next different in every sentence length, so *next word* has no fixed meaning.

@@ -66,7 +66,7 @@ transformer_map("05_masking")
 figures.gallery()
 
 # %% [markdown]
-# Let's read the matrices row by row. In the *causal* mask, each token sees itself and the earlier tokens. The second
+# Let's read the matrices row by row. In the **causal mask**, each token sees itself and the earlier tokens. The second
 # mask is for a model that generates text and has stored the keys of the first three words in a cache. Only the two new
 # words have queries, so their rows are the last two rows of the same triangle. With *padding*, no row sees the two
 # pads, and when we use *both*, a key is visible if both masks allow it.

@@ -302,7 +302,7 @@ attention_value.shape
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 20 points
 #
-# Turn this into a module for self-attention, in which the same $x$ makes queries, keys and values:
+# Turn this into a module for **self-attention**, in which the same $x$ makes queries, keys and values:
 #
 # $$\text{AttentionHead}(x)=\text{Attention}(x W_Q^\top,\;x W_K^\top,\;x W_V^\top)$$
 #
