@@ -52,7 +52,7 @@ GUIDES = (
 )
 LEAD = (
     "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
-    "a GPT. For people who know some Python and PyTorch."
+    "a GPT. For people who know some Python."
 )
 ROW = 34  # pixels of a row of the map of prerequisites
 
