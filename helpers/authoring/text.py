@@ -20,6 +20,7 @@ from helpers.course import Course, Lesson
 from helpers.released import BEGIN, END, solution_of
 
 LONGEST_CELL = 25  # lines
+FIRST = "  # Run the set-up cell at the top first."  # where nobody has, Python's error shows this line
 FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
 METADATA = {  # no version of the building machine
@@ -127,6 +128,7 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
         cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
     else:
         _once(name, text.checks, where, "check cell")
+        cell.source += FIRST
         text.checks.add(name)
         graded = bool(text.lesson.points)
         cell.metadata["nbgrader"] = _nbgrader(
