@@ -70,15 +70,11 @@ def _allowed_imports(source: str) -> dict[str, str]:
     """Name to the one-line import that brings it, for the imports a block may have."""
     imports = {}
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if _may_import(alias.name):
-                    line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                    imports[alias.asname or alias.name.split(".")[0]] = line
-        elif isinstance(node, ast.ImportFrom) and _may_import(node.module or ""):
-            for alias in node.names:
-                line = f"from {node.module} import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                imports[alias.asname or alias.name] = line
+        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+            module = alias.name if isinstance(node, ast.Import) else node.module or ""
+            if _may_import(module):
+                alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
+                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
     return imports
 
 

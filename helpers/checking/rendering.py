@@ -89,13 +89,9 @@ def _mark(verdict: Verdict) -> str:
     return "◐" if half or verdict.points else "✗"
 
 
-def points_text(points: float) -> str:
-    return f"{points:g}"
-
-
 def counted(points: float, bonus: bool = False) -> str:
     """ "20 points", "1 point", "10 bonus points"."""
-    return f"{points_text(points)} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
+    return f"{points:g} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
 
 
 def _headline(verdict: Verdict) -> str:
@@ -106,7 +102,7 @@ def _headline(verdict: Verdict) -> str:
         return verdict.exercise
     if _is_wrong_choice(verdict):
         return f"{verdict.exercise}   not the best choice; your attempt keeps its {worth}"
-    return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}"
+    return f"{verdict.exercise}   {verdict.points:g} of {worth}"
 
 
 def _is_wrong_choice(verdict: Verdict) -> bool:
