@@ -21,10 +21,10 @@ import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import helpers
+from helpers.authoring import BuildError
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source, load_blocks
 from helpers.authoring.build import build, must_run, out_of_date, strays
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import MISTAKES, SAME_INPUTS, key_differs, load_answer_key, same

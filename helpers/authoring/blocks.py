@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.authoring.text import LessonText, require_none
 from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson

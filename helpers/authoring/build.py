@@ -9,9 +9,9 @@ from pathlib import Path
 
 import nbformat
 
+from helpers.authoring import BuildError
 from helpers.authoring.badges import with_badges, with_figures
 from helpers.authoring.blocks import blocks_path, blocks_source
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises
 from helpers.authoring.lesson_rules import check_captions, template_problems

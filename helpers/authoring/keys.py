@@ -10,8 +10,8 @@ from types import ModuleType
 
 import torch
 
+from helpers.authoring import BuildError
 from helpers.authoring.blocks import load_blocks
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, sketched
 from helpers.checking.making import UnsoundKey, lesson_keys

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_PER_MINUTE = 120

@@ -14,7 +14,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
 from traitlets.config import Config
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.released import OPTIONS
 
 

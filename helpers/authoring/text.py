@@ -12,8 +12,8 @@ import jupytext
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from helpers.authoring import BuildError
 from helpers.authoring.badges import badges
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.setup_cell import set_up_source
 from helpers.blocks import defined_names
 from helpers.course import Course, Lesson

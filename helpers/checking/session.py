@@ -6,7 +6,6 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from helpers.checking.failures import CheckFailed, NotAnswered
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
@@ -14,6 +13,7 @@ from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
 from helpers.checking.retry import TriedAnswer, finished_block, hidden_builtins, put_in
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
+from helpers.errors import CheckFailed, NotAnswered
 from helpers.progress import remember, remember_passed
 from helpers.running.global_switches import switches_set
 from helpers.setup import current_lesson

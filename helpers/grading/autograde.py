@@ -14,22 +14,6 @@ from helpers.grading.intake import find_submissions
 from helpers.grading.nbgrader_insides import replace_converter
 
 
-class LoggedProgress:
-    """nbgrader's log in place of a progress bar."""
-
-    def __init__(self, log):
-        self.log = log
-
-    def start(self, new: int, unchanged: int) -> None:
-        self.log.info("Grading %d submissions; %d are unchanged", new, unchanged)
-
-    def step(self, student: str) -> None:
-        self.log.info("Judged the submission of %s", student)
-
-    def slow(self, count: int) -> None:
-        self.log.info("%d submissions take long; each is recorded when it is judged", count)
-
-
 class CourseAutograde(Autograde):
     """In place of nbgrader's own converter, with its options --force, --student and create_student."""
 
@@ -38,7 +22,7 @@ class CourseAutograde(Autograde):
     cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
 
     def start(self) -> None:
-        from helpers.grading.batch import GradingOptions, grade_lesson
+        from helpers.grading.batch import GradingOptions, LoggedProgress, grade_lesson
         from helpers.grading.class_report import write_report
 
         folders = from_coursedir(self.coursedir)

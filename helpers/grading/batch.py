@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -53,17 +54,20 @@ class GradingOptions:
     keep_judges: bool = False
 
 
-class Progress:
-    """What grading reports while it works: the number of submissions, then each student whose turn is over."""
+class LoggedProgress:
+    """What grading reports while it works, in a log: the number of submissions, then each that was judged."""
+
+    def __init__(self, log: logging.Logger):
+        self.log = log
 
     def start(self, new: int, unchanged: int) -> None:
-        """Called once, before the first submission is judged."""
+        self.log.info("Grading %d submissions; %d are unchanged", new, unchanged)
 
     def step(self, student: str) -> None:
-        """Called for each new submission that was judged."""
+        self.log.info("Judged the submission of %s", student)
 
     def slow(self, count: int) -> None:
-        """Called before those are judged that take long."""
+        self.log.info("%d submissions take long; each is recorded when it is judged", count)
 
 
 @dataclass
@@ -88,13 +92,13 @@ def grade_lesson(
     students: Iterable[str] | None = None,
     options: GradingOptions | None = None,
     config=None,
-    progress: Progress | None = None,
+    progress: LoggedProgress | None = None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`. config: nbgrader's.
 
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
-    options, progress = options or GradingOptions(), progress or Progress()
+    options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
     release = _load_release(folders, lesson)
     names = _find_students(folders, lesson, students)
     problems = {name: problem for name in names if (problem := name_problem(name))}
@@ -132,7 +136,7 @@ def _judge_class(
     students: list[str],
     read: Callable[[str], Submission],
     options: GradingOptions,
-    progress: Progress,
+    progress: LoggedProgress,
 ) -> Iterator[Portion]:
     """(portion, what was judged of it), each judged between two self tests."""
     if not students:
@@ -159,7 +163,12 @@ def _judge_class(
 
 
 def _judge_portions(
-    pool: Pool, size: int, students: list[str], read: Callable[[str], Submission], release: Release, progress: Progress
+    pool: Pool,
+    size: int,
+    students: list[str],
+    read: Callable[[str], Submission],
+    release: Release,
+    progress: LoggedProgress,
 ) -> Iterator[Portion]:
     """The portions of a pool: at first `size` at a time and in a hurry, then one by one those that took too long."""
     slow = students[:] if len(students) == 1 else []

@@ -33,14 +33,10 @@ class Hook(DisplayHook):
     def start_displayhook(self):
         pass
 
-    def write_output_prompt(self):
-        pass
+    write_output_prompt = finish_displayhook = start_displayhook
 
     def write_format_data(self, format_dict, md_dict=None):
         self.outputs.rich("execute_result", format_dict, md_dict)
-
-    def finish_displayhook(self):
-        pass
 
 
 class Shell(InteractiveShell):
