@@ -76,7 +76,7 @@ def load_source(path: Path, name: str) -> ModuleType:
 
 @cache
 def course() -> Course:
-    """The course that this `helpers` belongs to. CourseError where course.toml is missing or broken."""
+    """The course that this `helpers` belongs to. Raises CourseError if course.toml is missing or broken."""
     package = Path(__file__).resolve().parent
     places = [package.parent / "course.toml", package / "course.toml"]  # the second in an installed package
     path = next((place for place in places if place.is_file()), None)

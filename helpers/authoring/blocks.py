@@ -21,7 +21,7 @@ def blocks_path(course: Course, lesson: Lesson):
 
 
 def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
-    """The source of helpers/blocks/NN_topic.py. BuildError where a solution uses a name that it may not.
+    """The source of helpers/blocks/NN_topic.py. Raises BuildError if a solution uses a name that it may not.
 
     measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They are no blocks, and their
     solutions may use whatever the notebook has.

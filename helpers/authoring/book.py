@@ -115,7 +115,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
     """The notebook of a lesson's page: the learner's cells with the solution's outputs.
 
     Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. cache: a folder for
-    what explorers draw; without one they stay still. BuildError where the lesson has no notebooks yet.
+    what explorers draw; without one they stay still. Raises BuildError if the lesson has no notebooks yet.
     """
     learners = {cell["id"]: cell.source for cell in nbformat.reads(released_text(home, lesson), as_version=4).cells}
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)

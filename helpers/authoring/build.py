@@ -101,7 +101,7 @@ def _pages(home: Course) -> list[tuple[Path, str]]:
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     """Write the four built files of a lesson, and return whether its solution was executed; None: where anything that
-    this uses has changed. BuildError where the lesson cannot be built."""
+    this uses has changed. Raises BuildError if the lesson cannot be built."""
     text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     _require_unique(home, lesson, blocks)
@@ -168,7 +168,7 @@ def student_path(home: Course, lesson: Lesson) -> Path:
 
 
 def released_text(home: Course, lesson: Lesson) -> str:
-    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. BuildError where it is not built."""
+    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. Raises BuildError if it is not built."""
     solution = _stored_notebook(solution_path(home, lesson))
     if solution is None:
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")

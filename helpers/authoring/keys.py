@@ -78,7 +78,7 @@ def _line_in(error: Exception, path: str) -> str:
 
 
 def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
-    """The lesson's answer_key.py as a module. BuildError where it is missing or does not run."""
+    """The lesson's answer_key.py as a module. Raises BuildError if it is missing or does not run."""
     path = course.root / "solutions" / lesson.name / "answer_key.py"
     where = path.relative_to(course.root).as_posix()
     if not path.is_file():

@@ -172,7 +172,7 @@ def _check_time(text: LessonText, where: str) -> Iterator[str]:
 
 
 def check_captions(notebook, lesson) -> None:
-    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. BuildError where they are not."""
+    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. Raises BuildError if they are not."""
     html = [
         output.get("data", {}).get("text/html", "")
         for cell in notebook.cells

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def pack(home: Course, last: Lesson | None, path: Path) -> int:
     """Write the edition up to `last` (None: the whole course) to `path`, in one folder, and return its size in bytes.
 
-    CourseError where a lesson is not built, or where the zip would be larger than LARGEST.
+    Raises CourseError if a lesson is not built, or if the zip would be larger than LARGEST.
     """
     folder = f"{NAME}-{last.name}" if last else NAME
     size = write_zip({f"{folder}/{name}": content for name, content in edition(home, last).items()}, path)

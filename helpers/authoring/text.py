@@ -56,8 +56,10 @@ def text_path(course: Course, lesson: Lesson):
 def read_lesson(
     course: Course, lesson: Lesson, more: Callable[[LessonText], Iterable[str]] = lambda text: ()
 ) -> LessonText:
-    """Read and check the text of `lesson`. BuildError where it is missing or breaks rules of docs/authoring.md, all of
-    them in one. more: sentences about what breaks further rules."""
+    """Read and check the text of `lesson`. more: sentences about what breaks further rules.
+
+    Raises one BuildError if the text is missing, or for all that breaks the rules of docs/authoring.md.
+    """
     path = text_path(course, lesson)
     where = path.relative_to(course.root).as_posix()
     try:

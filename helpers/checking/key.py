@@ -177,7 +177,7 @@ def save_keys(path: Path, keys: list[ExerciseKey]):
 
 
 def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
-    """The stored keys of a lesson by exercise name. FileNotFoundError where the lesson has none."""
+    """The stored keys of a lesson by exercise name. Raises FileNotFoundError if the lesson has none."""
     path = path or FOLDER / f"{lesson}.npz"
     return _load(str(path), path.stat().st_mtime_ns)
 

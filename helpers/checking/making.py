@@ -83,7 +83,7 @@ def make_key(
     """Run the reference and every known mistake on the exercise's cases for `seed`.
 
     reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. Cases that by
-    chance show some mistake nowhere are drawn again. UnsoundKey where the reference raises or changes an input, or
+    chance show some mistake nowhere are drawn again. Raises UnsoundKey if the reference raises or changes an input, or
     where a mistake cannot be made or shows in no draw.
     """
     key = ExerciseKey(lesson, exercise.name, points, bonus, facts=Facts(exercise.name, lesson))
@@ -102,7 +102,7 @@ def make_key(
 
 
 def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: int) -> ExerciseKey:
-    """The key with the cases of one draw. NotShown where a mistake differs from the reference on none of them."""
+    """The key with the cases of one draw. Raises NotShown if a mistake differs from the reference on none of them."""
     where, cases = f"{key.lesson}, {key.name}", exercise.cases(Draw(seed))
     if not any(case.part == VALUES for case in cases):
         raise UnsoundKey(f"{where}: no case is of part {VALUES!r}, so no answer would have any points")
@@ -161,7 +161,7 @@ def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
 
 
 def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
-    """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
+    """The mistake as code: its own function, or the edited solution. Raises UnsoundKey if an edit does not fit."""
     if mistake.wrong is None:
         raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
     if callable(mistake.wrong):
@@ -180,7 +180,7 @@ def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
 
 
 def edited(mistake: Mistake, reference: Callable) -> str:
-    """The source of the solution with the mistake's edits. UnsoundKey where one does not fit."""
+    """The source of the solution with the mistake's edits. Raises UnsoundKey if one does not fit."""
     name = reference.__name__
     source = definition(Path(_globals(reference)["__file__"]).read_text(encoding="utf-8"), name)
     for edit in mistake.edits:
@@ -203,7 +203,7 @@ def _globals(reference: Callable) -> dict:
 
 @functools.lru_cache(maxsize=64)  # asked once for each mistake of an exercise
 def definition(text: str, name: str) -> str:
-    """The source of one function or class in a module's text. LookupError where there is none."""
+    """The source of one function or class in a module's text. Raises LookupError if there is none."""
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             return f"{ast.get_source_segment(text, node)}\n"

@@ -56,7 +56,7 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
     begins with the arrow goes on with the edit above. So does one that begins with a bar: what follows the bar is the
     code's next line, with its indentation. All other lines are the hint. A mistake without an edit is the function
     given under its name. `added_EPS for EPS in 1e-8, 1e-9: label` is a mistake for each number, which stands in place
-    of EPS in name, label and edits. UnreadableList.
+    of EPS in name, label and edits. Raises UnreadableList.
     """
     listed: list[Mistake] = []
     for head, lines in _blocks(text):
@@ -86,7 +86,7 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
 def listed_quizzes(text: str) -> list[Quiz]:
     """The quizzes that a text lists: for each a line `name: right option` and, further in, `option: explanation`.
 
-    Lines without an option of their own go on with the explanation above. UnreadableList.
+    Lines without an option of their own go on with the explanation above. Raises UnreadableList.
     """
     quizzes = []
     for head, lines in _blocks(text):

@@ -296,7 +296,7 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
 
 
 def _require_unfrozen(parameters: list, names: list[str]):
-    """WrongParts where a parameter is frozen: torch's own message would not say which, nor what to do."""
+    """Raises WrongParts if a parameter is frozen: torch's own message would not say which, nor what to do."""
     for number, parameter in enumerate(parameters):
         if not parameter.requires_grad:
             name = names[number] if number < len(names) else ""

@@ -133,7 +133,7 @@ class Exercise:
     best: Callable[[Case], object] | None = None
 
     def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
-        """The exercise with the mistakes that a text lists (helpers/checking/mistake_lists.py). UnreadableList."""
+        """The exercise with the mistakes of a text (helpers/checking/mistake_lists.py). Raises UnreadableList."""
         try:
             listed = mistakes(text, **functions)
             if not self.metric and (bare := [item.name for item in listed if item.wrong is None]):

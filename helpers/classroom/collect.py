@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect and say what came of it. CourseError where nothing could be collected."""
+    """Collect and say what came of it. Raises CourseError if nothing could be collected."""
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson) if args.lesson else None
     keep_due(folders, lesson, args)

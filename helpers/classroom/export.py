@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files and say where. CourseError where there is nothing to write."""
+    """Write the files and say where. Raises CourseError if there is nothing to write."""
     if bool(args.lesson) == args.all:
         raise CourseError("Name one lesson, or give --all for all of them.")
     folders, _ = load(args.gradebook)
@@ -117,7 +117,7 @@ class Table:
 
 
 def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> Table:
-    """What the class has in those of the lessons that were graded. CourseError where that is none."""
+    """What the class has in those of the lessons that were graded. Raises CourseError if that is none."""
     from nbgrader.api import MissingEntry
 
     folders.gradebook.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ class Form:
 
 
 def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
-    """The one lesson's roster, if it is of this platform. CourseError where its column of grades is not certain."""
+    """The one lesson's roster, if it is of this platform. Raises CourseError if its column of grades is not certain."""
     lesson = next(iter(table.worth))
     path = kept_roster(folders, lesson)
     if table.several or platform == "csv" or not path.is_file():

@@ -25,7 +25,7 @@ from helpers.grading.record import plain_number
 def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path) -> tuple[int, list[str]]:
     """Write the zip, if it holds anything; returns for how many it does, and who has feedback but is not from there.
 
-    CourseError where no feedback was written yet.
+    Raises CourseError if no feedback was written yet.
     """
     pages = sorted(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
     if not pages:

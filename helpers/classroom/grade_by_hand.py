@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
-    """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
+    """The question `name`, or the lesson's first, with everybody's answers. Raises GradingStopped if there is none."""
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
@@ -227,7 +227,7 @@ def _html(markdown: str, attachments: dict | None = None) -> str:
 
 def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
     """Write one answer's points and comment as Formgrader does. change: student, points (or None: it waits again),
-    comment, digest. Refused where it makes no sense, or where the answer is no longer the one that was read."""
+    comment, digest. Raises Refused if it makes no sense, or if the answer is no longer the one that was read."""
     from nbgrader import api
 
     student, points, comment = (change.get(key) for key in ("student", "points", "comment"))
@@ -275,7 +275,7 @@ class Server(ThreadingHTTPServer):
         return as_page(asked)
 
     def save(self, question: str, change: dict) -> None:
-        """Write a change that the page sent. Refused."""
+        """Write a change that the page sent. Raises Refused."""
         if self.anonymous:
             change["student"] = self.whose.get(str(change.get("student")))
         with self.writing:

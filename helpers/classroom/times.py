@@ -29,7 +29,7 @@ LANGUAGES = (
 
 
 def read_time(text: str, zone: tzinfo) -> datetime:
-    """A time as UTC without a zone. zone: its zone where the text names none. ValueError where it is not certain."""
+    """A time as UTC without a zone. zone: the zone of a text that names none. Raises ValueError if it is not certain."""
     text = unicodedata.normalize("NFKC", text).casefold()
     if iso := _iso(text):
         return _utc(iso, zone)
@@ -129,7 +129,7 @@ def _half(behind: str, before: str) -> int | None:
 
 
 def known_time(text: str, zone: tzinfo, where: str) -> datetime | None:
-    """A cell's time; None where it holds none. CourseError where it cannot be read for certain."""
+    """A cell's time; None where it holds none. Raises CourseError if it cannot be read for certain."""
     if text.strip() in ("", "-", "–"):
         return None
     try:

@@ -11,7 +11,7 @@ def error_output(name: str, text: str) -> dict:
 
 def clean_output(output: dict) -> dict:
     """An output as nbformat wants it, whatever the learner's process made of it, and no longer than the worker makes
-    one. KeyError where it is none."""
+    one. Raises KeyError if it is none."""
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"

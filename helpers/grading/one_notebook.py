@@ -62,7 +62,7 @@ class JudgedNotebook:
 
 def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
     """Print the summary, and add it to the page that GITHUB_STEP_SUMMARY names. 0: all points that need no person; 1:
-    some are missing. GradingStopped where it could not be graded."""
+    some are missing. Raises GradingStopped if it could not be graded."""
     judged = judge_notebook(course().lesson(lesson).name if lesson else lesson_named_in(notebook), notebook, unsafe)
     summary = as_markdown(judged)
     print(summary, end="")
@@ -133,7 +133,7 @@ def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
 
 
 def lesson_named_in(notebook: Path) -> str:
-    """The lesson that a notebook is of, as its set-up cell or its name says. GradingStopped where neither does."""
+    """The lesson that a notebook is of, as its set-up cell or its name says. Raises GradingStopped if neither does."""
     lessons = [item.name for item in course().lessons]
     try:
         text = notebook.read_bytes().decode("utf-8", "replace")
@@ -148,7 +148,7 @@ def lesson_named_in(notebook: Path) -> str:
 def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook:
     """Judge the notebook at `handed_in`, or the one in that folder, with what lies beside it.
 
-    GradingStopped where it cannot be read or judged, or where the grader fails its own test: then it has no points.
+    Raises GradingStopped if it cannot be read or judged, or if the grader fails its own test: then it has no points.
     """
     solutions = ROOT / "solutions"
     release = course_release(solutions / lesson / f"{lesson}.ipynb")

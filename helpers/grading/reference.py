@@ -118,7 +118,7 @@ def blocks_module(lesson: Lesson) -> ModuleType:
 
 
 def load(path: Path, name: str, lesson: Lesson) -> ModuleType:
-    """A module from its file. GraderBroken where it is missing or does not run."""
+    """A module from its file. Raises GraderBroken if it is missing or does not run."""
     if not path.is_file():
         raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
     try:

@@ -27,7 +27,7 @@ def solution_of(source: str) -> str:
 
 
 def released_notebook(solution: Path) -> dict:
-    """The learner's notebook of the solution notebook at `solution`, without outputs. OSError or ValueError."""
+    """The learner's notebook of the solution notebook at `solution`, without outputs. Raises OSError or ValueError."""
     notebook = json.loads(solution.read_text(encoding="utf-8"))
     return {**notebook, "cells": [_released(cell) for cell in notebook["cells"]]}
 

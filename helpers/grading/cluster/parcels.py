@@ -83,7 +83,7 @@ def pack(parcel: dict) -> bytes:
 
 
 def unpack(data: object, schema: Draft202012Validator, most: int) -> dict:
-    """What was packed. ValueError where it is too long, no JSON, or something else than `schema` describes."""
+    """What was packed. Raises ValueError if it is too long, no JSON, or something else than `schema` describes."""
     if not isinstance(data, bytes):
         raise ValueError(f"a {type(data).__name__} came in place of bytes")
     if len(data) > most:
@@ -110,7 +110,7 @@ def parcel_of(cells: list[Cell], files: dict[str, bytes]) -> dict:
 
 
 def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
-    """A submission, as a judge is asked. ValueError."""
+    """A submission, as a judge is asked. Raises ValueError."""
     files = {name: base64.b64decode(text, validate=True) for name, text in parcel["files"].items()}
     return [Cell(**cell) for cell in parcel["cells"]], files
 

@@ -17,7 +17,7 @@ def send(channel: socket.socket, token: bytes, tree) -> None:
 
 
 def receive(channel: socket.socket) -> tuple[bytes, Any]:
-    """The next request and its token. EOFError when the judge has hung up."""
+    """The next request and its token. Raises EOFError if the judge has hung up."""
     from helpers.checking.codec import loads
 
     size = int.from_bytes(_exactly(channel, 8), "little")
