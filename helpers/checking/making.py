@@ -84,7 +84,7 @@ def make_key(
 
     reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. Cases that by
     chance show some mistake nowhere are drawn again. Raises UnsoundKey if the reference raises or changes an input, or
-    where a mistake cannot be made or shows in no draw.
+    if a mistake cannot be made or shows in no draw.
     """
     key = ExerciseKey(lesson, exercise.name, points, bonus, facts=Facts(exercise.name, lesson))
     if isinstance(exercise, Quiz):

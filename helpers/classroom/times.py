@@ -29,7 +29,7 @@ LANGUAGES = (
 
 
 def read_time(text: str, zone: tzinfo) -> datetime:
-    """A time as UTC without a zone. zone: the zone of a text that names none. Raises ValueError if it is not certain."""
+    """A time as UTC without a zone. zone: that of a text which names none. Raises ValueError if it is not certain."""
     text = unicodedata.normalize("NFKC", text).casefold()
     if iso := _iso(text):
         return _utc(iso, zone)
