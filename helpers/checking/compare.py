@@ -50,9 +50,8 @@ def _lost_digits(expected, actual) -> Difference | None:
     if not isinstance(expected, float) or not isinstance(actual, float) or not math.isfinite(expected):
         return None
     far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
-    if far or (_is_single(actual) and not _is_single(expected)):
-        return difference(expected, actual, 0.0)
-    return None
+    lost = far or _is_single(actual) and not _is_single(expected)
+    return difference(expected, actual, 0.0) if lost else None
 
 
 def _is_single(x: float) -> bool:

@@ -24,9 +24,7 @@ def agree(case: Case, first: Observation, second: Observation, facet: str) -> bo
         return None
     if facet == "changed":
         return list(first.changed) == list(second.changed)
-    if facet == "dtype":
-        return _same_dtypes(first.output, second.output)
-    return _same_gradients(case, first, second)
+    return _same_dtypes(first.output, second.output) if facet == "dtype" else _same_gradients(case, first, second)
 
 
 def differs(case: Case, first: Observation, second: Observation) -> set[str]:
@@ -40,25 +38,20 @@ def _same_output(case: Case, first: Observation, second: Observation) -> bool:
         return diff is None or diff.kind == "dtype"
     if first.error is None or second.error is None:
         return False
-    if case.raises is not None and keeps_promise(case, first.error) != keeps_promise(case, second.error):
-        return False
-    if case.raises is not None and keeps_promise(case, first.error):
-        return True
-    return first.error.type == second.error.type
+    kept = [keeps_promise(case, seen.error) for seen in (first, second)]
+    return all(kept) or kept[0] == kept[1] and first.error.type == second.error.type
 
 
 def _same_dtypes(first, second) -> bool | None:
     """None where the two trees are not alike, so that no tensor of one has a partner in the other."""
     if isinstance(first, (torch.Tensor, Sketch)) and isinstance(second, (torch.Tensor, Sketch)):
         return first.dtype == second.dtype and (rounded(first) or not rounded(second))
-    if isinstance(first, dict) and isinstance(second, dict):
-        if first.keys() != second.keys():
-            return None
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
         first, second = list(first.values()), [second[key] for key in first]
-    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)) and len(first) == len(second):
-        pairs = [same for same in map(_same_dtypes, first, second) if same is not None]
-        return all(pairs) if pairs else None
-    return None
+    if not (isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)) and len(first) == len(second)):
+        return None
+    pairs = [same for same in map(_same_dtypes, first, second) if same is not None]
+    return all(pairs) if pairs else None
 
 
 def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | None:

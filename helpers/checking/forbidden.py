@@ -362,15 +362,8 @@ COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.tran
 
 def course_part(thing) -> str:
     """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
-    network = sys.modules.get("helpers.translator.network")
-    if network is not None and thing is network.FINISHED_PARTS:
-        return "helpers.translator.FINISHED_PARTS"
-    if isinstance(thing, dict):
-        for home, module in list(sys.modules.items()):
-            if re.fullmatch(r"helpers\.lessons\.\w+\.stand_ins", home) and thing is getattr(module, "STAND_INS", None):
-                return f"{home}.STAND_INS"
-    if isinstance(thing, torch.nn.Module):
-        return ""  # a model that a cell has made and trained: only its class would be an answer
+    if isinstance(thing, (dict, torch.nn.Module)):
+        return _stand_in_table(thing)  # of a model that a cell has made and trained, only its class would be an answer
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     home = home if _lies_in(home, COURSE_HOMES) else _file_of(thing) or home
     name = str(getattr(thing, "__name__", type(thing).__name__))
@@ -379,6 +372,16 @@ def course_part(thing) -> str:
     if not _lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
+
+
+def _stand_in_table(thing) -> str:
+    """The full name of a table in which the course keeps what stands in for answers; else an empty string."""
+    network = sys.modules.get("helpers.translator.network")
+    if network is not None and thing is network.FINISHED_PARTS:
+        return "helpers.translator.FINISHED_PARTS"
+    homes = [home for home in list(sys.modules) if re.fullmatch(r"helpers\.lessons\.\w+\.stand_ins", home)]
+    tables = (f"{home}.STAND_INS" for home in homes if thing is getattr(sys.modules[home], "STAND_INS", None))
+    return next(tables, "")
 
 
 def _file_of(thing) -> str:

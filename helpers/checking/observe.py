@@ -372,10 +372,9 @@ def changed_of(case: Case, left) -> list:
 
 
 def _differs(old, new) -> bool:
-    if not isinstance(old, MUTABLE):
+    same = isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new)
+    if same or not isinstance(old, MUTABLE):  # the usual cases, told at once
         return False
-    if isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new):
-        return False  # the usual case, told at once
     try:
         return difference(plain(_fresh(old)), plain(new), 0.0) is not None
     except Exception:

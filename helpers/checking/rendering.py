@@ -79,14 +79,9 @@ def tint(mark: str) -> str:
 
 
 def _mark(verdict: Verdict) -> str:
-    if not verdict.answered:
-        return "–"
-    if verdict.passed:
-        return "✓"
-    if _is_wrong_choice(verdict):
-        return "○"
-    half = any(part.name == VALUES and part.passed for part in verdict.parts)
-    return "◐" if half or verdict.points else "✗"
+    half = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
+    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (_is_wrong_choice(verdict), "○"), (half, "◐"))
+    return next((mark for holds, mark in marks if holds), "✗")
 
 
 def counted(points: float, bonus: bool = False) -> str:
@@ -97,12 +92,12 @@ def counted(points: float, bonus: bool = False) -> str:
 def _headline(verdict: Verdict) -> str:
     worth = counted(verdict.max_points, verdict.bonus)
     if not verdict.answered:
-        return f"{verdict.exercise}   not answered yet" + (f" ({worth})" if verdict.max_points else "")
-    if not verdict.max_points:
-        return verdict.exercise
-    if _is_wrong_choice(verdict):
-        return f"{verdict.exercise}   not the best choice; your attempt keeps its {worth}"
-    return f"{verdict.exercise}   {verdict.points:g} of {worth}"
+        result = "not answered yet" + (f" ({worth})" if verdict.max_points else "")
+    elif _is_wrong_choice(verdict) and verdict.max_points:
+        result = f"not the best choice; your attempt keeps its {worth}"
+    else:
+        result = f"{verdict.points:g} of {worth}" if verdict.max_points else ""
+    return f"{verdict.exercise}   {result}".rstrip()
 
 
 def _is_wrong_choice(verdict: Verdict) -> bool:
