@@ -144,7 +144,7 @@ def test_a_full_disk_ends_grading_with_a_sentence(tmp_path, monkeypatch, capsys)
         raise OSError(errno.ENOSPC, "No space left on device", "gradebook.db")
 
     monkeypatch.setattr(grade, "grade_and_tell", full)
-    assert main(["grade", LESSON, "--gradebook", str(tmp_path)]) == 2
+    assert main(["grade", "04_scaling", "--gradebook", str(tmp_path)]) == 2
     told = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
     assert capsys.readouterr().err == told
 
