@@ -586,7 +586,8 @@ check(quiz_2=quiz_2)
 # - One head computes one average per token, whereas several heads compute several, which $W_O$ combines.
 # - `split_heads` splits and then moves an axis, and `merge_heads` does the reverse. If you skip the move, the shapes
 #   are still right, but tokens are mixed.
-# - More heads cost no parameters and no multiplications, but memory for the weights, and each head is narrower.
+# - More heads cost no parameters and no multiplications, but they need memory for the attention weights, and each
+#   head is narrower.
 # - A picture shows what a head attends to, but you need an ablation to find out whether the model needs the head.
 #
 # **Next:** [lesson 9](../09_encoder_block/09_encoder_block.ipynb) adds a feed-forward layer, residual connections and

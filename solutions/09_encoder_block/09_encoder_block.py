@@ -274,9 +274,9 @@ figures.two_orders()
 #
 # **Dropout** is one more ingredient of the paper's block. During training it sets a random fraction p of the entries
 # to 0 and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the
-# output of each sublayer, before that is added to the residual stream, and usually also to the attention weights,
-# after the softmax. In evaluation it does nothing. Your blocks have no dropout, because the check needs outputs that
-# don't change from call to call. Lesson 12 measures the effect of dropout.
+# output of each sublayer before the residual sum, and usually also to the attention weights after the softmax. In
+# evaluation it does nothing. Your blocks have no dropout, because the check needs outputs that don't change from call
+# to call. Lesson 12 measures the effect of dropout.
 
 # %% [markdown]
 # ### Exercise 9.3 `EncoderBlock`
@@ -666,7 +666,7 @@ check(quiz_2=quiz_2)
 # - A residual connection adds a sublayer's output to its input, so words stay distinguishable. In pre-norm it also
 #   gives the gradient a path without matrices and norms.
 # - Attention gathers, and the feed-forward network processes word by word, with a nonlinearity per channel.
-# - Post-norm normalizes the residual stream itself. Pre-norm leaves it free and needs one final norm.
+# - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
 # - An encoder is embeddings plus positions, then a stack of blocks of one shape.
 #
 # **Next:** An encoder reads. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the decoder, which writes.
@@ -885,11 +885,11 @@ for name, encoder in figures.encoders_to_compare().items():
 figures.interactions()
 
 # %% [markdown]
-# Without softmax, one layer relates two words and two layers relate **five**. The reason is that the query, the key and the
-# value of the second layer are already pairs. The query contains word i and a second one, the key word j and another, and
-# the value word j and yet another. Three layers reach all eight words of the sentence. So *pairs of pairs* is a good picture that
-# undercounts. With softmax, even one layer relates all words, because they share a denominator, but the joint effect of many
-# words is small.
+# Without softmax, one layer relates two words and two layers relate **five**. The reason is that the query, the key
+# and the value of the second layer are already pairs. The query combines word i with one other word. Key and value
+# combine word j with one other word each, which makes five. Three layers reach all eight words of the sentence. So
+# *pairs of pairs* is a good picture, but the true number is larger. With softmax, even one layer relates all words,
+# because they share a denominator, but the joint effect of many words is small.
 #
 # **Skip connections combine low and high levels:** You measured this above. With skip connections a linear map
 # recovers a good part of the word after every block, and without them only 5% is left after the first.

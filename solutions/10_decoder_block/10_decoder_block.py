@@ -223,8 +223,9 @@ figures.two_trainings(or_finished(fixed_loss))
 #
 # </details>
 #
-# On the left you see the cross-attention of the trained translator's last block, averaged over its four heads. For the chart
-# on the right we hid the source from one position at a time and measured how probable the correct next word still is there.
+# On the left you see the cross-attention of the trained translator's last block, averaged over its four heads. For
+# the chart on the right we hid the source from one position at a time and measured how probable the correct next word
+# is then.
 
 # %%
 figures.cross_attention()
@@ -836,8 +837,8 @@ explore.beams()
 #   these are kept. Those that end with eos are finished and leave the beam.
 # - The answer is the best finished sequence; if none has finished, the best of the beam.
 #
-# Implementations differ in when they stop and whether finished sequences take up room, so the check uses cases where they
-# agree.
+# Implementations differ in when they stop and in whether finished sequences count toward the beam size, so the check
+# uses cases where they agree.
 
 
 # %% nbgrader={"solution": "beam_search"}
@@ -875,15 +876,15 @@ check(beam_search)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep pairs of a list of ids and its log-probability, one list of pairs for the beam and another for what is finished. A
-# step makes one long list of extended pairs, sorts it, cuts it, and moves the finished ones.
+# Keep pairs of a list of ids and its log-probability, one list of pairs for the beam and another for what is
+# finished. In each step, make one long list of extended pairs, sort it, keep the best, and move the finished ones.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Logits of different prefixes become comparable as log-probabilities. When the beam is cut all candidates have the same
-# length, so the penalty matters only where sentences of different lengths are compared.
+# Logits of different prefixes become comparable as log-probabilities. Within a step all candidates have the same
+# length, so the penalty matters only where you compare sentences of different lengths.
 #
 # </details>
 

@@ -330,9 +330,9 @@ for length in (2, 3, 8, 9, 12):
     print(f"{length:2} letters: {right / 2:5.1f}% correct")
 
 # %% [markdown]
-# With nine letters and more, none is correct, because no training word had a ninth position. With two letters the
-# result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse words *of
-# the lengths that it has seen*, which is less than it looked like.
+# With nine letters and more, none is correct, because no training word had a ninth letter. With two letters the
+# result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse only words
+# *of the lengths that it has seen*.
 #
 # Let's plot the cross-attention of this model for the word *encoder*.
 

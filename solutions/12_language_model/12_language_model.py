@@ -281,9 +281,10 @@ check(next_token_loss)
 # 5. **+ feed-forward** network after the attention;
 # 6. **+ residual and norm**, which makes it a block of lesson 9.
 #
-# The bigram table is counted in the full text. The other models have one layer of width 32 and were trained three
-# times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
-# that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
+# For the bigram table we count pairs in the full text. The other models have one layer of width 32 and were trained
+# three times each, because a single run can be lucky. (The results are stored.) From here on, we test on short
+# passages that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher
+# than 1.41.
 
 # %%
 figures.ladder()
@@ -644,8 +645,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 12.2
 #
-# An induction head continues a repeated random segment of eight letters. Why can't an n-gram model that was counted
-# in our text do this, whatever its order?
+# An induction head continues a repeated random segment of eight letters. Why can't an n-gram model of our text do
+# this, whatever its order?
 #
 # - **a** its table has a row for each context, and this context has never occurred before
 # - **b** it cannot look further back than two tokens
@@ -672,14 +673,14 @@ check(quiz_2=quiz_2)
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition
-# probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts for each of them never
-# sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram worse, and the best one
-# stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within a tenth
-# of a nat. What is new is not the function but how it is represented and learned. Attention computes the row of
-# probabilities instead of looking it up, because a query finds the relevant position by its content. The same weights
-# do this for every token and every position, so what is learned in one context can be used in others. The induction
-# head shows this, since it continues a segment that has never been written before, for which every table of counts is
-# empty.
+# probabilities are fixed. But there are 31⁶⁴ such windows, and hardly any window ever occurs twice, so a table of
+# counts would be almost empty. We measured this: from order 4 on, each longer context makes the n-gram worse, and the
+# best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within
+# a tenth of a nat. What is new is not the function but how it is represented and learned. Attention computes the row
+# of probabilities instead of looking it up, because a query finds the relevant position by its content. The same
+# weights do this for every token and every position, so what is learned in one context can be used in others. The
+# induction head shows this, since it continues a segment that has never been written before, for which every table of
+# counts is empty.
 #
 # **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table:
 # its size, and that contexts do not recur (3). Measured numbers: n-grams against GPT against the line (3). What

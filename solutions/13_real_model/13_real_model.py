@@ -309,9 +309,9 @@ for token, value, weight in zip(
 figures.gallery()
 
 # %% [markdown]
-# Nine heads have a simple pattern, because they attend mostly to the previous token, to the next one or to the token
-# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it*
-# attends to *animal* (the ninth sentence)?
+# Nine heads have a simple pattern. They attend mostly to the previous token, to the next one or to the token itself.
+# Explore the others with the sentences of the slider or with your own. Can you find a head in which *it* attends to
+# *animal* (the ninth sentence)?
 
 # %%
 explore.heads()
@@ -794,10 +794,10 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector turns into another
-# one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles give the
-# bug away. They are high because all vectors now contain the same padding, so a threshold would let everything
-# through.
+# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector is a completely
+# different one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles
+# give the bug away. They are high because all vectors now contain the same padding, so a threshold would let
+# everything through.
 
 # %% [markdown]
 # ### Quiz 13.1

@@ -341,9 +341,9 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 # In lesson 8 we let several query heads share one head of keys and values (**grouped-query attention**). This helps
 # inference, because a model that generates text keeps the keys and values of all earlier tokens in its KV cache.
 #
-# **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores a number in two bytes.
-# How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has the
-# same sizes, but only 8 key-value heads.
+# **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
+# bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has
+# the same sizes, but only 8 key-value heads.
 #
 # <details><summary>Answer</summary>
 #
@@ -711,7 +711,8 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Nothing in this lesson needs what follows. A sliding window limits the cache, and then we load and run a published model.
+# What follows is optional. A sliding window limits the size of the cache, and later we load a published model and let
+# it write.
 
 # %% [markdown]
 # ### A window over the text
@@ -1148,7 +1149,7 @@ print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperatur
 # | as many, without sinks: the last 17 | 3.056 |
 # | the last 20 | 3.047 |
 #
-# Our model doesn't break down, because the window costs only 0.02 nats, of which four sinks give back a twentieth,
+# Our model doesn't break down. The window costs only 0.02 nats. Of this cost, four sinks give back a twentieth,
 # whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the breakdown in
 # far larger models and longer texts.
 #
