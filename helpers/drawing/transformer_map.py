@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon
 
-from helpers.drawing.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
+from helpers.drawing.colors import K_COLOR, Q_COLOR, V_COLOR
+from helpers.drawing.style import Picture, new_figure
 
 WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
 EDGE, LETTER = "#8C8C8C", "#222222"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure, tilt
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, SIGNED
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
 from helpers.translator.word_ids import BOS, french_ids
@@ -87,8 +89,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
         end = len(words) - 1 - best[i]
         ax.annotate("", (1, end), (0, y), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
-    ax.set_xlim(-0.7, 1.7)
-    ax.set_ylim(-0.6, len(words) - 0.4)
+    ax.set(xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     ax.axis("off")
     said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))
     return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")
@@ -99,9 +100,7 @@ def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     figure, ax = new_figure(5.6, 2.8)
     temperatures, losses = zip(*points, strict=True)
     ax.plot(temperatures, losses, marker="o", color=BLUE)
-    ax.set_yscale("log")
-    ax.set_xlabel("temperature of the softmax in attention")
-    ax.set_ylabel("nats per word")
+    ax.set(yscale="log", xlabel="temperature of the softmax in attention", ylabel="nats per word")
     ax.axvline(1, color="0.7", lw=1, zorder=0)
     said = ", ".join(f"{t:g}: {loss:.4f}" for t, loss in points)
     return Picture(figure, f"Loss in nats per word against the temperature: {said}.")

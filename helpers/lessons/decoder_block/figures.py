@@ -13,20 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    K_COLOR,
-    ORANGE,
-    ORANGE_INK,
-    Q_COLOR,
-    RED_INK,
-    Picture,
-    hatch_cells,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import hatch_cells, heatmap, tilt
+from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
+from helpers.drawing.style import Picture, new_figure
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
@@ -373,8 +362,7 @@ def cache_cells(length: int = 7) -> Picture:
         ax.set_xticks(range(length), words)
         tilt(ax)
         ax.set_yticks(range(length), words)
-        ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all recomputed"))
-        ax.set_ylabel("queries")
+        ax.set(xlabel="keys and values: " + ("only the last is new" if first else "all recomputed"), ylabel="queries")
         ax.set_title(title)
         for side in ax.spines.values():
             side.set_visible(False)

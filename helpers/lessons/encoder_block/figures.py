@@ -14,21 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SIGNED,
-    SMALLEST,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.translator import evaluation
 
 SENTENCE = "jane visits africa in september"
@@ -397,7 +385,7 @@ def three_influences() -> Picture:
         shares = _influence(f, x)
         shares = shares / shares.sum(dim=1, keepdim=True)
         first = ax is axes[0]
-        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, WEIGHTS, 0, 1, mask=shares > 1e-12)
+        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, cmap=WEIGHTS, vmin=0, vmax=1, mask=shares > 1e-12)
         tilt(ax)
         ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
@@ -422,7 +410,7 @@ def encoder_influence(token_influence) -> Picture:
 
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, WEIGHTS)
+    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS)
     tilt(ax)
     ax.set(xlabel="input word", ylabel="output word")
     rows = "; ".join(

@@ -11,24 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
-from helpers.drawing.style import (
-    BLACK,
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    INK,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    RED_INK,
-    SKY,
-    Picture,
-    heatmap,
-    new_figure,
-)
+from helpers.drawing.style import Picture, new_figure
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 DROPOUT = measured("language_model", "dropout")
@@ -245,8 +231,7 @@ def _two_heads(first, second):
     titles = ("layer 0: the previous token", "layer 1: what followed it before")
     for ax, weights, title in zip(axes, (first, second), titles, strict=True):
         seen = torch.ones(T, T).tril().bool()
-        heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
-        ax.set_title(title)
+        heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False, title=title)
         ax.set_xlabel("keys", color=K_COLOR)
         ax.set_ylabel("queries", color=Q_COLOR)
     return figure
@@ -484,8 +469,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
         ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
-    ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42))
-    ax.set_xticks(range(0, steps + 1, 20))
+    ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,

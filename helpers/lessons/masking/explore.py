@@ -8,7 +8,8 @@ import ipywidgets as widgets
 import torch
 from matplotlib.patches import Rectangle
 
-from helpers.drawing.style import BLUE, RED, RED_INK, Picture, new_figure
+from helpers.drawing.colors import BLUE, RED, RED_INK
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
 from helpers.widgets.panel import panel
 

@@ -9,7 +9,9 @@ import torch
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.drawing.style import BLACK, BLUE, ORANGE, RED, RED_INK, SMALLEST, Picture, heatmap, new_figure
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLACK, BLUE, ORANGE, RED, RED_INK
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"
@@ -124,8 +126,7 @@ def repairs(tokens, scores) -> Picture:
             for j, value in enumerate(row.tolist()):
                 text = "NaN" if math.isnan(value) else f"{value:.2f}"
                 ax.text(j, 0, text, ha="center", va="center", color=RED_INK if text == "NaN" else BLACK)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
         pair[0].set_ylabel(letter, rotation=0, labelpad=14, va="center", fontsize=12)
         value, gradient = (", ".join("NaN" if math.isnan(v) else f"{v:.2f}" for v in row.tolist()) for row in rows)
         said.append(f"{letter}: weights {value}, gradient {gradient}")
@@ -241,9 +242,7 @@ def too_good() -> Picture:
     ax.axhline(math.log(8), color=BLACK, linestyle="--", linewidth=1, label="ln 8 = 2.079, uniform guessing")
     ax.axhline(writing, color=RED, linestyle="--", linewidth=1, label=f"no mask, while writing: {writing:.2f}")
     ax.axhline(math.log(8) / 12, color=ORANGE, linestyle=":", linewidth=1.5, label="ln 8 / 12 = 0.173")
-    ax.set_ylim(0, 4.6)
-    ax.set_xlabel("training step")
-    ax.set_ylabel("loss in nats")
+    ax.set(ylim=(0, 4.6), xlabel="training step", ylabel="loss in nats")
     ax.legend(fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.88))
     caption = "Figure 5.4. Without a mask the loss on random letters is too good in training, and bad in writing."
     alt = (

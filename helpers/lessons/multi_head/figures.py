@@ -11,22 +11,9 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from helpers import translator
 from helpers.blocks import apply_rope
 from helpers.corpus import sentence_pairs
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    SIGNED,
-    V_COLOR,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, SIGNED, V_COLOR
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 
 HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
@@ -167,8 +154,7 @@ def _squares(ax, tables, token_of, width) -> None:
             for i in range(2):
                 ax.text(-0.3, -i + 0.5, f"token {i}", ha="right", va="center")
         left += len(table[0]) + 1
-    ax.set(xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2))
-    ax.set_aspect("equal")
+    ax.set(xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2), aspect="equal")
     ax.axis("off")
 
 
@@ -496,8 +482,7 @@ def importance_against_damage(head_importance) -> Picture:
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
             figure_points.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
-    ax.set_yscale("log")
-    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
+    ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     return Picture(

@@ -6,7 +6,8 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.drawing.style import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY, Picture, new_figure
+from helpers.drawing.colors import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.position.figures import apart, rotary_score
 from helpers.widgets.panel import panel
 

@@ -10,21 +10,9 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.style import (
-    BLUE,
-    GREEN,
-    K_COLOR,
-    K_MAP,
-    ORANGE,
-    Q_COLOR,
-    Q_MAP,
-    SIGNED,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED, WEIGHTS
+from helpers.drawing.style import Picture, new_figure
 
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
@@ -75,9 +63,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
     for query, key, _ in edges:
         height = (0.175 + 0.05 * abs(key - query)) * gap * abs(key - query) + 0.2
         up, down = (max(up, height), down) if key > query else (up, max(down, height))
-    ax.set_xlim(-0.8, gap * (len(tokens) - 1) + 0.8)
-    ax.set_ylim(-down, up)
-    ax.set_aspect("equal")
+    ax.set(xlim=(-0.8, gap * (len(tokens) - 1) + 0.8), ylim=(-down, up), aspect="equal")
     ax.axis("off")
     ax.set_title(title)
 
@@ -108,8 +94,7 @@ def video_search(titles, query, keys) -> Picture:
         ax.barh(titles, numbers, color=[ORANGE if i == best else BLUE for i in range(len(titles))])
         for i, number in enumerate(numbers.tolist()):
             ax.text(number, i, f" {number:.3g}", va="center")
-        ax.set_title(f"{name}: {titles[best]}")
-        ax.set_xlim(0, float(numbers.max()) * 1.2)
+        ax.set(title=f"{name}: {titles[best]}", xlim=(0, float(numbers.max()) * 1.2))
         ax.invert_yaxis() if ax is axes[0] else None
     said = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
     return Picture(
@@ -176,10 +161,9 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
     for row, (W, cmap, name, does) in zip(axes, ((W_q, Q_MAP, "Q", "seeks"), (W_k, K_MAP, "K", "offers")), strict=True):
         made = X @ W.T
         top = max(float(W.abs().max()), 1.0)
-        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0)
+        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
         heatmap(row[1], W.T, features, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
         heatmap(row[2], made, tokens, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
-        row[0].set_title("X")
         row[1].set_title(f"·  $W_{name}^\\top$")
         row[2].set_title(f"=  {name}: what it {does}")
     return Picture(
@@ -564,8 +548,7 @@ def previous_token_target(max_len: int) -> Picture:
 def transitions(chain, tokens) -> Picture:
     """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
-    heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1)
-    ax.set(title="P(next | current)", xlabel="next", ylabel="current")
+    heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1, title="P(next | current)", xlabel="next", ylabel="current")
     rows = [
         f"after {a} comes {b} with {chain[i, j]:.2f}"
         for i, a in enumerate(tokens)
@@ -606,8 +589,7 @@ class GraphBesideTable:
     def __init__(self, weights, tokens):
         self.weights, self.tokens = weights, tokens
         self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
-        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
-        axes[0].set(xlabel="key", ylabel="query")
+        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, xlabel="key", ylabel="query")
         self.ax = axes[1]
 
     def __call__(self, threshold: float) -> Picture:

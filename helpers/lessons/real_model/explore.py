@@ -7,7 +7,9 @@ import textwrap
 import ipywidgets as widgets
 
 from helpers import pretrained
-from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure, tilt
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, ORANGE
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
@@ -96,8 +98,7 @@ class Search:
         self.ax.set_yticks(range(len(TITLES)), TITLES, fontsize=SMALLEST)
         self.ax.invert_yaxis()
         self.ax.axvline(0, color="#8C8C8C", lw=0.8)
-        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question")
-        self.ax.set_title(max(QUESTIONS, key=len))
+        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
 
     def __call__(self, question: str, own: str = "") -> Picture:
         """The typed question where it has just been typed, else the slider's."""

@@ -15,7 +15,8 @@ from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
 from helpers import pretrained
-from helpers.drawing.style import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SMALLEST, WEIGHTS, Picture, new_figure
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, WEIGHTS
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.network import among_words

@@ -8,7 +8,8 @@ import math
 import ipywidgets as widgets
 import torch
 
-from helpers.drawing.style import BLUE, GREEN, SMALLEST, Picture, new_figure
+from helpers.drawing.colors import BLUE, GREEN
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.scaling.figures import (
     INITIALIZATIONS,
     effective_tokens,

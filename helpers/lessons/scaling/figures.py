@@ -9,19 +9,9 @@ import numpy as np
 import torch
 
 from helpers import translator
-from helpers.drawing.style import (
-    BLUE,
-    CYCLE,
-    GRAY_INK,
-    GREEN,
-    ORANGE,
-    PINK,
-    SIGNED,
-    SMALLEST,
-    Picture,
-    heatmap,
-    new_figure,
-)
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, PINK, SIGNED
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 # Initializations: entries of queries and keys from a normal distribution; nn.Linear's own initialization and
 # torch.rand for the two projections, with tokens whose entries have variance 1.
@@ -174,7 +164,16 @@ def two_jacobians() -> Picture:
     for ax, p in zip(axes, ((0.5, 0.25, 0.25), (0.98, 0.01, 0.01)), strict=True):
         vector = torch.tensor(p)
         jacobian = torch.diag(vector) - torch.outer(vector, vector)
-        heatmap(ax, jacobian, ["$p_1$", "$p_2$", "$p_3$"], ["$s_1$", "$s_2$", "$s_3$"], SIGNED, -0.25, 0.25, digits=4)
+        heatmap(
+            ax,
+            jacobian,
+            ["$p_1$", "$p_2$", "$p_3$"],
+            ["$s_1$", "$s_2$", "$s_3$"],
+            cmap=SIGNED,
+            vmin=-0.25,
+            vmax=0.25,
+            digits=4,
+        )
         ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that changes")
     axes[0].set_ylabel("weight that responds")
     alt = (

@@ -8,7 +8,8 @@ import ipywidgets as widgets
 import torch
 from matplotlib.patches import Patch
 
-from helpers.drawing.style import BLACK, BLUE, GREEN, ORANGE, Picture, new_figure
+from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.softmax.figures import running
 from helpers.widgets.panel import panel
 

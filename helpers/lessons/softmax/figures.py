@@ -6,7 +6,9 @@ import math
 
 import torch
 
-from helpers.drawing.style import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, SMALLEST, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, WEIGHTS
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 WORDS = ("jane", "visits", "africa")
 
@@ -89,7 +91,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
 
 def _with_sums(ax, table: torch.Tensor, tokens):
     """A heat map of weights with row sums at its right and column sums below; sums of 1 in bold."""
-    heatmap(ax, table, tokens, tokens, WEIGHTS, 0, 1)
+    heatmap(ax, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
     rows, columns = len(table), table.shape[1]
     for i, total in enumerate(table.sum(-1).tolist()):
         _sum_text(ax, columns - 0.42, i, total, "left")
@@ -108,8 +110,8 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
-    heatmap(left, table, tokens, tokens, WEIGHTS, 0, 1)
-    heatmap(right, weights, tokens, tokens, WEIGHTS, 0, 1, digits=3)
+    heatmap(left, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
+    heatmap(right, weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, digits=3)
     left.set(title="table from the notes", xlabel="key", ylabel="query")
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))

@@ -13,8 +13,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED
 from helpers.drawing.measured import measured
-from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+from helpers.drawing.style import Picture, new_figure
 from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
@@ -211,8 +213,7 @@ def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
         for axis, size in enumerate(sizes):
             _shape_box(ax, axis, row, size, result[axis], fits)
     ax.plot([-0.6, rank - 0.4], [-1.5, -1.5], color=BLACK, linewidth=1)
-    ax.set_xlim(-2.2, max(rank, 4) - 0.3)
-    ax.set_ylim(-2.7, 0.7)
+    ax.set(xlim=(-2.2, max(rank, 4) - 0.3), ylim=(-2.7, 0.7))
     ax.axis("off")
     shape = tuple(result)
     verdict = f"a + b has shape {shape}" if fits else "these shapes do not fit: a + b raises RuntimeError"

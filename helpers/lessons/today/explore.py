@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipywidgets as widgets
 import torch
 
-from helpers.drawing.style import BLUE, GRAY_INK, ORANGE, Picture, new_figure
+from helpers.drawing.colors import BLUE, GRAY_INK, ORANGE
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
 from helpers.widgets.panel import panel
 

@@ -10,8 +10,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from torch.nn import functional as F
 
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED
 from helpers.drawing.measured import measured
-from helpers.drawing.style import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED, Picture, heatmap, new_figure
+from helpers.drawing.style import Picture, new_figure
 
 # ---------------------------------------------------------------- the gate
 
@@ -248,8 +250,7 @@ def windows(answer) -> Picture:
     for ax, (title, options) in zip(axes, shown.items(), strict=True):
         mask = answer(9, **options)
         window_cells(ax, mask)
-        ax.set_title(title)
-        ax.set_xlabel("keys")
+        ax.set(title=title, xlabel="keys")
         said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
     axes[0].set_ylabel("queries")
     return Picture(

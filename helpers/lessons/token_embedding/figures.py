@@ -9,21 +9,9 @@ import torch
 from matplotlib.patches import Arc, Circle, FancyBboxPatch
 
 from helpers.corpus import COMPANY
-from helpers.drawing.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SIGNED,
-    SKY,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, WEIGHTS
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator.trained import state
 from helpers.translator.word_ids import english
 
@@ -43,9 +31,9 @@ def row_lookup(ids, tokens) -> Picture:
     """One-hot rows (T, 3) times a small table (3, 2): each row of the product is a row of the table."""
     hot = torch.eye(3)[torch.as_tensor(ids)]  # (T, 3)
     figure, axes = new_figure(7.6, 2.5, 1, 3, gridspec_kw={"width_ratios": (3, 2, 2)})
-    heatmap(axes[0], hot, tokens, SMALL_WORDS, WEIGHTS, 0, 2, digits=0)
-    heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), SIGNED, -9, 9, digits=0)
-    heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), SIGNED, -9, 9, digits=0)
+    heatmap(axes[0], hot, tokens, SMALL_WORDS, cmap=WEIGHTS, vmin=0, vmax=2, digits=0)
+    heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
+    heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
     for ax, title in zip(axes, ("one-hot rows", "times the table", "give its rows"), strict=True):
         ax.set_title(title)
     rows = ", ".join(f"{t} ({x:.0f}, {y:.0f})" for t, (x, y) in zip(tokens, (hot @ SMALL_TABLE).tolist(), strict=True))
@@ -127,8 +115,7 @@ def _way_said(words, ids, lit, table) -> str:
 def sentence_vectors(vectors, tokens) -> Picture:
     """The sentence as a heat map: a row for each token, a column for each coordinate."""
     figure, ax = new_figure(7.6, 2.7)
-    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False)
-    ax.set_xlabel("coordinate")
+    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate")
     ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each")
     figure.colorbar(picture, ax=ax)
     first = ", ".join(f"{x:.4f}" for x in vectors[0, :3].tolist())
@@ -182,10 +169,8 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     unit = vectors / vectors.norm(dim=-1, keepdim=True)
     dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
-    heatmap(axes[0], dots, tokens, tokens, SIGNED, digits=1)
-    heatmap(axes[1], cosines, tokens, tokens, SIGNED, -1, 1)
-    axes[0].set_title("dot product")
-    axes[1].set_title("cosine")
+    heatmap(axes[0], dots, tokens, tokens, cmap=SIGNED, digits=1, title="dot product")
+    heatmap(axes[1], cosines, tokens, tokens, cmap=SIGNED, vmin=-1, vmax=1, title="cosine")
     for ax in axes:
         tilt(ax)
     squares = ", ".join(f"{token} {x:.1f}" for token, x in zip(tokens, dots.diagonal().tolist(), strict=True))

@@ -10,8 +10,8 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.measured import measured
-from helpers.drawing.style import (
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import (
     BLUE,
     GREEN,
     GREEN_INK,
@@ -23,11 +23,9 @@ from helpers.drawing.style import (
     RED,
     RED_INK,
     SIGNED,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
 )
+from helpers.drawing.measured import measured
+from helpers.drawing.style import Picture, new_figure
 from helpers.errors import CourseError
 from helpers.translator import evaluation
 from helpers.translator.finished_parts import noam_lr

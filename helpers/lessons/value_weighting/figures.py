@@ -9,7 +9,8 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from helpers import translator
 from helpers.checking.memory import largest_tensor
-from helpers.drawing.style import (
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import (
     BLUE,
     CYCLE,
     GRAY_INK,
@@ -22,11 +23,8 @@ from helpers.drawing.style import (
     SKY,
     V_COLOR,
     V_MAP,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
 )
+from helpers.drawing.style import Picture, new_figure
 
 JANE = ["jane", "visits", "africa"]
 
@@ -41,8 +39,7 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     for ax, matrix, rows, title in zip(
         axes, (V, parts, out[None]), (tokens, named, ["visits"]), ("values", "weight × value", "sum"), strict=True
     ):
-        heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top)
-        ax.set_title(title)
+        heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top, title=title)
     axes[2].set_box_aspect(1 / 3)
     said = ", ".join(f"{c} {v:g}" for c, v in zip(channels, out.tolist(), strict=True))
     listed = ", ".join(f"{t} {w:g}" for t, w in zip(tokens, weights.tolist(), strict=True))
@@ -58,8 +55,7 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     context = weights @ values
     figure, (top, bottom) = new_figure(8.6, 4.6, 2, 1, sharex=True, height_ratios=(1.1, 1))
     named = [f"{token}, weight {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
-    picture = heatmap(top, values, named, cmap=V_MAP, numbers=False)
-    top.set_title("values, not yet weighted")
+    picture = heatmap(top, values, named, cmap=V_MAP, numbers=False, title="values, not yet weighted")
     figure.colorbar(picture, ax=top, shrink=0.9)
     channels = range(values.shape[1])
     low, high = values.amin(dim=0), values.amax(dim=0)
@@ -244,8 +240,7 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     left.axvline(1, color=GRAY_INK, ls=":", lw=1)
     left.invert_yaxis()
     left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="context shift of each word")
-    heatmap(right, weights, words, words, vmin=0, vmax=1)
-    right.set(title="attention weights", xlabel="key", ylabel="query")
+    heatmap(right, weights, words, words, vmin=0, vmax=1, title="attention weights", xlabel="key", ylabel="query")
     listed = ", ".join(f"{t} {m:.2f}" for t, m in zip(words, moved, strict=True))
     best = ", ".join(f"{w} to {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
     return Picture(
