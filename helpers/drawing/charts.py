@@ -1,4 +1,4 @@
-"""What figures are made of: heat maps, bars, curves, arrows and tokens.
+"""The charts that figures are made of: heat maps, bars and curves, and the axes that they stand on.
 
 Words that every figure keeps: a cell that may not be seen is hatched, and long names are tilted alike. Each chart takes
 what `ax.set` takes too, such as title, xlabel and xlim, so that one call draws a panel.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 
-from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
+from helpers.drawing.colors import AROUND_ZERO, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
@@ -80,7 +80,7 @@ def ink_on(background) -> str:
 def frame_cells(ax, cells: Iterable[tuple[int, int]], color=RED, width=2.0) -> None:
     """Frame the cells (row, column) of a heat map."""
     for i, j in cells:
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=color, lw=width, zorder=5))
+        ax.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=color, lw=width, zorder=5))
 
 
 # ---------------------------------------------------------------- axes
@@ -141,12 +141,14 @@ class MovingBars:
         places = [(0, i) if across else (i, 0) for i in range(len(names))]
         self.labels = [ax.text(*place, longest, fontsize=10, **at) for place in places]
 
-    def show(self, values: Sequence[float], label: str | Sequence[str] = "") -> None:
-        """Move the bars to `values`. label: a format for the numbers, or the texts at the ends."""
-        for i, (bar, text, value) in enumerate(zip(self.bars, self.labels, values, strict=True)):
+    def show(self, values: Sequence[float], form: str = "", colors: Sequence[str] = ()) -> None:
+        """Move the bars to `values`. form: of the numbers at their ends; without one there are none."""
+        for bar, text, value in zip(self.bars, self.labels, values, strict=True):
             bar.set(**{"width" if self.across else "height": value})
             text.set(**{"x" if self.across else "y": value + self.gap})
-            text.set_text(f"{value:{label}}" if isinstance(label, str) else label[i])
+            text.set_text(f"{value:{form}}" if form else "")
+        for bar, color in zip(self.bars, colors, strict=False):
+            bar.set_color(color)
 
 
 def curves(ax, x, lines: Mapping[str, Sequence[float]], looks: Mapping[str, tuple], **words) -> None:
@@ -161,31 +163,3 @@ def named(names: Iterable, values: Iterable, form: str = ".2f") -> str:
     """The numbers with their names, as an alt text lists them: "jane 0.94, visits 0.86"."""
     values = values.tolist() if hasattr(values, "tolist") else values
     return ", ".join(f"{name} {value:{form}}" for name, value in zip(names, values, strict=True))
-
-
-# ---------------------------------------------------------------- arrows and tokens
-
-
-def arrow(ax, start, end, color=BLACK, width=2.0, **look):
-    """An arrow from one point to another, which is returned: its end is `xy`."""
-    look = {"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14} | look
-    return ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=look)
-
-
-def box(ax, corner, size, text="", rounding=0.1, **look):
-    """A box with round corners and a text in its middle. corner: its lower left; size: width and height; fontsize and
-    ink are the text's. Returns the box."""
-    ink = {"fontsize": look.pop("fontsize", 10.5), "color": look.pop("ink", "black")}
-    patch = FancyBboxPatch(corner, *size, boxstyle=f"round,pad=0,rounding_size={rounding}", **look)
-    ax.add_patch(patch)
-    x, y = (start + length / 2 for start, length in zip(corner, size, strict=True))
-    if text:
-        ax.text(x, y, text, ha="center", va="center", zorder=patch.get_zorder() + 1, **ink)
-    return patch
-
-
-def token(ax, center, text, width, **look):
-    """A word in a box around `center`."""
-    look = {"facecolor": "#EAF2F8", "edgecolor": "#4D86AF"} | look
-    height = look.pop("height", 0.4)
-    return box(ax, (center[0] - width / 2, center[1] - height / 2), (width, height), text, **look)

@@ -109,6 +109,16 @@ def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     return Seen(seen[:-1], seen[-1])
 
 
+@torch.no_grad()
+def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
+    """What the part `name` of a network reads while it encodes src (B, T_s): (B, T_s, D)."""
+    caught = []
+    hook = network.get_submodule(name).register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
+    network.encode(src)
+    hook.remove()
+    return caught[0]
+
+
 def _weights_in(out) -> torch.Tensor | None:
     told = isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4
     return out[1] if told else None

@@ -15,7 +15,7 @@ from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
-from helpers.translator.trained import machine, source_batch, state
+from helpers.translator.trained import D_MODEL, NUM_HEADS, machine, source_batch, state
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
@@ -93,32 +93,26 @@ def scores_view(trial, sentence, parts):
 def _heads_of(trial, sentence, layer, letter, parts=None):
     """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
     network, project = machine(), (parts or {}).get("project", FINISHED_PARTS["project"])
-    src = source_batch([sentence])
-    block = network.encoder.blocks[layer]
-    caught = []
-    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
-    network.encode(src)
-    hook.remove()
-    x = caught[0]  # (1, T, D)
-    W = getattr(block.attention, f"W_{letter}").weight
-    return FINISHED_PARTS["split_heads"](project(x, W), block.attention.num_heads)[0]
+    x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
+    attention = network.encoder.blocks[layer].attention
+    W = getattr(attention, f"W_{letter}").weight
+    return FINISHED_PARTS["split_heads"](project(x, W), attention.num_heads)[0]
 
 
 def divisor_view(trial, sentence, parts):
     """Lesson 4: four divisors in the trained network, each with its loss."""
     said = [Fact("one trained network, four divisors:")]
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    width = machine().encoder.tokens.embedding_dim
-    for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
-        loss = evaluation.nats_a_word(
-            machine(scaled_scores=lambda Q, K, p=power: FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1] ** p),
-            batch,
-        )
+    scores, width = FINISHED_PARTS["attention_scores"], D_MODEL // NUM_HEADS
+    divisors = {
+        "nothing": 1,
+        "the root of the head's width": width**0.5,
+        "the root of the model's width": D_MODEL**0.5,
+        "the head's width": width,
+    }
+    for words, divisor in divisors.items():
+        loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
         said.append(_loss(f"divided by {words}", loss, "  "))
-    loss = evaluation.nats_a_word(
-        machine(scaled_scores=lambda Q, K: FINISHED_PARTS["attention_scores"](Q, K) / width**0.5), batch
-    )
-    said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")

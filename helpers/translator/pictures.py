@@ -6,6 +6,7 @@ import torch
 
 from helpers.drawing.charts import heatmap, tilt
 from helpers.drawing.colors import BLUE, SIGNED
+from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
@@ -43,13 +44,7 @@ def attention_map(trial, sentence: str) -> Picture | None:
 
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
-    _panel(ax, weights, rows, columns, title)
-    ax.set(xlabel="is looked at", ylabel="looks")
-
-
-def _panel(ax, matrix, rows, columns, title: str, **options):
-    options = {"vmin": 0, "vmax": 1} | options
-    heatmap(ax, matrix, rows, columns, **options)
+    heatmap(ax, weights, rows, columns, vmin=0, vmax=1, xlabel="is looked at", ylabel="looks")
     ax.set_title(title, fontsize=11)
     tilt(ax)
 
@@ -69,18 +64,9 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     """Left: raw scores. Right: an edge from each word to the one it scores highest."""
     figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
-    _panel(
-        axes[0],
-        scores,
-        words,
-        words,
-        f"Raw scores, block {layer}, head {head}",
-        cmap=SIGNED,
-        vmin=-top,
-        vmax=top,
-        digits=1,
-    )
-    axes[0].set(xlabel="key", ylabel="query")
+    heatmap(axes[0], scores, words, words, cmap=SIGNED, vmin=-top, vmax=top, digits=1, xlabel="key", ylabel="query")
+    axes[0].set_title(f"Raw scores, block {layer}, head {head}", fontsize=11)
+    tilt(axes[0])
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
     ax.set_title("Each word and the one it scores highest", fontsize=11)
     for i, word in enumerate(words):
@@ -88,7 +74,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         ax.text(-0.03, y, word, ha="right", va="center", fontsize=10)
         ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
         end = len(words) - 1 - best[i]
-        ax.annotate("", (1, end), (0, y), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
+        arrow(ax, (0, y), (1, end), BLUE, 1.6)
     ax.set(xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     ax.axis("off")
     said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))

@@ -9,13 +9,14 @@ import functools
 import itertools
 
 import torch
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.charts import bars, heatmap, name_ticks, tilt
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
+from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.translator import evaluation
 
@@ -119,19 +120,13 @@ def two_orders() -> Picture:
             boxes = [(start + (1.85 if pre else 1.5), 1.15, name, "#D5E8F5")]
             boxes += [(start + 0.45, 1.15, norm, "#FFC94D")] if pre else [(last + 0.95, stream, norm, "#FFC94D")]
             for bx, by, text, color in boxes:
-                width = 1.3 if text == name else 0.9
-                look = {"boxstyle": "round,pad=0.02", "facecolor": color, "edgecolor": "#555555", "lw": 1, "zorder": 3}
-                ax.add_patch(FancyBboxPatch((bx - width / 2, by - 0.3), width, 0.6, **look))
-                ax.text(bx, by, text, ha="center", va="center", fontsize=10, zorder=4)
-            first = start + (0.0 if pre else 0.95)
-            ax.plot([start - 0.2, start - 0.2, first], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
-            ax.plot([first, last], [1.15, 1.15], color="#555555", lw=1.2, zorder=1)
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 12, "color": "#555555", "lw": 1.2, "zorder": 2}
-            ax.add_patch(FancyArrowPatch((last, 1.15), (last, stream + 0.16), **arrow))
+                size = (1.3 if text == name else 0.9, 0.6)
+                box(ax, (bx, by), size, text, facecolor=color, edgecolor="#555555", zorder=3, fontsize=10)
+            ax.plot([start - 0.2, start - 0.2, last], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
+            arrow(ax, (last, 1.15), (last, stream + 0.16), "#555555", 1.2, mutation_scale=12)
             ax.plot([last], [stream], "o", ms=15, color="white", markeredgecolor="black", zorder=3)
             ax.text(last, stream, "+", ha="center", va="center", fontsize=13, zorder=4)
-        arrow = {"arrowstyle": "-|>", "mutation_scale": 16, "color": "black", "lw": 2.2}
-        ax.add_patch(FancyArrowPatch((9.9, stream), (10.4, stream), **arrow))
+        arrow(ax, (9.9, stream), (10.4, stream), width=2.2)
         ax.text(-0.1, stream, "x", ha="right", va="center", fontsize=12)
         ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
         ax.spines[["left", "bottom"]].set_visible(False)
@@ -250,9 +245,7 @@ def gradients_over_depth() -> Picture:
     start = last["pre-norm"][0]
     right.plot(last["depths"], [start / d**0.5 for d in last["depths"]], color=GRAY_INK, ls=":", label="1/√depth")
     right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient norm")
-    right.set_xticks(last["depths"], last["depths"])
-    right.minorticks_off()
-    right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
+    name_ticks(right, last["depths"], (10, 20, 40, 80))
     right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     ends = "; ".join(
@@ -479,10 +472,8 @@ def without_feed_forward() -> Picture:
     """What the translator loses without the encoder's feed-forward networks, and without their ReLU."""
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
-    bars = ax.barh(list(found), [loss for loss, _ in found.values()], color=[BLUE, ORANGE, ORANGE], height=0.6)
     labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
-    ax.bar_label(bars, labels, padding=4)
-    ax.invert_yaxis()
+    bars(ax, list(found), [loss for loss, _ in found.values()], labels, across=True, color=[BLUE, ORANGE, ORANGE])
     ax.set(xlim=(0, 7.5), xlabel="loss on 200 unseen sentences, nats per word")
     said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
     return Picture(

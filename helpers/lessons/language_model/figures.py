@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.drawing.charts import heatmap
+from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
@@ -41,14 +41,10 @@ def one_text() -> Picture:
     source = Source()
     nats = source.nats(source.encode(SHOWN)).abs().tolist()
     figure, ax = new_figure(8.4, 2.6)
-    ax.bar(range(len(SHOWN)), nats, color=BLUE, width=0.7)
-    ax.set_xticks(range(len(SHOWN)), list(SHOWN), fontsize=12)
-    ax.tick_params(axis="x", length=0)
+    bars(ax, SHOWN, nats, [f"{value:.1f}" if value else "" for value in nats], width=0.7)
+    ax.tick_params(axis="x", length=0, labelsize=12)
     ax.set(ylabel="−log p, nats", ylim=(0, 4.2), xlim=(-0.7, len(SHOWN) - 0.3))
-    for t, value in enumerate(nats):
-        if value:
-            ax.text(t, value + 0.06, f"{value:.1f}", ha="center", fontsize=9, color=GRAY_INK)
-    said = ", ".join(f"{token} {value:.2f}" for token, value in zip(SHOWN, nats, strict=True))
+    said = named(SHOWN, nats)
     return Picture(
         figure,
         f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}.",
@@ -287,12 +283,9 @@ def ablated_heads(model, watch) -> Picture:
     best = watch.best_head(model)
     figure, ax = new_figure(8.0, 0.9 + 0.42 * (len(heads) + 1))
     colors = ["#9BB7CB", *(RED if head == best else BLUE for head in heads)]
-    ax.barh(["none", *names], [whole, *above], color=colors, height=0.62)
-    for y, value in enumerate((whole, *above)):
-        ax.text(max(value, 0) + 0.03, y, f"{value:.2f}", va="center", fontsize=10)
-    ax.invert_yaxis()
+    bars(ax, ["none", *names], [whole, *above], ".2f", across=True, color=colors)
     ax.set(xlabel="nats above the line, repeated letters", ylabel="ablated", xlim=(0, max(above) * 1.12 + 0.1))
-    said = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, above, strict=True))
+    said = named(names, above)
     return Picture(
         figure,
         f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
@@ -331,8 +324,7 @@ def grown_induction_head(model, watch) -> Picture:
         ax.set_title(f"layer {layer}, head {head}")
         ax.set_xlabel("keys", color=K_COLOR)
         ax.set_ylabel("queries", color=Q_COLOR)
-        for t, j in pairs:
-            ax.add_patch(_frame(j, t))
+        frame_cells(ax, pairs, RED_INK, 1.8)
         mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
         said.append(f"head {head}: {looks}; {mean:.2f} on average")
@@ -343,12 +335,6 @@ def grown_induction_head(model, watch) -> Picture:
         f"The correct letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
-
-
-def _frame(x, y):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, ec=RED_INK, lw=1.8, zorder=5)
 
 
 # ---------------------------------------------------------------- dropout
@@ -404,9 +390,7 @@ def compute(model, watch) -> Picture:
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
     ax.text(0.99, best * 1.03, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
     ax.set(xscale="log", yscale="log", xlabel="billion multiply-adds", ylabel="nats above the entropy line")
-    ticks = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
+    name_ticks(ax, y=(0.02, 0.05, 0.1, 0.2, 0.5, 1, 2))
     ax.set_ylim(None, 3.0)  # room for the names
     return Picture(
         figure,
@@ -499,20 +483,15 @@ class NextToken:
         self.mine = torch.softmax(logits, dim=-1)  # (T, V)
         self.true = source.next_probabilities(ids)  # (T, V)
         self.figure, self.ax = new_figure(8.4, 3.3)
-        V = len(self.symbols)
-        self.true_bars = self.ax.bar(range(V), [0.0] * V, color="#D9D9D9", width=0.86)
-        self.bars = self.ax.bar(range(V), [0.0] * V, color=BLUE, width=0.5)
-        self.ax.set_xticks(range(V), list(self.symbols))
-        self.ax.set(ylim=(0, 1.02), ylabel="probability")
-        said = ["the source", "the model"]
-        self.figure.legend([self.true_bars, self.bars], said, frameon=False, ncols=2, loc="outside upper right")
+        self.true_bars = MovingBars(self.ax, self.symbols, color="#D9D9D9", width=0.86)
+        self.bars = MovingBars(self.ax, self.symbols, width=0.5, ylim=(0, 1.02), ylabel="probability")
+        said, both = ["the source", "the model"], [self.true_bars.bars, self.bars.bars]
+        self.figure.legend(both, said, frameon=False, ncols=2, loc="outside upper right")
         self.title = self.ax.set_title(f"after {self.text}")
 
     def __call__(self, position: int) -> Picture:
-        for bar, value in zip(self.true_bars, self.true[position].tolist(), strict=True):
-            bar.set_height(value)
-        for bar, value in zip(self.bars, self.mine[position].tolist(), strict=True):
-            bar.set_height(value)
+        self.true_bars.show(self.true[position].tolist())
+        self.bars.show(self.mine[position].tolist())
         read = self.text[: position + 1]
         self.title.set_text(f"after {read}")
         top = self.true[position].topk(3)

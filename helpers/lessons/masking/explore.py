@@ -8,12 +8,12 @@ import ipywidgets as widgets
 import torch
 from matplotlib.patches import Rectangle
 
+from helpers.drawing.charts import HATCHED, MovingBars, without_spines
 from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
 from helpers.widgets.panel import panel
 
-HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
 
 
@@ -33,9 +33,7 @@ class Masks:
         self.ax.set_xticks(range(8), WORDS, fontsize=9)
         self.title = self.ax.set_title("shape (5, 7), 35 of 35 pairs allowed, 5 rows see nothing\n(of 8 only 7 fit)")
         self.ax.xaxis.tick_top()
-        self.ax.tick_params(length=0)
-        for side in self.ax.spines.values():
-            side.set_visible(False)
+        without_spines(self.ax)
 
     def __call__(self, new: int, cached: int, pads: int) -> Picture:
         T_k = cached + new
@@ -85,9 +83,7 @@ class Cells:
             ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), title=title)
             ax.set_xticks(range(size), tokens)
             ax.set_yticks(range(size), tokens)
-            ax.tick_params(length=0)
-            for side in ax.spines.values():
-                side.set_visible(False)
+            without_spines(ax)
             cells = [(i, j) for i in range(size) for j in range(size)]
             self.patches.append({(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in cells})
             self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in cells})
@@ -135,12 +131,10 @@ class Fill:
 
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
-        self.bars, self.labels, self.titles, self.axes = [], [], [], axes
+        self.bars, self.titles, self.axes = [], [], axes
+        names = ["visible\n-10000", "visible\n-10000", "blocked\n-10000", "blocked\n-10000"]
         for ax in axes:
-            self.bars.append(ax.bar(range(4), [0.0] * 4, color=[BLUE, BLUE, RED, RED]))
-            self.labels.append([ax.text(i, 0, "0.731", ha="center", va="bottom", fontsize=9) for i in range(4)])
-            ax.set_xticks(range(4), ["visible\n-10000", "visible\n-10000", "blocked\n-10000", "blocked\n-10000"])
-            ax.set_ylim(0, 1.12)
+            self.bars.append(MovingBars(ax, names, "0.731", color=[BLUE, BLUE, RED, RED], ylim=(0, 1.12)))
             self.titles.append(ax.set_title("−1,000,000,000 filled in: 0.731 to blocked keys", fontsize=10))
         axes[0].set_ylabel("weight")
 
@@ -152,10 +146,7 @@ class Fill:
         added = torch.softmax(scores + hidden * number, -1)
         ways = zip((filled, added), ("filled in", "added"), strict=True)
         for k, (weights, way) in enumerate(ways):
-            for bar, label, weight in zip(self.bars[k], self.labels[k], weights.tolist(), strict=True):
-                bar.set_height(weight)
-                label.set_y(weight + 0.01)
-                label.set_text(f"{weight:.3g}")
+            self.bars[k].show(weights.tolist(), ".3g")
             names = ["visible", "visible", "blocked", "blocked"]
             ticks = [f"{n}\n{s:g}" for n, s in zip(names, scores.tolist(), strict=True)]
             self.axes[k].set_xticks(range(4), ticks)

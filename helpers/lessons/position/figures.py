@@ -7,6 +7,7 @@ from matplotlib.patches import Circle
 
 from helpers.drawing.charts import heatmap
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS
+from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 
 
@@ -35,7 +36,7 @@ def two_orders(tokens, x, perm) -> Picture:
     shuffled = [tokens[i] for i in order]
     figure, axes = new_figure(8.2, 3.2, columns=2)
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
-        heatmap(ax, table, names, names, cmap=WEIGHTS, vmin=0, vmax=1, title=" ".join(names))
+        heatmap(ax, table, names, names, vmin=0, vmax=1, title=" ".join(names))
         ax.set_xlabel("key: the word that is attended to")
     axes[0].set_ylabel("query")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
@@ -59,8 +60,6 @@ def counting(length: int = 16) -> Picture:
     heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
     axes[0].set(title="binary digits", xlabel="flips after so many steps", ylabel="position")
     axes[1].set(title="sines of the first four pairs, D = 16", xlabel="steps in one cycle")
-    axes[0].set_yticks(positions)
-    axes[1].set_yticks(positions)
     return Picture(
         figure,
         "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, 4 "
@@ -159,15 +158,10 @@ def _circle(ax):
     ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
-def _arrow(ax, point, color, label=None):
-    ax.annotate(
-        "",
-        xy=(point.real, point.imag),
-        xytext=(0, 0),
-        arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0},
-    )
-    if label is not None:
-        ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
+def _named_arrow(ax, point, color, label):
+    """An arrow from the middle to a point of the circle, a complex number, with its name beyond."""
+    arrow(ax, (0, 0), (point.real, point.imag), color)
+    ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
 
 
 def one_turn(offset: int = 3) -> Picture:
@@ -179,7 +173,7 @@ def one_turn(offset: int = 3) -> Picture:
         _circle(ax)
         for start, color in zip(starts[pair], (BLUE, ORANGE), strict=True):
             for t in (start, start + offset):
-                _arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
+                _named_arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
             arc = 0.62 + 0.16 * (start > 0)
             angles = np.linspace(speed * start, speed * (start + offset), 40)
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
@@ -200,8 +194,8 @@ def turned_together() -> Picture:
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
         _circle(ax)
-        _arrow(ax, np.exp(1j * m), Q_COLOR, "q")
-        _arrow(ax, np.exp(1j * n), K_COLOR, "k")
+        _named_arrow(ax, np.exp(1j * m), Q_COLOR, "q")
+        _named_arrow(ax, np.exp(1j * n), K_COLOR, "k")
         angles = np.linspace(m, n, 40)
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
         ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")

@@ -7,7 +7,7 @@ import textwrap
 import ipywidgets as widgets
 
 from helpers import pretrained
-from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.charts import MovingBars, heatmap, tilt
 from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
@@ -94,9 +94,8 @@ class Search:
         self.own = ""
         self.keys = real_network.network().vectors(list(TITLES))
         self.figure, self.ax = new_figure(8.0, 4.6)
-        self.bars = self.ax.barh(range(len(TITLES)), [0.0] * len(TITLES), color=BLUE)
-        self.ax.set_yticks(range(len(TITLES)), TITLES, fontsize=SMALLEST)
-        self.ax.invert_yaxis()
+        self.bars = MovingBars(self.ax, TITLES, across=True, height=0.8)
+        self.ax.tick_params(axis="y", labelsize=SMALLEST)
         self.ax.axvline(0, color="#8C8C8C", lw=0.8)
         self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
 
@@ -108,9 +107,8 @@ class Search:
         query = real_network.network().vectors([question])[0]
         found = stand_ins.search(query, self.keys, TITLES, len(TITLES))
         scores = dict(found)
-        for bar, title in zip(self.bars, TITLES, strict=True):
-            bar.set_width(scores[title])
-            bar.set_color(ORANGE if title == found[0][0] else BLUE)
+        colors = [ORANGE if title == found[0][0] else BLUE for title in TITLES]
+        self.bars.show([scores[title] for title in TITLES], colors=colors)
         self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
         said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
         return Picture(

@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
 from helpers import pretrained
+from helpers.drawing.charts import bars, named
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
@@ -245,15 +246,11 @@ def weight_and_influence() -> Picture:
     figure, axes = new_figure(8.6, 2.7, 1, 3, sharey=True)
     colors = (BLUE, ORANGE, GREEN)
     for ax, (title, share), color in zip(axes, shares.items(), colors, strict=True):
-        bars = ax.bar(tokens, share.tolist(), color=color)
-        ax.bar_label(bars, [f"{x:.2f}" for x in share.tolist()], fontsize=SMALLEST)
+        bars(ax, tokens, share, ".2f", color=color)
         ax.set_title(title, fontsize=10)
         ax.tick_params(axis="x", labelsize=SMALLEST)
         ax.set_ylim(0, 1)
-    said = "; ".join(
-        f"{title}: {', '.join(f'{t} {x:.2f}' for t, x in zip(tokens, share.tolist(), strict=True))}"
-        for title, share in shares.items()
-    )
+    said = "; ".join(f"{title}: {named(tokens, share)}" for title, share in shares.items())
     alt = f"Three bar charts about jane in “{SHORT}”. {said}."
     return Picture(figure, alt, "Figure 13.2. Attention weights of jane, and what her vector is sensitive to.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 import torch
 
+from helpers.drawing.charts import name_ticks
 from helpers.drawing.colors import BLUE, GRAY_INK, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
@@ -24,9 +25,7 @@ class Cache:
         (self.line,) = ax.plot([], [], color=BLUE, lw=2.4)
         (self.dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
         ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))
-        ax.set_xticks([256, 4096, 65536], ["256", "4,096", "65,536"])
-        ax.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-        ax.minorticks_off()
+        name_ticks(ax, x=(256, 4096, 65536), y=(0.001, 0.01, 0.1, 1, 10, 100))
         self.title = ax.set_title("32 heads of keys, 131,072 tokens, window 131,072: 63.9 GiB")
 
     def __call__(self, kv_heads: int, length: int, window: int) -> Picture:
