@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from helpers.drawing.colors import AROUND_ZERO, BLUE, RED, WEIGHTS
+from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
@@ -112,10 +112,10 @@ def name_ticks(ax, x: Sequence[float] = (), y: Sequence[float] = ()) -> None:
 def bars(ax, names, values, label=None, across=False, **look):
     """Bars over their names, or `across`: from the left, the first at the top. Returns them.
 
-    label: a format for the numbers at their ends, such as ".2f", or the texts themselves. look: color, height or width
-    as bars take them, and what `ax.set` takes.
+    label: a format for the numbers at their ends, such as ".2f", or the texts themselves. look: color, alpha, left,
+    height or width as bars take them, and what `ax.set` takes.
     """
-    shape = {name: look.pop(name) for name in ("color", "alpha", "height", "width") if name in look}
+    shape = {name: look.pop(name) for name in ("color", "alpha", "height", "width", "left") if name in look}
     shape = {"color": BLUE} | ({"height": 0.6} if across else {}) | shape
     values, places = _array(values).tolist(), range(len(names))
     drawn = (ax.barh if across else ax.bar)(places, values, **shape)
@@ -128,6 +128,15 @@ def bars(ax, names, values, label=None, across=False, **look):
         ax.bar_label(drawn, texts, padding=4 if across else 2, fontsize=10)
     ax.set(**look)
     return drawn
+
+
+def run_bars(ax, rows: Mapping[str, Sequence[float]], start: float = 0, colors: Sequence[str] = (BLUE,), **look):
+    """A bar for the mean of several runs in each row, from `start` to the right, and a dot for each run."""
+    means = [sum(runs) / len(runs) - start for runs in rows.values()]
+    bars(ax, list(rows), means, across=True, left=start, color=colors, **look)
+    for i, runs in enumerate(rows.values()):
+        heights = [i + 0.15 * (j - (len(runs) - 1) / 2) for j in range(len(runs))]
+        ax.plot(runs, heights, "o", ms=4.5, color="white", mec=BLACK, mew=0.9, clip_on=False)
 
 
 class MovingBars:

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.charts import bars, heatmap, name_ticks, tilt
+from helpers.drawing.charts import bars, curves, heatmap, name_ticks, tilt
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import SMALLEST, Picture, new_figure
@@ -32,7 +32,8 @@ KINDS = {
     "pre-norm": (GREEN, "-"),
 }
 BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
-LOOKS = {**KINDS, BUG: (PINK, "-.")}
+REPAIRED = "your fix"
+LOOKS = {**KINDS, BUG: (PINK, "-."), REPAIRED: ("black", ":")}
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
@@ -48,11 +49,10 @@ def normed_words(channels: int = 12) -> Picture:
     after = F.layer_norm(x, x.shape[-1:])
     figure, axes = new_figure(8.6, 2.9, 1, 2)
     for ax, rows, title in zip(axes, (x, after), ("before", "after"), strict=True):
-        names = [
-            f"{word}\n{row.mean():.2f} ± {row.std(correction=0):.2f}" for word, row in zip(WORDS, rows, strict=True)
-        ]
+        names = [f"{w}\n{r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, rows, strict=True)]
+        names = [name.replace("-0.00", "0.00") for name in names]
         heatmap(ax, rows[:, :channels], names, cmap=SIGNED, vmin=-3, vmax=3, numbers=False)
-        ax.set_yticks(range(len(names)), [name.replace("-0.00", "0.00") for name in names], fontsize=SMALLEST)
+        ax.tick_params(axis="y", labelsize=SMALLEST)
         ax.set(title=title, xlabel="channel")
     means = ", ".join(f"{w} {r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, x, strict=True))
     alt = (
@@ -220,12 +220,8 @@ def measured_gradients() -> tuple[dict, dict]:
     }
     depths = (1, 2, 4, 8, 16, 32)
     last = {
-        name: [sum(float(gradients(kind, d, seed=s, last_norm=norm)[1]) for s in range(3)) / 3 for d in depths]
-        for name, kind, norm in (
-            ("post-norm", "post-norm", True),
-            ("pre-norm", "pre-norm", True),
-            (BARE, "pre-norm", False),
-        )
+        name: [sum(float(gradients(kind, d, seed=s, last_norm=name != BARE)[1]) for s in range(3)) / 3 for d in depths]
+        for name, kind in (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
     }
     return along, {"depths": depths, **last}
 
@@ -234,9 +230,8 @@ def gradients_over_depth() -> Picture:
     """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
     along, last = measured_gradients()
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
-    for kind, (color, line) in KINDS.items():
-        left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
-    left.set(yscale="log", xlabel="after block", ylabel="gradient norm", title="residual stream of 24 blocks")
+    curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
+    left.set(xlabel="after block", title="residual stream of 24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
     for kind, (color, line) in looks.items():
@@ -279,7 +274,6 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 TRACED = 12  # blocks
-REPAIRED = "your fix"
 
 
 def random_words() -> torch.Tensor:
@@ -329,10 +323,8 @@ def traces_of_words(fixed_block=None) -> Picture:
         "fraction of the variance\nthat differs between tokens",
     )
     for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
-        for kind, rows in found.items():
-            color, line = LOOKS.get(kind, ("black", ":"))
-            ax.plot(range(1, len(rows) + 1), [row[part] for row in rows], color=color, ls=line, label=kind, lw=1.8)
-        ax.set(xlabel="after block", ylim=(-0.03, 1.03), title=title)
+        parts = {kind: [row[part] for row in rows] for kind, rows in found.items()}
+        curves(ax, range(1, TRACED + 1), parts, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
     said = "; ".join(
         f"{kind} {rows[0][0]:.2f} after one block, {rows[5][0]:.2f} after six, {rows[-1][0]:.2f} after twelve"
@@ -545,9 +537,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     seen = {"convolution": [abs(t - middle) <= reach for t in range(tokens)], "attention": [True] * tokens}
     for ax, (name, row) in zip(axes, seen.items(), strict=True):
         for t, lit in enumerate(row):
-            ax.add_patch(
-                Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=BLUE if lit else "#F1F1F1", edgecolor="#8C8C8C")
-            )
+            face = BLUE if lit else "#F1F1F1"
+            ax.add_patch(Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=face, edgecolor="#8C8C8C"))
         ax.add_patch(Rectangle((middle + 0.05, 0.1), 0.9, 0.8, facecolor="none", edgecolor="black", lw=2.5))
         ax.set(xlim=(0, tokens), ylim=(0, 1), xticks=[], yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -566,13 +557,12 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     """MACs of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
-        "projections": (4 * lengths * d_model**2, BLUE, "-"),
-        "inside attention": (2 * lengths**2 * d_model, ORANGE, "--"),
-        "feed-forward": (2 * lengths * d_model * d_ff, GREEN, "-."),
+        "projections": 4 * lengths * d_model**2,
+        "inside attention": 2 * lengths**2 * d_model,
+        "feed-forward": 2 * lengths * d_model * d_ff,
     }
     figure, ax = new_figure(7.4, 3.4)
-    for name, (values, color, line) in parts.items():
-        ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
+    curves(ax, lengths, parts, dict(zip(parts, ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-.")), strict=True)))
     counted = [30, 300, 3000, 30_000]
     totals = [block_macs(T, d_model, d_ff) for T in counted]
     ax.plot(counted, totals, "o", color="black", ms=5, label="block_macs")

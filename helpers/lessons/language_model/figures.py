@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named
-from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SKY
+from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named, run_bars
+from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
 
@@ -22,11 +22,10 @@ LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training run
 
 
-def _entropy_line(ax, value: float, text: str = "entropy line") -> None:
+def _entropy_line(ax, value: float) -> None:
     ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
-    ax.text(
-        0.995, value, f"{text} {value:.2f}", transform=ax.get_yaxis_transform(), ha="right", va="bottom", fontsize=10
-    )
+    look = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
+    ax.text(0.995, value, f"entropy line {value:.2f}", **look)
 
 
 # ---------------------------------------------------------------- the source
@@ -113,11 +112,9 @@ def ladder() -> Picture:
     line, rungs = LADDER["line"], LADDER["rungs"]
     means = {name: sum(values) / len(values) for name, values in rungs.items()}
     figure, ax = new_figure(8.2, 3.4)
+    run_bars(ax, rungs, line, ["#9BB7CB", *[BLUE] * (len(rungs) - 1)])
     below, said = None, []
     for i, (name, values) in enumerate(rungs.items()):
-        ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
-        heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
-        ax.plot(values, heights, "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
         gain = "" if below is None else f"   −{below - means[name]:.2f}"
         ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
         ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
@@ -126,10 +123,8 @@ def ladder() -> Picture:
         below = means[name]
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
-    ax.set_yticks(range(len(rungs)), list(rungs))
-    ax.invert_yaxis()
-    ax.set_ylim(len(rungs) - 0.1, -0.6)
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
+    ax.set_ylim(len(rungs) - 0.1, -0.6)
     return Picture(
         figure,
         f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
@@ -166,9 +161,8 @@ def training(watch) -> Picture:
         color = KIND_COLORS[kind]
         right.plot(watch.steps, losses, color=color, lw=2, label=kind)
     if max(watch.induction) > 0:
-        right.plot(
-            watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="attention weight of the induction head"
-        )
+        look = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
+        right.plot(watch.steps, watch.induction, **look)
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
@@ -222,15 +216,17 @@ def induction_by_hand() -> Picture:
 
 def _two_heads(first, second):
     """The weights (T, T) of both layers over the example."""
-    T = len(EXAMPLE)
-    figure, axes = new_figure(8.4, 4.2, columns=2)
-    titles = ("layer 0: the previous token", "layer 1: what followed it before")
-    for ax, weights, title in zip(axes, (first, second), titles, strict=True):
-        seen = torch.ones(T, T).tril().bool()
-        heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False, title=title)
-        ax.set_xlabel("keys", color=K_COLOR)
-        ax.set_ylabel("queries", color=Q_COLOR)
+    figure, (left, right) = new_figure(8.4, 4.2, columns=2)
+    _causal_map(left, first, EXAMPLE, "layer 0: the previous token")
+    _causal_map(right, second, EXAMPLE, "layer 1: what followed it before")
     return figure
+
+
+def _causal_map(ax, weights, text: str, title: str) -> None:
+    """Attention weights (T, T) under a causal mask over the letters of a text."""
+    seen, letters = torch.ones_like(weights).tril().bool(), list(text)
+    words = {"title": title, "xlabel": "keys", "ylabel": "queries"}
+    heatmap(ax, weights, letters, letters, seen, vmin=0, vmax=1, numbers=False, **words)
 
 
 def _words_instead(words: str, caption: str) -> Picture:
@@ -307,7 +303,6 @@ def grown_induction_head(model, watch) -> Picture:
     with torch.no_grad(), attention_weights(model) as weights:
         p = torch.softmax(model(ids.to(device))[0].float().cpu(), dim=-1)  # (T, V)
     model.train(was)
-    T = len(text)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
         return _words_instead(words, "Figure 12.7. The strongest induction head of the trained model.")
@@ -320,10 +315,7 @@ def grown_induction_head(model, watch) -> Picture:
     figure.suptitle(f"the correct letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
-        heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
-        ax.set_title(f"layer {layer}, head {head}")
-        ax.set_xlabel("keys", color=K_COLOR)
-        ax.set_ylabel("queries", color=Q_COLOR)
+        _causal_map(ax, own, text, f"layer {layer}, head {head}")
         frame_cells(ax, pairs, RED_INK, 1.8)
         mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 
@@ -222,6 +223,17 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
     return losses, sum(writing) / T
 
 
+@contextlib.contextmanager
+def _one_thread():
+    """Tensors this small only lose by being shared out."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def train(attention, seed: int = 5, **sizes) -> list[float]:
     """The training losses of `trained`."""
     return trained(attention, seed, **sizes)[0]
@@ -229,12 +241,8 @@ def train(attention, seed: int = 5, **sizes) -> list[float]:
 
 def too_good() -> Picture:
     """Training losses of a causal and of a leaking model on random letters, and the leaking model's loss in writing."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # tensors this small only lose by being shared out
-    try:
+    with _one_thread():
         runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
-    finally:
-        torch.set_num_threads(threads)
     (honest, _), (leaking, writing) = runs
     figure, ax = new_figure(7.4, 3.8)
     ax.plot(honest, color=BLUE, label=f"causal mask, ends at {sum(honest[-20:]) / 20:.2f}")
@@ -255,12 +263,8 @@ def too_good() -> Picture:
 
 def last_loss(attention, seed: int = 5) -> float:
     """The mean of the last twenty losses of `train`, without touching the caller's number of threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with _one_thread():
         return sum(train(attention, seed)[-20:]) / 20
-    finally:
-        torch.set_num_threads(threads)
 
 
 def influences() -> dict[str, torch.Tensor]:

@@ -243,17 +243,9 @@ def _shape_box(ax, axis, row, size, outcome, fits):
         text, color, style = str(size), ORANGE if stretched else RED if clash else BLUE, "--" if stretched else "-"
     if row == 2 and not fits and not clash:
         color = "#999999"
-    ax.text(
-        axis,
-        -row,
-        text,
-        ha="center",
-        va="center",
-        fontsize=13,
-        family="monospace",
-        color=color,
-        bbox={"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style},
-    )
+    frame = {"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style}
+    look = {"ha": "center", "va": "center", "fontsize": 13, "family": "monospace"}
+    ax.text(axis, -row, text, color=color, bbox=frame, **look)
 
 
 def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> Picture:

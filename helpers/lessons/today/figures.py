@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.drawing.charts import HATCHED, bars, frame_cells, heatmap, name_ticks, without_spines
+from helpers.drawing.charts import HATCHED, bars, frame_cells, heatmap, name_ticks, run_bars, without_spines
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
@@ -290,19 +290,15 @@ def merges() -> Picture:
 def dialect() -> Picture:
     """Exact translations in the new French and in the old one, as `python -m bench.dialect` has measured them."""
     found = measured("today", "dialect")
-    rows = {"before": "before", "LoRA": "LoRA, merged", "all numbers": "all parameters"}
+    rows = {"before": "before", "merged": "LoRA, merged", "all numbers": "all parameters"}
     figure, axes = new_figure(8.4, 2.6, 1, 2, sharey=True)
     said = []
     for ax, (column, title) in zip(axes, ((2, "the new French"), (3, "ordinary French")), strict=True):
-        for i, name in enumerate(rows):
-            values = [100 * row[column] for row in found["merged" if name == "LoRA" else name]]
-            ax.barh(i, sum(values) / len(values), color=(GRAY_INK, BLUE, ORANGE)[i], height=0.6)
-            heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
-            ax.plot(values, heights, "o", ms=4.5, color="white", mec="black", mew=0.9, clip_on=False)
-            said.append(f"{title}, {rows[name]}: " + ", ".join(f"{value:.1f}" for value in values))
-        ax.set(xlabel="% of sentences exact", title=title, xlim=(0, 100))
-    axes[0].set_yticks(range(len(rows)), list(rows.values()))
-    axes[0].invert_yaxis()
+        runs = {name: [100 * row[column] for row in found[key]] for key, name in rows.items()}
+        words = {"xlabel": "% of sentences exact", "title": title, "xlim": (0, 100)}
+        run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], **words)
+        for name, values in runs.items():
+            said.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
     return Picture(
         figure,
         f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}.",

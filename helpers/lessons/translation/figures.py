@@ -10,7 +10,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, tilt
+from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, run_bars, tilt
 from helpers.drawing.colors import (
     BLUE,
     GREEN,
@@ -361,16 +361,14 @@ def with_and_without_smoothing() -> Picture:
     figure, ax = new_figure(6.4, 1.9)
     names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
     said = []
-    for y, smoothing in enumerate((0.1, 0.0)):
-        values = [run["nats"] for run in runs[str(smoothing)]]
-        ax.barh([y], [sum(values) / len(values)], color=BLUE, height=0.6, alpha=0.75)
-        ax.plot(values, [y] * len(values), "o", color="black", ms=4)
+    losses = {"none": [run["nats"] for run in runs["0.0"]], "0.1": [run["nats"] for run in runs["0.1"]]}
+    run_bars(ax, losses, xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
+    for y, values in enumerate(losses.values()):
         ax.text(max(values) + 0.002, y, f"{sum(values) / len(values):.3f}", va="center", fontsize=10)
+    for smoothing in (0.1, 0.0):
         for name, title in names.items():
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
-    ax.set_yticks([0, 1], ["0.1", "none"])
-    ax.set(ylim=(-0.5, 1.5), xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
     return Picture(
         figure,
         f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
@@ -460,6 +458,8 @@ def _heads_exchanged(state: dict) -> dict:
 
 def same_machine_numbers() -> dict[str, tuple[float, float]]:
     """What was done to the course's translator -> (nats per word, fraction exact) on 200 unseen sentences."""
+    from helpers.blocks import Transformer
+
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
     rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
@@ -472,22 +472,10 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     }
     batch, found = evaluation.unseen(200), {}
     for name, numbers in changed.items():
-        model = _fresh_course()
+        model = Transformer(*translator.SIZES).eval()
         model.load_state_dict(numbers)
-        found[name] = (_nats(model, batch), evaluation.exact(model, batch))
+        found[name] = (evaluation.nats_a_word(model, batch), evaluation.exact(model, batch))
     return found
-
-
-def _fresh_course():
-    from helpers.blocks import Transformer
-
-    return Transformer(*translator.SIZES).eval()
-
-
-@torch.no_grad()
-def _nats(model, batch) -> float:
-    mask = batch.tgt_out != translator.PAD
-    return torch.nn.functional.cross_entropy(model(batch.src, batch.tgt_in)[mask], batch.tgt_out[mask]).item()
 
 
 def same_machine() -> Picture:
