@@ -4,7 +4,7 @@ For authors. The short way is a function that draws anew each time; it will do w
 margins of the first picture are kept, so leave room in it for longer texts):
 
     def waves():
-        panel(figures.waves, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
+        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
 
 The quick way keeps its figure and changes what moves; it halves the time:
 
@@ -21,7 +21,7 @@ The quick way keeps its figure and changes what moves; it halves the time:
             self.ax.set_title(f"temperature {temperature:.2f}")
             return Picture(self.figure, alt=...)
 
-    panel(Weights(scores), temperature=widgets.FloatLogSlider(...))
+    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
 
 - The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
   a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.

@@ -12,6 +12,7 @@ from helpers.drawing.charts import HATCHED, MovingBars, without_spines
 from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
+from helpers.widgets.controls import whole
 from helpers.widgets.panel import panel
 
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
@@ -63,12 +64,7 @@ class Masks:
 
 def masks():
     """Sliders for the number of queries, of cached keys and of padding."""
-    panel(
-        Masks(),
-        new=widgets.IntSlider(value=3, min=1, max=5, description="new words"),
-        cached=widgets.IntSlider(value=2, min=0, max=3, description="cached"),
-        pads=widgets.IntSlider(value=1, min=0, max=8, description="padding"),
-    )
+    panel(Masks(), new=whole("new words", 3, 1, 5), cached=whole("cached", 2, 0, 3), pads=whole("padding", 1, 0, 8))
 
 
 class Cells:
@@ -167,7 +163,7 @@ def fill():
     """Sliders for a large negative number and for the scores of visible and blocked keys."""
     panel(
         Fill(),
-        power=widgets.IntSlider(value=4, min=1, max=9, description="number: −10 to the"),
-        visible=widgets.IntSlider(value=0, min=-10000, max=10000, step=1000, description="visible scores"),
-        blocked=widgets.IntSlider(value=2000, min=-10000, max=10000, step=1000, description="blocked scores"),
+        power=whole("number: −10 to the", 4, 1, 9),
+        visible=whole("visible scores", 0, -10000, 10000, step=1000),
+        blocked=whole("blocked scores", 2000, -10000, 10000, step=1000),
     )

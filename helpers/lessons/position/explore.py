@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.patches import Circle
 
@@ -11,6 +10,7 @@ from helpers.drawing.colors import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.position.figures import apart, rotary_score
+from helpers.widgets.controls import whole
 from helpers.widgets.panel import panel
 
 D_MODEL, LENGTH = 16, 80
@@ -60,9 +60,9 @@ def sinusoids():
     """Sliders for two positions and for the pair that is drawn."""
     panel(
         Sinusoids(),
-        pair=widgets.IntSlider(value=0, min=0, max=len(SPEEDS) - 1, description="pair"),
-        t=widgets.IntSlider(value=10, min=0, max=LENGTH - 1, description="position"),
-        s=widgets.IntSlider(value=11, min=0, max=LENGTH - 1, description="another one"),
+        pair=whole("pair", 0, 0, len(SPEEDS) - 1),
+        t=whole("position", 10, 0, LENGTH - 1),
+        s=whole("another one", 11, 0, LENGTH - 1),
     )
 
 
@@ -116,9 +116,4 @@ class Rotary:
 
 def rotary():
     """Sliders for the positions of a query and a key and for the pair that is drawn."""
-    panel(
-        Rotary(),
-        query_at=widgets.IntSlider(value=5, min=0, max=20, description="query at"),
-        key_at=widgets.IntSlider(value=6, min=0, max=20, description="key at"),
-        pair=widgets.IntSlider(value=0, min=0, max=7, description="pair"),
-    )
+    panel(Rotary(), query_at=whole("query at", 5, 0, 20), key_at=whole("key at", 6, 0, 20), pair=whole("pair", 0, 0, 7))

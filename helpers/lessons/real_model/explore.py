@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import textwrap
 
-import ipywidgets as widgets
-
 from helpers import pretrained
 from helpers.drawing.charts import MovingBars, heatmap, tilt
 from helpers.drawing.colors import BLUE, ORANGE
@@ -14,6 +12,7 @@ from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
 from helpers.lessons.real_model.network import among_words
+from helpers.widgets.controls import choice, typed, whole
 from helpers.widgets.panel import panel
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
@@ -67,11 +66,11 @@ def heads():
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
         Heads(),
-        sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
-        own=widgets.Text(placeholder="a sentence, then Enter", description="your own", continuous_update=False),
-        layer=widgets.IntSlider(value=1, min=0, max=pretrained.LAYERS - 1, description="layer"),
-        head=widgets.IntSlider(value=8, min=0, max=pretrained.HEADS - 1, description="head"),
-        ends=widgets.SelectionSlider(options=[("without", False), ("with", True)], description="[CLS] and [SEP]"),
+        sentence=choice("sentence", sentences),
+        own=typed("a sentence"),
+        layer=whole("layer", 1, 0, pretrained.LAYERS - 1),
+        head=whole("head", 8, 0, pretrained.HEADS - 1),
+        ends=choice("[CLS] and [SEP]", [("without", False), ("with", True)]),
     )
 
 
@@ -122,8 +121,4 @@ def titles():
     """A slider for the question put to sixteen video titles, and a box for a question of one's own."""
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
     draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
-    panel(
-        draw,
-        question=widgets.SelectionSlider(options=options, description="question"),
-        own=widgets.Text(placeholder="a question, then Enter", description="your own", continuous_update=False),
-    )
+    panel(draw, question=choice("question", options), own=typed("a question"))

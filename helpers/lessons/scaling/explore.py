@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 
-import ipywidgets as widgets
 import torch
 
 from helpers.drawing.charts import MovingBars, name_ticks, named
@@ -19,6 +18,7 @@ from helpers.lessons.scaling.figures import (
     query_gradient,
     rotated,
 )
+from helpers.widgets.controls import choice, powers
 from helpers.widgets.panel import panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
@@ -50,9 +50,7 @@ class Temperature:
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
     """A slider for the temperature that divides the scores (T,) of one query."""
-    slider = widgets.FloatLogSlider(
-        value=start, base=10, min=-1, max=2, step=0.01, description="temperature", readout_format=".2f"
-    )
+    slider = powers("temperature", start, -1, 2, 0.01)
     panel(Temperature(scores, tokens), t=slider)
 
 
@@ -118,9 +116,7 @@ class WidthAndDivisor:
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
     """Sliders for the width, for the initialization of queries and keys, and for the divisor of their scores."""
-    width = widgets.SelectionSlider(options=WIDTHS, value=d_k, description="width")
-    begin = widgets.SelectionSlider(options=INITIALIZATIONS, value=INITIALIZATIONS[0], description="initialization")
-    by = widgets.FloatLogSlider(
-        value=divisor, base=10, min=-1, max=3.5, step=0.05, description="divisor", readout_format=".2f"
-    )
+    width = choice("width", WIDTHS, d_k)
+    begin = choice("initialization", INITIALIZATIONS, INITIALIZATIONS[0])
+    by = powers("divisor", divisor, -1, 3.5, 0.05)
     panel(WidthAndDivisor(), d_k=width, init=begin, divisor=by)

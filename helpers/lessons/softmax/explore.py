@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import ipywidgets as widgets
 import torch
 from matplotlib.patches import Patch
 
@@ -12,6 +11,7 @@ from helpers.drawing.charts import MovingBars, named
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.softmax.figures import running
+from helpers.widgets.controls import choice, decimal, whole
 from helpers.widgets.panel import panel
 
 
@@ -54,8 +54,8 @@ def surprise():
     """Which word is the target, and its score: the other two keep ln 1, ln 2 or ln 5."""
     panel(
         Surprise(),
-        target=widgets.SelectionSlider(options=Surprise.WORDS, value="visite", description="target"),
-        score=widgets.FloatSlider(value=math.log(5), min=-5, max=10, step=0.05, description="its score"),
+        target=choice("target", Surprise.WORDS, "visite"),
+        score=decimal("its score", math.log(5), -5, 10, 0.05),
     )
 
 
@@ -110,8 +110,4 @@ class Stream:
 
 def stream(seen: int = 2):
     """How many of four blocks have been read, and how far the third is raised."""
-    panel(
-        Stream(),
-        seen=widgets.IntSlider(value=seen, min=1, max=Stream.BLOCKS, description="blocks read"),
-        lift=widgets.FloatSlider(value=0, min=0, max=10, step=0.5, description="raise block 3 by"),
-    )
+    panel(Stream(), seen=whole("blocks read", seen, 1, Stream.BLOCKS), lift=decimal("raise block 3 by", 0, 0, 10, 0.5))
