@@ -140,7 +140,7 @@ def run_bars(ax, rows: Mapping[str, Sequence[float]], start: float = 0, colors: 
 
 
 class MovingBars:
-    """Bars that an explorer moves, with their numbers at their ends. longest: the longest of these, for the margins."""
+    """Bars that an explorer moves. longest: the longest number that will stand at their ends, where some shall."""
 
     def __init__(self, ax, names, longest: str = "", across: bool = False, **look):
         self.bars, self.across = bars(ax, names, [0.0] * len(names), across=across, **look), across
@@ -148,14 +148,14 @@ class MovingBars:
         self.gap = 0.01 * (high - low)
         at = {"ha": "left", "va": "center"} if across else {"ha": "center", "va": "bottom"}
         places = [(0, i) if across else (i, 0) for i in range(len(names))]
-        self.labels = [ax.text(*place, longest, fontsize=10, **at) for place in places]
+        self.labels = [ax.text(*place, longest, fontsize=10, **at) for place in places] if longest else []
 
     def show(self, values: Sequence[float], form: str = "", colors: Sequence[str] = ()) -> None:
-        """Move the bars to `values`. form: of the numbers at their ends; without one there are none."""
-        for bar, text, value in zip(self.bars, self.labels, values, strict=True):
+        """Move the bars to `values`. form: of the numbers at their ends."""
+        for bar, value in zip(self.bars, values, strict=True):
             bar.set(**{"width" if self.across else "height": value})
-            text.set(**{"x" if self.across else "y": value + self.gap})
-            text.set_text(f"{value:{form}}" if form else "")
+        for text, value in zip(self.labels, values, strict=False):
+            text.set(**{"x" if self.across else "y": value + self.gap, "text": f"{value:{form}}"})
         for bar, color in zip(self.bars, colors, strict=False):
             bar.set_color(color)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections.abc import Mapping
@@ -117,6 +118,24 @@ def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
     network.encode(src)
     hook.remove()
     return caught[0]
+
+
+@contextlib.contextmanager
+def attention_weights(model):
+    """Inside: a list of the attention weights (B, H, T_q, T_k) of every module that returns some, in the order of
+    calls, whatever the parts are called."""
+    seen = []
+
+    def keep(_module, _args, out):
+        if (weights := _weights_in(out)) is not None:
+            seen.append(weights.detach())
+
+    hooks = [module.register_forward_hook(keep) for module in model.modules()]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _weights_in(out) -> torch.Tensor | None:

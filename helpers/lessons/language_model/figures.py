@@ -15,6 +15,7 @@ from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator.evaluation import attention_weights
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 DROPOUT = measured("language_model", "dropout")
@@ -292,8 +293,6 @@ def ablated_heads(model, watch) -> Picture:
 
 def grown_induction_head(model, watch) -> Picture:
     """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
-    from helpers.lessons.language_model.watch import attention_weights
-
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."
     ids = torch.tensor([[symbols.index(token) for token in text]])

@@ -119,20 +119,10 @@ def batch_of_three() -> Picture:
 @torch.no_grad()
 def cross_weights(model, src, tgt_in):
     """Weights (B, H, T_t, T_s) of the last cross-attention in a Transformer, whatever its parts are called."""
-    found, T_t, T_s = [], tgt_in.shape[1], src.shape[1]
-
-    def keep(_module, _given, out):
-        weights = out[1] if isinstance(out, tuple) and len(out) == 2 else None
-        if isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (T_t, T_s):
-            found.append(weights)
-
     memory = model.encode(src)
-    hooks = [module.register_forward_hook(keep) for module in model.modules()]
-    try:
+    with evaluation.attention_weights(model) as seen:
         model.decode(tgt_in, memory, src)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    found = [weights for weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
     if not found:
         raise CourseError(
             "No part of this Transformer returns cross-attention weights (out, weights), so there is nothing to draw."
@@ -335,7 +325,7 @@ class Smoothed:
     def __init__(self):
         self.figure, axes = new_figure(8.4, 3.2, 1, 2, width_ratios=(3, 2))
         self.ax, self.side = axes
-        self.bars = MovingBars(self.ax, self.WORDS, ylim=(0, 1.05), ylabel="target")
+        self.bars = MovingBars(self.ax, self.WORDS, "0.0000", ylim=(0, 1.05), ylabel="target")
         grid = [i / 100 for i in range(1, 51)]
         self.side.plot(grid, [best_smoothed(x, 194)[2] for x in grid], color="#A0A0A0")
         (self.dot,) = self.side.plot([], [], "o", color=RED)

@@ -229,8 +229,8 @@ class Search:
     def __init__(self):
         self.figure, (left, self.right) = new_figure(8.6, 2.7, 1, 2, sharey=True)
         look = {"across": True, "height": 0.8}
-        self.scores = MovingBars(left, self.titles, color=SKY, xlim=(0, 18), title="query · key", **look)
-        self.weights = MovingBars(self.right, self.titles, xlim=(0, 1.25), **look)
+        self.scores = MovingBars(left, self.titles, "18.0", color=SKY, xlim=(0, 18), title="query · key", **look)
+        self.weights = MovingBars(self.right, self.titles, "0.000", xlim=(0, 1.25), **look)
         self.right.set_title("weight: a blend of 00.0 minutes")
 
     def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
@@ -289,7 +289,7 @@ class Tiles:
         self.table.set(xlabel="keys", ylabel="queries", xticks=range(0, T + 1, 4), yticks=range(0, T + 1, 4))
         names = ["all scores\nat once", "one tile\nof scores", "maximum,\nsum, output"]
         look = {"color": [SKY, ORANGE, V_COLOR], "ylim": (0, 660), "title": "values in memory"}
-        self.bars = MovingBars(ax, names, **look)
+        self.bars = MovingBars(ax, names, "576", **look)
 
     def __call__(self, step: float, queries: int, keys: int) -> Picture:
         T, across = self.tokens, -(-self.tokens // keys)
