@@ -9,26 +9,12 @@ from __future__ import annotations
 from matplotlib.colors import LinearSegmentedColormap
 
 # Okabe and Ito's palette (2008), in the order in which figures use it.
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#000000",
-)
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+SKY, RED, YELLOW, BLACK = "#56B4E9", "#D55E00", "#F0E442", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 # The same hues for letters: at least 4.5 : 1 on white.
-ORANGE_INK, SKY_INK, GREEN_INK, PINK_INK, RED_INK, GRAY_INK = (
-    "#8F5B00",
-    "#1F6FA8",
-    "#00735C",
-    "#9B3D75",
-    "#B23A00",
-    "#595959",
-)
+ORANGE_INK, SKY_INK, GREEN_INK = "#8F5B00", "#1F6FA8", "#00735C"
+PINK_INK, RED_INK, GRAY_INK = "#9B3D75", "#B23A00", "#595959"
 INK = {ORANGE: ORANGE_INK, SKY: SKY_INK, GREEN: GREEN_INK, PINK: PINK_INK, RED: RED_INK}  # any other color: itself
 
 # Queries, keys and values, in every figure of the course; dark enough for letters too.

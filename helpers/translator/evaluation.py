@@ -36,13 +36,8 @@ def as_batch(pairs: list[Pair]) -> Batch:
     pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_value=PAD)
     tgt_in = pad([torch.tensor([BOS, *row]) for row in rows])
     tgt_out = pad([torch.tensor([*row, EOS]) for row in rows])
-    return Batch(
-        source_batch([pair.english for pair in pairs]),
-        tgt_in,
-        tgt_out,
-        [pair.french for pair in pairs],
-        [pair.english for pair in pairs],
-    )
+    french, english = [pair.french for pair in pairs], [pair.english for pair in pairs]
+    return Batch(source_batch(english), tgt_in, tgt_out, french, english)
 
 
 @functools.lru_cache(maxsize=4)

@@ -206,16 +206,11 @@ def heads_view(trial, sentence, parts):
         found.append(importance(block.attention, x).tolist())
         x = block(x)
     seen = evaluation.look(network, src).encoder
-    said = [
-        Fact(
-            f"how far attention of block {i} moves without each head: " + "  ".join(f"{value:.2f}" for value in row),
-            tuple(
-                Row("how far attention's output moves without a head", f"block {i}, head {h}", value, f"{value:.2f}")
-                for h, value in enumerate(row)
-            ),
-        )
-        for i, row in enumerate(found)
-    ]
+    what, said = "how far attention's output moves without a head", []
+    for i, row in enumerate(found):
+        shown = [f"{value:.2f}" for value in row]
+        rows = (Row(what, f"block {i}, head {h}", value, shown[h]) for h, value in enumerate(row))
+        said.append(Fact(f"how far attention of block {i} moves without each head: {'  '.join(shown)}", tuple(rows)))
     if any(item is None or not item.isfinite().any() for item in seen):
         return said, _map(trial, sentence)
     return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from helpers.drawing.charts import heatmap, tilt
@@ -96,23 +98,17 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
     """Every head of the encoder over one sentence; seen (layers, heads, T, T), moves: how far each counts."""
     layers, heads = seen.shape[:2]
     figure, axes = new_figure(8.6, layers * (0.9 + 0.22 * len(words)), layers, heads, squeeze=False)
-    for i in range(layers):
-        for h in range(heads):
-            ax = axes[i][h]
-            heatmap(ax, seen[i, h], words if h == 0 else [""] * len(words), words, vmin=0, vmax=1, numbers=False)
-            ax.tick_params(labelsize=9)
-            tilt(ax)
-            if i < layers - 1:
-                ax.set_xticklabels([])
-            else:
-                ax.set_xlabel("is looked at")
-            if h == 0:
-                ax.set_ylabel("looks")
-            ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
-    said = " ".join(
-        f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words) for i in range(layers) for h in range(heads)
-    )
-    return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
+    said = []
+    for i, h in itertools.product(range(layers), range(heads)):
+        ax, none = axes[i][h], [""] * len(words)
+        rows, columns = words if h == 0 else none, words if i == layers - 1 else none
+        heatmap(ax, seen[i, h], rows, columns, vmin=0, vmax=1, numbers=False)
+        ax.tick_params(labelsize=9)
+        tilt(ax)
+        ax.set(xlabel="is looked at" if i == layers - 1 else "", ylabel="" if h else "looks")
+        ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
+        said.append(f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words))
+    return Picture(figure, f"All {layers * heads} heads of the encoder. {' '.join(said)}")
 
 
 EVEN = 0.005  # which of shares as close as this is the largest, rounding decides

@@ -57,18 +57,10 @@ def kinds(passage: str) -> list[str]:
             bars = 0
         elif token == "|":
             bars += 1
-        letter = token.islower() and token >= "p"
-        found.append(
-            AGAIN
-            if letter and bars == 2
-            else FIRST
-            if letter
-            else VERB
-            if token.islower()
-            else CLOSER
-            if token in ")]}"
-            else REST
-        )
+        if token.islower() and token >= "p":
+            found.append(AGAIN if bars == 2 else FIRST)
+        else:
+            found.append(VERB if token.islower() else CLOSER if token in ")]}" else REST)
     return found
 
 

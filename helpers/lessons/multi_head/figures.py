@@ -4,6 +4,7 @@ count from 0."""
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 from matplotlib.patches import Rectangle
@@ -387,18 +388,14 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
     """Small heat maps of all heads (blocks, heads, T, T) over one sentence."""
     L, H = seen.shape[:2]
     figure, axes = new_figure(8.6, 5.0, L, H, sharex=True, sharey=True)
-    for block in range(L):
-        for h in range(H):
-            ax = axes[block][h]
-            heatmap(ax, seen[block, h], words, words, vmin=0, vmax=1, numbers=False)
-            ax.set_title(f"block {block}, head {h}", fontsize=10)
-            ax.tick_params(labelsize=9)
-            tilt(ax)
-    best = [
-        f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
-        for b in range(L)
-        for h in range(H)
-    ]
+    best = []
+    for b, h in itertools.product(range(L), range(H)):
+        ax = axes[b][h]
+        heatmap(ax, seen[b, h], words, words, vmin=0, vmax=1, numbers=False)
+        ax.set_title(f"block {b}, head {h}", fontsize=10)
+        ax.tick_params(labelsize=9)
+        tilt(ax)
+        best.append(f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}")
     return Picture(
         figure,
         f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + ".",

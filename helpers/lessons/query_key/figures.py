@@ -232,12 +232,8 @@ class Arcs:
         for i, name in enumerate(self.names):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
         self.ax.set_title(f"{word} attends to")
-        said = ", ".join(
-            f"{key} {score:.1f} (weight {weight:.2f})"
-            for key, score, weight in zip(
-                self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True
-            )
-        )
+        numbers = zip(self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True)
+        said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in numbers)
         return Picture(
             self.figure,
             f"The table of a head's scores, and arcs from {word} to every key: {said}.",
@@ -522,12 +518,8 @@ def transitions(chain, tokens) -> Picture:
     """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
     heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1, title="P(next | current)", xlabel="next", ylabel="current")
-    rows = [
-        f"after {a} comes {b} with {chain[i, j]:.2f}"
-        for i, a in enumerate(tokens)
-        for j, b in enumerate(tokens)
-        if chain[i, j] > 0
-    ]
+    found = (chain > 0).nonzero().tolist()
+    rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in found]
     return Picture(
         figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.7. The Markov chain of a text of six words."
     )

@@ -176,27 +176,12 @@ def without_each_head() -> Picture:
     ranks = range(1, len(order) + 1)
     ax.scatter(ranks, [shifts[head] for head in order], color=colors, s=22)
     rank = order.index(NEXT) + 1
-    ax.annotate(
-        f"layer 1, head 8: {shifts[NEXT]:.4f}",
-        (rank, shifts[NEXT]),
-        (rank + 6, 0.02),
-        arrowprops={"arrowstyle": "-", "color": GRAY_INK},
-        fontsize=10,
-    )
-    ax.annotate(
-        "{}, {}".format(*(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])),
-        (2, shifts[order[1]]),
-        (9, 0.08),
-        arrowprops={"arrowstyle": "-", "color": GRAY_INK},
-        fontsize=10,
-    )
-    ax.set(
-        yscale="log",
-        ylim=(1e-5, 0.3),
-        ylabel="1 − cosine",
-        xlabel="rank of a head, the largest change first",
-        xlim=(0, 73),
-    )
+    look = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
+    ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **look)
+    largest = ", ".join(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])
+    ax.annotate(largest, (2, shifts[order[1]]), (9, 0.08), **look)
+    ax.set(yscale="log", ylim=(1e-5, 0.3), xlim=(0, 73))
+    ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first")
     ax.set_xticks([1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]
     alt = (

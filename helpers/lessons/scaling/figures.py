@@ -161,16 +161,8 @@ def two_jacobians() -> Picture:
     for ax, p in zip(axes, ((0.5, 0.25, 0.25), (0.98, 0.01, 0.01)), strict=True):
         vector = torch.tensor(p)
         jacobian = torch.diag(vector) - torch.outer(vector, vector)
-        heatmap(
-            ax,
-            jacobian,
-            ["$p_1$", "$p_2$", "$p_3$"],
-            ["$s_1$", "$s_2$", "$s_3$"],
-            cmap=SIGNED,
-            vmin=-0.25,
-            vmax=0.25,
-            digits=4,
-        )
+        rows, columns = ["$p_1$", "$p_2$", "$p_3$"], ["$s_1$", "$s_2$", "$s_3$"]
+        heatmap(ax, jacobian, rows, columns, cmap=SIGNED, vmin=-0.25, vmax=0.25, digits=4)
         ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that changes")
     axes[0].set_ylabel("weight that responds")
     alt = (
