@@ -1,4 +1,4 @@
-"""Figures of `at_work`: what the translator looks at, word by word."""
+"""Figures of `at_work`: what the translator attends to, word by word."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def attention_map(trial, sentence: str) -> Picture | None:
 
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
-    heatmap(ax, weights, rows, columns, vmin=0, vmax=1, xlabel="is looked at", ylabel="looks")
+    heatmap(ax, weights, rows, columns, vmin=0, vmax=1, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
     tilt(ax)
 
@@ -105,20 +105,20 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
         heatmap(ax, seen[i, h], rows, columns, vmin=0, vmax=1, numbers=False)
         ax.tick_params(labelsize=9)
         tilt(ax)
-        ax.set(xlabel="is looked at" if i == layers - 1 else "", ylabel="" if h else "looks")
+        ax.set(xlabel="attended to" if i == layers - 1 else "", ylabel="" if h else "attends")
         ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
         said.append(f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words))
     return Picture(figure, f"All {layers * heads} heads of the encoder. {' '.join(said)}")
 
 
-EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
+EVEN = 0.005  # among weights that differ by less, rounding decides which is the largest
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
-    """Where each row is largest; of one whose numbers are as good as equal, only that."""
+    """Where each row is largest, or that all its weights are nearly equal."""
     said = []
     for name, row in zip(rows, matrix.nan_to_num(), strict=False):
         alike = len(columns) > 1 and row.max() - row.min() < EVEN
-        where = "at all alike" if alike else f"most at {columns[int(row.argmax())]}"
-        said.append(f"{name} looks {where}, {row.max():.2f}")
+        where = "equally to all" if alike else f"most to {columns[int(row.argmax())]}"
+        said.append(f"{name} attends {where}, {row.max():.2f}")
     return "; ".join(said) + "."
