@@ -4,24 +4,22 @@ For authors. The short way is a function that draws anew each time; it will do w
 margins of the first picture are kept, so leave room in it for longer texts):
 
     def waves():
-        panel(figures.waves, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
+        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
 
 The quick way keeps its figure and changes what moves; it halves the time:
 
     class Weights:
         def __init__(self, scores):
             self.scores = scores
-            self.figure, self.ax = new_figure(6.4, 3.0)
-            self.bars = self.ax.bar(range(len(scores)), scores)
-            self.ax.set_title("temperature 10.00")          # the longest text there will be: it makes the room
+            self.figure, ax = new_figure(6.4, 3.0)
+            self.bars = MovingBars(ax, range(len(scores)), "0.000", ylim=(0, 1.1))
+            self.title = ax.set_title("temperature 10.00")  # the longest text there will be: it makes the room
         def __call__(self, temperature):
-            weights = torch.softmax(self.scores / temperature, dim=0).tolist()
-            for bar, weight in zip(self.bars, weights, strict=True):
-                bar.set_height(weight)
-            self.ax.set_title(f"temperature {temperature:.2f}")
+            self.bars.show(torch.softmax(self.scores / temperature, dim=0).tolist(), ".3f")
+            self.title.set_text(f"temperature {temperature:.2f}")
             return Picture(self.figure, alt=...)
 
-    panel(Weights(scores), temperature=widgets.FloatLogSlider(...))
+    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
 
 - The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
   a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
