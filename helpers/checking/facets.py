@@ -38,7 +38,7 @@ def _same_output(case: Case, first: Observation, second: Observation) -> bool:
         return diff is None or diff.kind == "dtype"
     if first.error is None or second.error is None:
         return False
-    kept = [keeps_promise(case, seen.error) for seen in (first, second)]
+    kept = [keeps_promise(case, error) for error in (first.error, second.error)]
     return all(kept) or kept[0] == kept[1] and first.error.type == second.error.type
 
 

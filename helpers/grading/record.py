@@ -226,8 +226,8 @@ class Recorder:
         for cell in notebook.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
             if utils.is_grade(cell):
-                waits = grade_id in waiting or submission.problem is not None
-                score = None if waits else utils.determine_grade(cell)[0]
+                score, _ = utils.determine_grade(cell)
+                score = None if grade_id in waiting or submission.problem is not None else score
                 same = self._is_same_answer(grades[grade_id], score, cell.cell_type, result, previous)
                 _write_grade(grades[grade_id], score, same, result)
                 _write_extra_credit(grades[grade_id], same, result, previous)
