@@ -794,10 +794,10 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector is a completely
-# different one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles
-# give the bug away. They are high because all vectors now contain the same padding, so a threshold would let
-# everything through.
+# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector has a cosine of
+# only 0.32 with the correct one. The best title is still the best, however, so nothing seems broken. Only the scores
+# of wrong titles give the bug away. They are high because all vectors now contain the same padding, so a threshold
+# would let everything through.
 
 # %% [markdown]
 # ### Quiz 13.1
