@@ -100,8 +100,8 @@ def main() -> None:
         first[name], processor = first_check(lesson, name)
         print(f"first check of {name:<14}{first[name]:6.2f} s, {processor:5.2f} s of processor time")
     says = (
-        f"A check takes {1000 * median:.0f} ms (median of {len(rows)} exercises). The slowest, of `{slowest[2]}`, takes "
-        f"{slowest[0]:.1f} s, and the first one in a fresh kernel, of `softmax`, {first['softmax']:.1f} s. For "
+        f"A check takes {1000 * median:.0f} ms (median of {len(rows)} exercises). The slowest, of `{slowest[2]}`, "
+        f"takes {slowest[0]:.1f} s, and the first one in a fresh kernel, of `softmax`, {first['softmax']:.1f} s. For "
         f"comparison, importing torch takes {torch_seconds:.1f} s."
     )
     print(says)

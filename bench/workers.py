@@ -117,8 +117,8 @@ def said(classes: dict) -> str:
     """The sentence for README."""
     one, six, most = (classes[str(CLASSES[-1])][count]["seconds"] / 60 for count in ("1", "6", "64"))
     return (
-        f"Computed from measured seconds, {CLASSES[-1]:,} submissions take {one:.0f} minutes with one worker, {six:.0f} "
-        f"with six and {most:.0f} with 64, where the one process that records the results is the limit."
+        f"Computed from measured seconds, {CLASSES[-1]:,} submissions take {one:.0f} minutes with one worker, "
+        f"{six:.0f} with six and {most:.0f} with 64, where the one process that records the results is the limit."
     )
 
 

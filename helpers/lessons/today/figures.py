@@ -167,8 +167,8 @@ def cache_bytes() -> Picture:
     right.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
     right.minorticks_off()
     said = "; ".join(
-        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, {in_bytes(model.bytes_of(65536))} "
-        "for 65,536"
+        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, "
+        f"{in_bytes(model.bytes_of(65536))} for 65,536"
         for model in MODELS
     )
     return Picture(
