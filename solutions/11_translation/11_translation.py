@@ -501,9 +501,9 @@ figures.with_and_without_smoothing()
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have everything that you need for training. We found two settings of the recipe by trial and error. The
-# factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the learning rate decays to 0, so that
-# the weights can settle (a *cooldown*).
+# Now you have everything that you need for training. We chose two **hyperparameters** (settings that training doesn't
+# learn) by trial and error. The factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the
+# learning rate decays to 0, so that the weights can settle (a *cooldown*).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` next to this notebook and loads them the next
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
