@@ -192,8 +192,8 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
-# right, and it predicts eos at all padded positions, for which it was never trained. Which accuracy does this
-# function report?
+# right. At the padded positions, for which there was no training, it predicts eos. Which accuracy does this function
+# report?
 #
 # <details><summary>Answer</summary>
 #
@@ -204,8 +204,8 @@ def published_accuracy(logits, targets, pad_id):
 #
 # Now fix the function so that it ignores padding:
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `pad_id`, an int.
 # - **Returns:** a Python float, the fraction of targets other than padding where the most likely word is correct.
 
 
@@ -450,8 +450,8 @@ explore.smoothed_target()
 #
 # Compute the label-smoothed loss of all targets that are not padding.
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
 # - **Returns:** a scalar, the mean of the loss above over all targets other than `pad_id`.
 # - **Forbidden:** `F.cross_entropy`, `nn.CrossEntropyLoss` (`F.nll_loss` is allowed).
 
@@ -833,8 +833,8 @@ progress()
 # To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
 # thick line leads from *ma* to *my*, not to *cup*. In the course's translator we tested where this information comes
 # from. If the position of the article can't attend to the noun in any block, the gender stays right in about 95% of
-# the cases. If the encoder has to do without its attention, it's about 73%, where a coin gives 50%. So most of the
-# information about the noun came through the encoder.
+# the cases. If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%. So most of
+# the information about the noun came through the encoder.
 #
 # ### Same function, other weights
 #

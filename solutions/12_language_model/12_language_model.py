@@ -380,8 +380,8 @@ check(GPT)
 # The training loop is short, but three of its ingredients deserve a name, because you'll find them in nearly every
 # published recipe:
 #
-# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights which the loss doesn't need
-#   stay small.
+# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights stay small unless the loss
+#   needs them.
 # - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
 #   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1. Adam moves every weight by

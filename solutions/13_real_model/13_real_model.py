@@ -431,8 +431,8 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458, although both words are at the same positions, because a
-# single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
+# The weight from *it* to *animal* falls from 0.764 to 0.458. Both words are at the same positions as before, and only
+# a single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
 # this sense attention depends on context.
 #
 # Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. We should
@@ -888,7 +888,7 @@ check(quiz_2=quiz_2)
 # - Among 72 heads one nearly always fits your hypothesis. Name a rival, and test both on sentences that you didn't
 #   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
-# - The mean over real tokens makes a sentence's vector. Mask padding twice, in attention and in the mean.
+# - A sentence's vector is the mean over its real tokens. Mask padding twice, in attention and in the mean.
 # - Cosines rank answers, but no threshold separates good ones from bad ones.
 #
 # **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are
