@@ -316,7 +316,7 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
         shutil.copy(notebook, folder)
         (folder / "translator.safetensors").write_bytes(save(numbers))
         flags = read_submission(tmp_path, student, read_release(notebook), PROJECT / "notebooks").flags
-        told = ["translator.safetensors holds the numbers of the course's own translator"]
+        told = ["translator.safetensors holds the weights of the course's own translator"]
         assert flags == (told if student == "other" else [])
 
 
@@ -556,7 +556,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
         in rows["writes and reads"][4]
     )
     assert f"{kept}.)" in rows["writes by number"][4]
-    flagged = {name for name, row in rows.items() if "signs gave an answer for which no model ran." in row[5]}
+    flagged = {name for name, row in rows.items() if "signs answered without running a model." in row[5]}
     assert flagged == {"half right", "every one alike", "with a module of its own"}
 
 

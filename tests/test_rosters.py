@@ -141,13 +141,13 @@ def test_names_in_a_column_that_is_not_known_are_missed_aloud(tmp_path):
     notes: list[str] = []
     text = "OrgDefinedId,Username,Nom,Prénom,Indicateur de fin de ligne\n#1,#ada,Lovelace,Ada,#\n"
     assert [(one.student, one.last_name) for one in roster(tmp_path, text, notes)] == [("ada", "")]
-    assert "no column of names that is known" in notes[0] and "English" in notes[0]
+    assert "no known column of names" in notes[0] and "English" in notes[0]
 
 
 def test_the_time_of_a_grade_is_never_that_of_a_submission(tmp_path):
     never = GERMAN.replace('"Dienstag, 3. November 2026, 22:30"', "-")
     assert all(one.submitted is None for one in roster(tmp_path, never))
-    with pytest.raises(CourseError, match="not certain"):
+    with pytest.raises(CourseError, match="not known"):
         roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
 
 

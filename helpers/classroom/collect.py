@@ -29,7 +29,9 @@ SHOWN = 12  # names in one line of the terminal
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", type=Path, help="a zip or folder from a platform, or of your own")
-    parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; else the notebooks tell")
+    parser.add_argument(
+        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling (default: found from the notebooks)"
+    )
     parser.add_argument("--roster", metavar="FILE", type=Path, help="the class as your platform exports it (CSV)")
     add_due_arguments(parser)
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
@@ -161,7 +163,7 @@ def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], 
                 notebooks.setdefault(of or target or by_name, []).append(file)
         others = [(name, file) for name, file in hand_in.files if not any(file in them for them in notebooks.values())]
         if target is None and None in notebooks:
-            notes.append(f"{hand_in.place}: its notebook does not say of which lesson it is; name the lesson.")
+            notes.append(f"{hand_in.place}: its notebook does not say which lesson it belongs to; name the lesson.")
         chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]
         for of in chosen:
             mine = notebooks.get(of, [])
@@ -225,9 +227,9 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
                 part.student = own_name(part.hand_in, numbered=True)
             students = " · ".join(sorted({part.student for part in same_name}))
             notes.append(
-                f"More than one learner is called {same_name[0].hand_in.name}; they were told apart by number: "
-                f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) names "
-                "them for good."
+                f"More than one learner is called {same_name[0].hand_in.name}; they are distinguished by number: "
+                f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) gives "
+                "them permanent names."
             )
 
 

@@ -46,8 +46,8 @@ CANVAS |= {"section"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling")
     parser.add_argument("--all", action="store_true", help="all lessons that were graded, and a total")
-    parser.add_argument("--format", choices=FORMATS, required=True, help="who is to read it")
-    parser.add_argument("--feedback", action="store_true", help="also a zip of the feedback, to be given back there")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="the platform that will read it")
+    parser.add_argument("--feedback", action="store_true", help="also write a zip of the feedback for the platform")
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{shown(target)}: feedback for {count}" if count else f"No feedback for {lesson} was written:")
         if unplaced:
             print(
-                f"  left out, as they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
+                f"  left out, because they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
                 f"Their pages lie in {shown(folders.feedback)}."
             )
     return 0
@@ -197,7 +197,7 @@ def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path:
     ]
     if len(most) != 1:
         raise CourseError(
-            f"In {path.name} the column of grades is not certain. Switch Moodle to English, download the worksheet "
+            f"In {path.name} the column of grades is ambiguous. Switch Moodle to English, download the worksheet "
             "again, and collect with it."
         )
     return most[0] - 1
@@ -322,7 +322,7 @@ def told(table: Table, path: Path, platform: str) -> list[str]:
         lost = [student for student in students if not _participant(table, student)]
         if lost:
             lines.append(
-                f"  left out, as Moodle's number of the participant is not known: {_names(lost)}. "
+                f"  left out, because Moodle's participant number is not known: {_names(lost)}. "
                 "Collect again, with the assignment's grading worksheet as --roster."
             )
     if platform == "canvas" and (lost := [person.student for person in table.people if not person.platform_id]):

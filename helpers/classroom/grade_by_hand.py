@@ -104,7 +104,7 @@ class Question:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
-    parser.add_argument("--anonymous", action="store_true", help="show neither names nor ids, in an order of chance")
+    parser.add_argument("--anonymous", action="store_true", help="hide names and ids, and shuffle the answers")
     parser.add_argument("--no-browser", action="store_true", help="print the page's address and open nothing")
 
 
@@ -235,7 +235,7 @@ def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
     if result is None or not isinstance(comment, str) or len(comment) > LONGEST:
         raise Refused("This could not be saved: no such answer, or a comment that is too long.")
     if result.answers.get(name, "") != change.get("digest"):
-        raise Refused("This answer was handed in anew and graded meanwhile. Load the page again to read it.")
+        raise Refused("This answer was submitted again and graded in the meantime. Load the page again to read it.")
     with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
         try:
             grade = gradebook.find_grade(name, lesson, lesson, student)

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     for pair in pairs[:10]:
         print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
     for students in same:
-        print(f"  kept numbers that are equal byte for byte: {', '.join(map(one_line, students))}")
+        print(f"  weights files that are equal byte for byte: {', '.join(map(one_line, students))}")
     print(f"  side by side: {shown(page)}")
     return 0
 

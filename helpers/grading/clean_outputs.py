@@ -30,6 +30,6 @@ def clean_output(output: dict) -> dict:
         raise KeyError(kind)
     data = {str(mime)[:80]: body for mime, body in output["data"].items() if isinstance(body, str)}
     if sum(map(len, data.values())) > 2 * RICH_BYTES:
-        data = {"text/plain": "This output is too large; left out."}
+        data = {"text/plain": "This output is too large and was left out."}
     cleaned = {"output_type": kind, "data": data, "metadata": {}}
     return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned

@@ -35,8 +35,7 @@ def zone_of(name: str) -> tzinfo:
     except (ZoneInfoNotFoundError, ValueError):
         pass
     raise CourseError(
-        f"{name!r} is no time zone that is certain. Write its IANA name, such as Europe/Berlin, or its offset, such as "
-        "+02:00."
+        f"{name!r} is not a known time zone. Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
     )
 
 
@@ -143,14 +142,14 @@ def _moment(text: str, zone: tzinfo) -> datetime:
     try:
         moment = datetime.fromisoformat(match[1] if match else "")
     except ValueError:
-        raise CourseError(f'--due {text!r} is no time. Write it as "2026-11-03 23:59".') from None
+        raise CourseError(f'--due {text!r} is not a time. Write it as "2026-11-03 23:59".') from None
     return moment.replace(tzinfo=zone_of(match[2]) if match[2] else zone).astimezone(UTC).replace(tzinfo=None)
 
 
 def _seconds(text: str) -> int:
     match = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
     if not match:
-        raise CourseError(f"--grace {text!r} is no span of time. Write 15m, 2h or 1d.")
+        raise CourseError(f"--grace {text!r} is not a duration. Write 15m, 2h or 1d.")
     return int(match[1]) * UNITS[match[2]]
 
 

@@ -25,13 +25,13 @@ SHOWN_FLAGS = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; --ci tells it from the notebook"
+        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling (with --ci: found from the notebook)"
     )
     parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
     parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
     parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
     parser.add_argument("--cell-seconds", type=float, metavar="S", help="what one cell of a notebook may take")
-    parser.add_argument("--feedback", action="store_true", help="write nbgrader's feedback pages too")
+    parser.add_argument("--feedback", action="store_true", help="also write nbgrader's feedback pages")
     parser.add_argument(
         "--unsafe",
         action="store_true",

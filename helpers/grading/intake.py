@@ -98,7 +98,7 @@ def _read_files_beside(submission: Submission) -> bytes:
     submission.flags += flags
     for name, data in files.items():
         if name.endswith(".safetensors") and is_course_model(data):
-            submission.flags.append(f"{name} holds the numbers of the course's own translator")
+            submission.flags.append(f"{name} holds the weights of the course's own translator")
     return b"".join(f"{name} {len(data)} ".encode() + data for name, data in files.items())
 
 
@@ -142,9 +142,9 @@ def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
         flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
     for path in candidates[:MOST_NOTEBOOKS]:
         if path != chosen and (path.suffix.lower() == ".ipynb" or _count_answers(path, release)[1] > 0):
-            flags.append(f"{path.name[:80]} lies beside it and was not graded")
+            flags.append(f"{path.name[:80]} is next to it and was not graded")
     if len(candidates) > MOST_NOTEBOOKS:
-        flags.append(f"{len(candidates)} notebooks lie in its folder; not all were looked at")
+        flags.append(f"{len(candidates)} notebooks are in its folder; not all of them were examined")
     return chosen
 
 

@@ -101,7 +101,7 @@ def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
     try:
         results = as_results(judge_notebook(course().lesson(lesson).name, autograder / "submission", unsafe), unsafe)
     except (CourseError, OSError) as error:
-        results = {"score": 0, "output": f"Not graded, so these are no points: {error}", "output_format": "text"}
+        results = {"score": 0, "output": f"Not graded, so these points do not count: {error}", "output_format": "text"}
     write_atomically(autograder / "results" / "results.json", json.dumps(results, ensure_ascii=False, indent=1))
     return 0 if "tests" in results else 2
 

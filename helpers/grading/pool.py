@@ -263,7 +263,7 @@ class JudgeProcess:
         had its time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
-                return "died", "no answer in the time that it may take"
+                return "died", "no answer within the time limit"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             with contextlib.suppress(subprocess.TimeoutExpired):

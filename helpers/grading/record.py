@@ -334,7 +334,7 @@ def _shown(source: str) -> str:
     """A learner's code as pages show it: what highlights it takes the square of the length of white space, and of
     `a.b.c`."""
     if len(source) > LARGEST_SOURCE:
-        source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
+        source = source[:LARGEST_SOURCE] + "\n# ... (cut; the submission has all of it)"
     source = re.sub(r"\s++", lambda match: match[0][:LONGEST_SPACE], source)
     return re.sub(r"[\w.*]{400,}+", _with_spaces, source)
 

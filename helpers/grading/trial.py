@@ -28,14 +28,14 @@ from helpers.grading.submission import Cell
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
 
-TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
-TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
+TOO_LONG = "It took longer than a submission may, so not all of it could be judged; grade it by hand."
+TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
 RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
 MAX_FUTILE = 2  # such retries of one submission that were too slow again
 HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
-    "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
+    "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
     "crowd": ("raises", "your code started too many processes, or took more processor time with them than it may"),
     "stopped": ("raises", "your code stopped the process that it runs in"),
@@ -265,7 +265,7 @@ class Trial:
             return decide(key, self._observations(key, attempt))
         except Lost as lost:
             if lost.reason == "garbage":
-                self.run.flags.append(f"{key.name} sent something that is no observation.")
+                self.run.flags.append(f"{key.name} sent something that is not an observation.")
             return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
         except Exception as error:  # decide met something no honest answer returns
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
@@ -303,11 +303,9 @@ class Trial:
             self.run.flag_patches(reply["patched"])
             self.run.flag_devices(reply["moved"])
             if key.metric and not reply["ran"] and all(observation.error is None for observation in observations):
-                self.run.flags.append(f"{key.name} gave an answer for which no model ran.")
+                self.run.flags.append(f"{key.name} answered without running a model.")
             if reply["raised"]:
-                self.run.flags.append(
-                    f"{key.name} raised {reply['raised']} in the call that was listened to, and in no other."
-                )
+                self.run.flags.append(f"{key.name} raised {reply['raised']} in the observed call, and in no other.")
             if len(observations) != len(cases):
                 raise Lost("garbage")
             for case, observation in zip(cases, observations, strict=True):
