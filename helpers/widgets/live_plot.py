@@ -98,7 +98,8 @@ class Live:
         """The curves so far."""
         from matplotlib.ticker import LogLocator
 
-        from helpers.drawing.style import BLUE, GREEN_INK, Picture, new_figure
+        from helpers.drawing.colors import BLUE, GREEN_INK
+        from helpers.drawing.style import Picture, new_figure
 
         names = list(self.history)
         figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)

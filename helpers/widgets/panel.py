@@ -4,24 +4,22 @@ For authors. The short way is a function that draws anew each time; it will do w
 margins of the first picture are kept, so leave room in it for longer texts):
 
     def waves():
-        panel(figures.waves, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
+        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
 
 The quick way keeps its figure and changes what moves; it halves the time:
 
     class Weights:
         def __init__(self, scores):
             self.scores = scores
-            self.figure, self.ax = new_figure(6.4, 3.0)
-            self.bars = self.ax.bar(range(len(scores)), scores)
-            self.ax.set_title("temperature 10.00")          # the longest text there will be: it makes the room
+            self.figure, ax = new_figure(6.4, 3.0)
+            self.bars = MovingBars(ax, range(len(scores)), "0.000", ylim=(0, 1.1))
+            self.title = ax.set_title("temperature 10.00")  # the longest text there will be: it makes the room
         def __call__(self, temperature):
-            weights = torch.softmax(self.scores / temperature, dim=0).tolist()
-            for bar, weight in zip(self.bars, weights, strict=True):
-                bar.set_height(weight)
-            self.ax.set_title(f"temperature {temperature:.2f}")
+            self.bars.show(torch.softmax(self.scores / temperature, dim=0).tolist(), ".3f")
+            self.title.set_text(f"temperature {temperature:.2f}")
             return Picture(self.figure, alt=...)
 
-    panel(Weights(scores), temperature=widgets.FloatLogSlider(...))
+    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
 
 - The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
   a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
@@ -45,6 +43,7 @@ from collections.abc import Callable, Sequence
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
+from helpers.drawing.dark import DARK
 from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
 
@@ -170,7 +169,7 @@ def _live(picture: str, tallest: int = 0) -> str:
     room, width = "", re.search(r'<img [^>]*?width="(\d+)"', picture)
     if width and tallest > _height(picture):
         room = f' style="max-width:{width[1]}px;aspect-ratio:{width[1]}/{tallest}"'
-    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>'
+    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>{DARK}'
 
 
 def _height(picture: str) -> int:
