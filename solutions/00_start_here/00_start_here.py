@@ -34,7 +34,7 @@ from helpers.lessons.start_here import explore, figures
 figures.why_attention()
 
 # %% [markdown]
-# At four words the two are equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
+# At four words the two are about equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
 #
 # In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
 
