@@ -201,7 +201,7 @@ check(encode)
 
 # %%
 life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
-# or_finished(encode): your encode once its check has passed, else the course's
+# or_finished(encode): your encode once its check has passed, else the finished block
 ids = or_finished(encode)("Life is short, eat dessert first", life)  # (6,)
 token_of = {i: token for token, i in life.items()}
 print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
