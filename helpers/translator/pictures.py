@@ -52,25 +52,25 @@ def _looks(ax, weights, rows, columns, title: str):
 
 
 def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
-    """The first numbers of each word's row in the translator's own table."""
+    """The first entries of each word's row in the translator's embedding table."""
     shown = rows[:, :10]
     figure, ax = new_figure(8.4, 1.1 + 0.34 * len(words))
     heatmap(ax, shown, words[: len(shown)], [f"{i}" for i in range(shown.shape[1])], cmap=SIGNED, digits=1)
-    ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} numbers in each word's row", fontsize=11)
+    ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} entries in each word's row", fontsize=11)
     ax.set_xlabel("coordinate")
     said = "; ".join(f"{w} starts {r[0]:.1f} {r[1]:.1f}" for w, r in zip(words, shown.tolist(), strict=False))
-    return Picture(figure, f"Rows of the translator's table of words: {said}.")
+    return Picture(figure, f"Rows of the translator's embedding table: {said}.")
 
 
 def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: int) -> Picture:
-    """Left: raw scores. Right: an edge from each word to the one it scores highest."""
+    """Left: raw scores. Right: an edge from each word to the key with its largest score."""
     figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
     heatmap(axes[0], scores, words, words, cmap=SIGNED, vmin=-top, vmax=top, digits=1, xlabel="key", ylabel="query")
     axes[0].set_title(f"Raw scores, block {layer}, head {head}", fontsize=11)
     tilt(axes[0])
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
-    ax.set_title("Each word and the one it scores highest", fontsize=11)
+    ax.set_title("Each word and the key with its largest score", fontsize=11)
     for i, word in enumerate(words):
         y = len(words) - 1 - i
         ax.text(-0.03, y, word, ha="right", va="center", fontsize=10)
@@ -79,7 +79,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         arrow(ax, (0, y), (1, end), BLUE, 1.6)
     ax.set(xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     ax.axis("off")
-    said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))
+    said = "; ".join(f"{word} scores highest with {words[j]}" for word, j in zip(words, best, strict=True))
     return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")
 
 

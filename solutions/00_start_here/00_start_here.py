@@ -34,7 +34,7 @@ from helpers.lessons.start_here import explore, figures
 figures.why_attention()
 
 # %% [markdown]
-# At four words the two are equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
+# At four words the two are about equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still the same for every sentence, however long.
 #
 # In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
 
@@ -42,7 +42,7 @@ figures.why_attention()
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
+# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools, but in each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
 # The core of all fifteen lessons takes about 22 hours. Optional parts follow each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
 #
@@ -145,7 +145,7 @@ check(twice)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# A function returns what comes after `return`. Make sure that the line is indented like the one that it replaces.
+# A function returns what comes after `return`, and the line must be indented like the one that it replaces.
 # </details>
 
 # %% [markdown]
@@ -263,7 +263,7 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # The row means are `3, 2, 2`. Their shape is `(3,)`, and set flush right they lie along the *columns*, so these three were subtracted from every row. The last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
 # </details>
 #
-# Attention's score tables are square whenever a sentence attends to itself. That is why most checks use sizes that are all different, and you should too when you try things out.
+# Attention's score tables are square whenever a sentence attends to itself, which is why most checks use sizes that are all different. You should do the same when you try things out.
 
 # %% [markdown]
 # ### Exercise 0.2 `center_rows`
@@ -436,7 +436,7 @@ torch.gather(x, -1, where)  # (3, 2)
 # $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
 # If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. These are four derivatives, so we put them into a table with **one row for each output and one column for each input**:
 # $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
-# We call this table the **Jacobian**. For $n$ inputs and $m$ outputs it has shape $(m, n)$. PyTorch finds the same four values from the code alone:
+# We call this table the **Jacobian**, and for $n$ inputs and $m$ outputs it has shape $(m, n)$. PyTorch finds the same four values from the code alone:
 
 
 # %%
@@ -457,7 +457,7 @@ print("predicted", J @ step)  # @ is the matrix product: here the matrix J times
 print("actual   ", f(point + step) - f(point))
 
 # %% [markdown]
-# The actual change is $(0.3, 0.41)$. The extra $0.01$ is $0.1^2$, which comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
+# The actual change is $(0.3, 0.41)$, where the extra $0.01$ is $0.1^2$ and comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
 
 # %%
 figures.jacobian_picture()
@@ -604,7 +604,7 @@ check(zero_first_token)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Either write into a copy, or write nothing at all. For example, put a row of zeros in front of the other tokens, or multiply by a column of zeros and ones.
+# Either write into a copy, or write nothing at all. For example, put a row of zeros in front of the other tokens, or multiply the table by a column of zeros and ones.
 # </details>
 
 # %% [markdown]

@@ -71,7 +71,7 @@ transformer_map("01_token_embedding")
 # - **Returns:** the list of its tokens, as strings. For example, `"Life is short, eat dessert first"` gives `["Life", "is", "short", "eat", "dessert", "first"]`.
 # - Delete the characters `, . ! ? ; :` and don't replace them by a space, so that `3.14` gives `314` and a lone punctuation mark leaves no token.
 # - Then split on white space of every kind and length, that is, spaces, tabs and all line ends (also `"\r\n"`).
-# - Keep the case, and keep every other character.
+# - Keep the case of the letters, and keep every other character.
 
 
 # %% nbgrader={"solution": "tokenize"}
@@ -201,7 +201,7 @@ check(encode)
 
 # %%
 life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
-# or_finished(encode): your encode once its check has passed, else the course's
+# or_finished(encode): your encode once its check has passed, else the finished block
 ids = or_finished(encode)("Life is short, eat dessert first", life)  # (6,)
 token_of = {i: token for token, i in life.items()}
 print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
@@ -310,7 +310,7 @@ check(embed)
 #
 # </details>
 #
-# Let's follow a sentence from words to rows in the translator that runs through this course. It knows 165 English words and the padding token, and each of them has a row of width 64. Use the slider to highlight one word. *What can you say about the rows of a word that you type twice? And what happens to a word that the translator doesn't know?*
+# Let's follow a sentence from words to rows in the translator that runs through this course. It knows 165 English words and the padding token, and each of them has a row of width 64. Use the slider to highlight one word, and type a sentence of your own. *What can you say about the rows of a word that you type twice? And what happens to a word that the translator doesn't know?*
 
 # %%
 explore.sentence()
@@ -357,7 +357,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 #
 # The dot product is the projection times the length of b. The **cosine similarity** is the projection if both vectors have length 1. It depends on the directions only, and it lies between $-1$ (opposite) and $1$ (same direction).
 #
-# Now you can rotate a and stretch it. *Find a cosine of 0, a dot product that grows while the cosine stays the same, and two settings with the same dot product but different cosines.*
+# In the explorer you can rotate a and stretch it. *Find a cosine of 0, a dot product that grows while the cosine stays the same, and two settings with the same dot product but different cosines.*
 
 # %%
 explore.similarity()
@@ -538,7 +538,7 @@ pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp 
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# A word is split greedily. We take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. That is why *unforgettable* ends with `##table`. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14. You can write WordPiece yourself under *Going further*; lesson 13 uses it.
+# A word is split greedily, which means that we take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. That is why *unforgettable* ends with `##table`. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14. You can write WordPiece yourself under *Going further*; lesson 13 uses it.
 
 # %% [markdown]
 # ## At work
@@ -549,7 +549,7 @@ figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pie
 at_work(encode, embed, cosine_similarity)
 
 # %% [markdown]
-# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*. Others are a surprise. Near *visits*, for example, we find *peru* and *canada*, which can follow it. These embeddings were trained for translation and not to predict neighboring words.
+# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*. Others are a surprise. Near *visits*, for example, we find *peru* and *canada*, which can follow it in a sentence. These embeddings were trained for translation and not to predict neighboring words.
 #
 # Now let's put two bugs into the translator. The first is the wrong nearest-neighbor search of exercise 1.7. The second comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a program that loads yesterday's table today looks up the wrong rows. *In which of the two cases does the translation change?*
 

@@ -506,7 +506,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # ## Recap
 #
 # - Attention without positions is permutation equivariant, which means that permuting the words only permutes the outputs. No training changes that, as long as every word may attend to every word.
-# - Sinusoids are a smooth counter. Fast pairs separate neighbors, and slow pairs separate distant positions.
+# - Sinusoids are a smooth counter, in which fast pairs separate neighbors and slow pairs separate distant positions.
 # - Positions are added to words, and a network can separate the two because they use different directions.
 # - You can also learn the table, but it ends at its last trained row.
 # - RoPE rotates queries and keys, so that their score depends on the signed offset alone.
@@ -682,7 +682,7 @@ experiments.scores_far_out(apply_rope)
 #
 # The paper says that the wavelengths "form a geometric progression from $2\pi$ to $10000 \cdot 2\pi$". By its own formula the longest is $2\pi \cdot 10000^{(D-2)/D}$, which is about $9647 \cdot 2\pi$ for $D = 512$ and only $100 \cdot 2\pi$ for our $D = 4$. The authors' library, tensor2tensor, spaces the exponents so that the last divisor is exactly 10000, and it writes all sines first.
 #
-# Published code differs in more ways. Our translator was trained with the paper's table. With another table, its loss is larger:
+# Published code differs in more ways. Our translator was trained with the paper's table, so its loss is larger with any other table:
 #
 # | table | nats per word |
 # |---|---|

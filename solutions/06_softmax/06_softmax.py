@@ -468,7 +468,7 @@ explore.surprise()
 
 # %% [markdown]
 # There isn't, because a probability of exactly 1 would need a score of $+\infty$. So even a correct prediction keeps
-# pushing the score up, with a gradient of size $1 - p$ that shrinks as the model becomes more confident.
+# pushing the score up, with a gradient of size $1 - p$, which shrinks as the model becomes more confident.
 #
 # In a batch the loss is the mean over all positions. A model that knows nothing gives each of $V$ words the probability
 # $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a training run
@@ -901,7 +901,7 @@ table = torch.tensor(
 figures.before_and_after(table, tokens)
 
 # %% [markdown]
-# The weights are nearly equal, because scores between 0 and 1 differ by a factor of 2.72 at most. Dividing by
+# The weights are nearly equal, because the exponentials of scores between $0$ and $1$ differ at most by the factor $e$. Dividing by
 # $\sqrt{16}$ as well would make them even more equal. That division is meant for dot products, whose standard deviation
 # grows with the width, and not for cosines. Notice also that the table on the left is symmetric and its softmax isn't,
 # since each row is divided by its own sum.
