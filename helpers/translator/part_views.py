@@ -15,7 +15,7 @@ from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
-from helpers.translator.trained import machine, source_batch, state
+from helpers.translator.trained import D_MODEL, NUM_HEADS, machine, source_batch, state
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
@@ -93,32 +93,26 @@ def scores_view(trial, sentence, parts):
 def _heads_of(trial, sentence, layer, letter, parts=None):
     """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
     network, project = machine(), (parts or {}).get("project", FINISHED_PARTS["project"])
-    src = source_batch([sentence])
-    block = network.encoder.blocks[layer]
-    caught = []
-    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
-    network.encode(src)
-    hook.remove()
-    x = caught[0]  # (1, T, D)
-    W = getattr(block.attention, f"W_{letter}").weight
-    return FINISHED_PARTS["split_heads"](project(x, W), block.attention.num_heads)[0]
+    x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
+    attention = network.encoder.blocks[layer].attention
+    W = getattr(attention, f"W_{letter}").weight
+    return FINISHED_PARTS["split_heads"](project(x, W), attention.num_heads)[0]
 
 
 def divisor_view(trial, sentence, parts):
     """Lesson 4: four divisors in the trained network, each with its loss."""
     said = [Fact("one trained network, four divisors:")]
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    width = machine().encoder.tokens.embedding_dim
-    for words, power in (("nothing", 0), ("the square root of the head's width", 0.5), ("the head's width", 1)):
-        loss = evaluation.nats_a_word(
-            machine(scaled_scores=lambda Q, K, p=power: FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1] ** p),
-            batch,
-        )
+    scores, width = FINISHED_PARTS["attention_scores"], D_MODEL // NUM_HEADS
+    divisors = {
+        "nothing": 1,
+        "the square root of the head's width": width**0.5,
+        "the square root of the model's width": D_MODEL**0.5,
+        "the head's width": width,
+    }
+    for words, divisor in divisors.items():
+        loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
         said.append(_loss(f"divided by {words}", loss, "  "))
-    loss = evaluation.nats_a_word(
-        machine(scaled_scores=lambda Q, K: FINISHED_PARTS["attention_scores"](Q, K) / width**0.5), batch
-    )
-    said.insert(3, _loss("divided by the square root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
@@ -158,10 +152,8 @@ def _leaks_found(leaks_future) -> Fact:
     attention = machine().blocks[0].self_attention
     x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
     mask = FINISHED_PARTS["causal_mask"](6)
-    with_mask, without = (
-        leaks_future(lambda y: attention(y, mask=mask)[0], x),
-        leaks_future(lambda y: attention(y)[0], x),
-    )
+    with_mask = leaks_future(lambda y: attention(y, mask=mask)[0], x)
+    without = leaks_future(lambda y: attention(y)[0], x)
     return Fact(f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}")
 
 
@@ -212,16 +204,11 @@ def heads_view(trial, sentence, parts):
         found.append(importance(block.attention, x).tolist())
         x = block(x)
     seen = evaluation.look(network, src).encoder
-    said = [
-        Fact(
-            f"how far attention of block {i} moves without each head: " + "  ".join(f"{value:.2f}" for value in row),
-            tuple(
-                Row("how far attention's output moves without a head", f"block {i}, head {h}", value, f"{value:.2f}")
-                for h, value in enumerate(row)
-            ),
-        )
-        for i, row in enumerate(found)
-    ]
+    what, said = "how far attention's output moves without a head", []
+    for i, row in enumerate(found):
+        shown = [f"{value:.2f}" for value in row]
+        rows = (Row(what, f"block {i}, head {h}", value, shown[h]) for h, value in enumerate(row))
+        said.append(Fact(f"how far attention of block {i} moves without each head: {'  '.join(shown)}", tuple(rows)))
     if any(item is None or not item.isfinite().any() for item in seen):
         return said, _map(trial, sentence)
     return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]

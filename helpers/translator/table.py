@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from helpers.drawing.style import BLUE
+from helpers.drawing.colors import BLUE
 from helpers.translator.evaluation import LOSS_SENTENCES
 
 NATS = f"nats per word, on {LOSS_SENTENCES} unseen sentences"
