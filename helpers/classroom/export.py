@@ -72,6 +72,10 @@ def run(args: argparse.Namespace) -> int:
         part.replace(path)
     for line in told(table, path, args.format):
         print(line)
+    worth = next(iter(table.worth.values()))
+    if form and possible(form, args.format) not in (None, worth):
+        there = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
+        print(f"  {there}, and the course {worth:g}. Change it to {worth:g} there before you import.")
     for lesson in table.worth if args.feedback else ():
         target = folders.gradebook / "exported" / f"{lesson}{ending}.feedback.zip"
         count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
@@ -201,6 +205,18 @@ def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path:
             "again, and collect with it."
         )
     return most[0] - 1
+
+
+def possible(form: Form, platform: str) -> float | None:
+    """The most points that the platform gives for the lesson, where the list says so."""
+    if form.grade is None:
+        return None
+    heading, *rows = form.sheet.rows
+    cells = [heading[form.grade].partition("MaxPoints:")[2]]
+    cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
+    cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
+    found = next((found for cell in cells if (found := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
+    return float(found[1].replace(",", ".")) if found else None
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:
