@@ -88,7 +88,7 @@ MISTAKES = {
     "no_residual": {"EncoderBlock": NoResidualEncoder, "DecoderBlock": NoResidualDecoder},
     "no_layer_norm": {"layer_norm": lambda x, gamma, beta, eps=1e-5: x},
     "no_activation": {"FeedForward": lambda d_model, d_ff: FeedForward(d_model, d_ff, activation=lambda x: x)},
-    "source_unheard": {"DecoderBlock": DeafDecoder},
+    "no_cross_attention": {"DecoderBlock": DeafDecoder},
 }
 
 
@@ -168,7 +168,14 @@ def test_mistakes_have_the_courses_words(page):
         )
     )
     names = page.evaluate("() => Object.fromEntries(Object.entries(MISTAKES).map(([key, one]) => [key, one.name]))")
-    own = {"no_positions", "positions_doubled", "no_causal_mask", "no_padding_mask", "no_layer_norm"}
+    own = {
+        "no_positions",
+        "positions_doubled",
+        "no_causal_mask",
+        "no_padding_mask",
+        "no_layer_norm",
+        "no_cross_attention",
+    }
     assert {key for key, name in names.items() if name not in known} == own
 
 

@@ -22,7 +22,7 @@ const MISTAKES = {
   },
   keys_reshaped: {
     box: "scores",
-    name: "the keys poured into the right shape instead of transposed",
+    name: "the keys were reshaped instead of transposed",
     parts: {
       attention_scores(Q, K) {
         const flat = K.flatMap((k) => [...k]); // read as (d_k, T_k), row after row
@@ -79,7 +79,7 @@ const MISTAKES = {
   },
   heads_glued: {
     box: "heads",
-    name: "heads glued together without moving their axis back",
+    name: "the entries merged in memory order, so that tokens and heads are mixed",
     parts: {
       merge_heads(heads) {
         const flat = Float64Array.from(heads.flat().flatMap((row) => [...row]));
@@ -103,9 +103,9 @@ const MISTAKES = {
     name: "no activation between the two layers",
     parts: { activation: (value) => value },
   },
-  source_unheard: {
+  no_cross_attention: {
     box: "cross",
-    name: "the target never hears the source",
+    name: "no cross-attention",
     parts: { cross: (found) => found.map((row) => row.map(() => 0)) },
   },
 };
