@@ -6,7 +6,7 @@ function reach() {
   }
 }
 function look() {
-  for (const one of document.querySelectorAll("figure, .table-wrapper, .scrolls")) {
+  for (const one of document.querySelectorAll("figure, pre, .table-wrapper, .math-wrapper, .scrolls")) {
     one.classList.toggle("more", one.scrollLeft + one.clientWidth < one.scrollWidth - 2);
   }
 }
