@@ -50,3 +50,13 @@ def test_every_other_name_has_pythons_own_words(said):
     said(set_up_source(course(), LESSON.name))
     assert "Traceback" in said("twise(2)")[1]
     assert "Traceback" in said("def mine():\n    return twice(2)\nmine()")[1]  # here a line number is needed
+
+
+def test_what_a_platform_explains_it_goes_on_explaining(said):
+    handler = "lambda shell, kind, error, trace, tb_offset=None: print('theirs', kind.__name__)"
+    said(f"del get_ipython().before_the_course; get_ipython().set_custom_exc((ImportError, NameError), {handler})")
+    for _ in range(2):
+        said(set_up_source(course(), LESSON.name))
+    assert said("check(twice)")[1].endswith("and then this one again.")
+    assert said("import no_such_package") == said("twise") == ("", "")  # theirs printed
+    assert said("1 / 0")[0] == "ZeroDivisionError"

@@ -17,17 +17,24 @@ def explain_cells_not_run(lesson: str) -> None:
     """Let this kernel's notebook say which cell to run first. Without a notebook nothing happens."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    if shell is not None:
-        shell.set_custom_exc((NameError,), functools.partial(_show, lesson))
+    if shell is None:
+        return
+    if not hasattr(shell, "before_the_course"):  # Colab explains errors of its own
+        shell.before_the_course = shell.custom_exceptions, shell.CustomTB
+    shell.set_custom_exc((NameError, *shell.before_the_course[0]), functools.partial(_show, lesson))
 
 
-def _show(lesson: str, shell, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None) -> None:
+def _show(lesson: str, shell, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None):
     """Show the error; where a cell's own line reads the name of an answer, as a sentence."""
     cell = trace.tb_next
-    sentence = _sentence(error.name, lesson) if cell is not None and cell.tb_next is None else None
+    own = isinstance(error, NameError) and cell is not None and cell.tb_next is None
+    sentence = _sentence(error.name, lesson) if own else None
+    others, show = shell.before_the_course
     if sentence:
         error._render_traceback_ = lambda: [sentence]  # IPython shows these lines and no others
-    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+    elif isinstance(error, others):
+        return show(kind, error, trace, tb_offset)
+    return shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
 def _sentence(name: str | None, lesson: str) -> str | None:

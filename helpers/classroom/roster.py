@@ -87,19 +87,21 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
             )
         people.append(one)
     if left:
-        notes.append(f"{path.name}: left out, as their role is not Student: {', '.join(left)}.")
+        notes.append(f"{path.name}: left out, because their role is not Student: {', '.join(left)}.")
     if nobody:
-        notes.append(f"{path.name}: left out, as they are Canvas's own lines: {', '.join(nobody)}.")
+        notes.append(f"{path.name}: left out, because they are Canvas's own lines: {', '.join(nobody)}.")
     if people and IDENTIFIER not in headings and not any(one.first_name or one.last_name for one in people):
-        notes.append(f"{path.name} has no column of names that is known, so students go by their ids. {ENGLISH}")
+        notes.append(f"{path.name} has no known column of names, so students go by their ids. {ENGLISH}")
     if not people:
         raise CourseError(
-            f"{path} is no roster that can be read: it needs a heading, and lines with one of id, "
+            f"{path} cannot be read as a roster: it needs a heading, and lines with one of id, "
             f"{', '.join(STUDENT)} or a name."
         )
     twice = [name for name, count in Counter(one.student for one in people).items() if count > 1]
     if twice:
-        raise CourseError(f"Two lines of {path} are the student {twice[0]!r}. Give each an id or e-mail of their own.")
+        raise CourseError(
+            f"Two lines of {path} are the student {twice[0]!r}. Give each student a separate id or e-mail."
+        )
     for one in people:
         if problem := name_problem(one.student):
             raise CourseError(problem.replace("The folder", f"In {path}, the student") + " Nothing was collected.")
@@ -109,7 +111,7 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
 def english_headings(sheet: Sheet, path: Path) -> list[str]:
     """The headings in small letters; those of Moodle's worksheet in English, whatever language it is in."""
     if not sheet.rows:
-        raise CourseError(f"{path} is no roster that can be read: it is empty.")
+        raise CourseError(f"{path} cannot be read as a roster: it is empty.")
     headings = [heading.strip().casefold() for heading in sheet.heading]
     for name in {heading for heading in headings if headings.count(heading) > 1} & {*STUDENT, *FIRST, *LAST, *NAME}:
         raise CourseError(f"{path} has two columns {name!r}. Remove one of them.")
@@ -128,7 +130,7 @@ def english_headings(sheet: Sheet, path: Path) -> list[str]:
     never = [place for place in times if set(columns[place]) <= {"-", ""}]
     doubtful = times and times[0] in never and len(never) < len(times)  # the one real time may be the grade's
     if len(mail) != 1 or mail[0] < 2 or len(times) > 2 or doubtful:
-        raise CourseError(f"{path} is a worksheet in a language whose columns are not certain. {ENGLISH}")
+        raise CourseError(f"{path} is a worksheet in a language whose columns are not known. {ENGLISH}")
     for place, name in [(0, IDENTIFIER), (1, "full name"), (mail[0], "email address"), *((n, TIME) for n in times[:1])]:
         headings[place] = name
     return headings

@@ -130,7 +130,7 @@ def graded_cells(gradebook, lesson: str) -> list[Grade]:
     """Every graded cell of every student of a lesson. MissingEntry where nothing of it was ever graded."""
     from nbgrader import api
 
-    found = (
+    rows = (
         gradebook.db.query(
             api.SubmittedAssignment.student_id,
             api.GradeCell.name,
@@ -147,7 +147,7 @@ def graded_cells(gradebook, lesson: str) -> list[Grade]:
         .join(api.SubmittedNotebook.assignment)
         .filter(api.SubmittedAssignment.assignment_id == gradebook.find_assignment(lesson).id)
     )
-    return [Grade(*one) for one in found]
+    return [Grade(*row) for row in rows]
 
 
 def read_class(folders: Folders, lesson: str) -> ClassReport:
@@ -238,19 +238,19 @@ def is_unanswered(grade, result: Result | None) -> bool:
 
 def _together(notes: list[str]) -> list[str]:
     """The notes; what is the same of several check cells is one of them."""
-    gone = [found[1] for note in notes if (found := GONE.match(note))]
+    gone = [match[1] for note in notes if (match := GONE.match(note))]
     if len(gone) < 2:
         return notes
     names = f"{', '.join(gone[:-1])} and {gone[-1]}"
-    told = f"The check cells of {names} are gone; they count as they stand at the end."
-    return [*(note for note in notes if not GONE.match(note)), told]
+    sentence = f"The check cells of {names} are gone; they count as they stand at the end."
+    return [*(note for note in notes if not GONE.match(note)), sentence]
 
 
 def _title(folders: Folders, lesson: str) -> str:
     """The first heading of the lesson's notebook."""
     prose = "\n".join("".join(cell["source"]) for cell in _solved(folders, lesson) if cell["cell_type"] == "markdown")
-    found = re.search(r"^# (.+)$", prose, re.MULTILINE)
-    return found[1] if found else lesson
+    match = re.search(r"^# (.+)$", prose, re.MULTILINE)
+    return match[1] if match else lesson
 
 
 def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], str]]:
@@ -258,9 +258,9 @@ def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], s
     right = {}
     for cell in _solved(folders, release.lesson):
         name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        if name.startswith("quiz_") and (found := CHOICE.search("".join(cell["source"]))):
+        if name.startswith("quiz_") and (match := CHOICE.search("".join(cell["source"]))):
             options = re.findall(r"[\"'](\w+)[\"']", release.graded.get(name, {}).get("source", ""))
-            right[name] = (sorted({*options, found[1]}), found[1])
+            right[name] = (sorted({*options, match[1]}), match[1])
     return right
 
 

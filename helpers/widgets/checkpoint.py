@@ -106,7 +106,7 @@ def read(path: Path) -> dict:
 
 
 def write(model, path: Path) -> int:
-    """Write a model's numbers in float32, and return the file's bytes. DoesNotFit where they would be too many."""
+    """Write a model's numbers in float32, and return the file's bytes. Raises DoesNotFit if they would be too many."""
     import torch
     from safetensors.torch import save
 

@@ -706,8 +706,8 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 # the curves vary by a few hundredths, too little for softmax. This network was trained with position vectors, and
 # without them its first heads have tiny scores, so RoPE has to be present during training.
 #
-# Second, do **trained** heads use positions? Let's average over 200 sentences how much weight the queries of block 1
-# give to the tokens around them, with the position vectors and with all of them set to zero.
+# Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
+# around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.
 
 # %%
 figures.weights_by_distance()
@@ -740,7 +740,8 @@ explore.heads()
 #
 # So the three heads of block 1 contribute almost nothing, while those of block 0 are partly redundant.
 #
-# In a similar experiment we replace $W_O$ in the last attention to the English words:
+# In a similar experiment we replace $W_O$ by the identity in the translator's last cross-attention, from the French
+# words to the English ones (lesson 10):
 
 # %%
 figures.without_output_matrix()

@@ -129,8 +129,8 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # - **Arguments:** `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number.
 # - **Returns:** a tensor of the shape of x.
-# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. Values and
-#   gradients are free of NaN there too.
+# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In these
+#   cases, too, values and gradients are free of NaN.
 # - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and `var`.
 
 
@@ -154,7 +154,7 @@ check(layer_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write one line per formula, and keep the last axis as 1 where you average, so that the result broadcasts.
+# Write one line per formula. Where you average, keep the last axis with size 1, so that the result broadcasts.
 #
 # </details>
 #
@@ -765,10 +765,10 @@ figures.three_influences()
 #   sentence.
 #
 # Schmidhuber (1992) called these **slow** and **fast weights**: slow weights change during training, fast weights are
-# computed from the data. To translate *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend to the first
-# English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same positions hold other
-# words, so weights that depend on positions alone would be wrong there. Let's see what *visits* attends to in head 0
-# (counting from 0) of the translator's second block, in two sentences:
+# computed from the data. If a model translates *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend
+# to the first English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same
+# positions hold other words, so weights that depend on positions alone would be wrong there. Let's see what *visits*
+# attends to in head 0 (counting from 0) of the translator's second block, in two sentences:
 
 # %%
 first, second = model.encoder.blocks

@@ -176,7 +176,7 @@ check(fixed_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You can find both rows of the table above inside `tgt`, and each of them lacks one column.
+# Both rows of the table above are parts of `tgt`. Which column of `tgt` is missing in each of them?
 #
 # </details>
 #
@@ -701,8 +701,8 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here you implement top-k and top-p and see what they remove, and then a bug of caches and a search that does better than
-# greedy decoding.
+# Here you implement top-k and top-p and see what they remove. Then we look into a bug of caches and write a search
+# that does better than greedy decoding.
 
 # %% [markdown]
 # ### Exercise 10.7 `filter_logits`
@@ -753,8 +753,8 @@ check(filter_logits)
 #
 # <details><summary>Hint 2</summary>
 #
-# Your keep/remove decisions are in sorted order, the logits are not. `sort` also returns where each entry came from, and
-# `scatter` writes to such positions.
+# Your decisions to keep or remove are in sorted order, but the logits are not. `sort` also returns where each entry
+# came from, and `scatter` writes to such positions.
 #
 # </details>
 

@@ -192,8 +192,8 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
-# right, and it predicts eos at all padded positions, for which it was never trained. Which accuracy does this
-# function report?
+# right. At the padded positions, for which there was no training, it predicts eos. Which accuracy does this function
+# report?
 #
 # <details><summary>Answer</summary>
 #
@@ -204,8 +204,8 @@ def published_accuracy(logits, targets, pad_id):
 #
 # Now fix the function so that it ignores padding:
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `pad_id`, an int.
 # - **Returns:** a Python float, the fraction of targets other than padding where the most likely word is correct.
 
 
@@ -450,8 +450,8 @@ explore.smoothed_target()
 #
 # Compute the label-smoothed loss of all targets that are not padding.
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
 # - **Returns:** a scalar, the mean of the loss above over all targets other than `pad_id`.
 # - **Forbidden:** `F.cross_entropy`, `nn.CrossEntropyLoss` (`F.nll_loss` is allowed).
 
@@ -501,9 +501,9 @@ figures.with_and_without_smoothing()
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have everything that you need for training. We found two settings of the recipe by trial and error. The
-# factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the learning rate decays to 0, so that
-# the weights can settle (a *cooldown*).
+# Now you have everything that you need for training. We chose two **hyperparameters** (settings that training doesn't
+# learn) by trial and error. The factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the
+# learning rate decays to 0, so that the weights can settle (a *cooldown*).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` next to this notebook and loads them the next
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
@@ -833,8 +833,8 @@ progress()
 # To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
 # thick line leads from *ma* to *my*, not to *cup*. In the course's translator we tested where this information comes
 # from. If the position of the article can't attend to the noun in any block, the gender stays right in about 95% of
-# the cases. If the encoder has to do without its attention, it's about 73%, where a coin gives 50%. So most of the
-# information about the noun came through the encoder.
+# the cases. If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%. So most of
+# the information about the noun came through the encoder.
 #
 # ### Same function, other weights
 #

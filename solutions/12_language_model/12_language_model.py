@@ -380,8 +380,8 @@ check(GPT)
 # The training loop is short, but three of its ingredients deserve a name, because you'll find them in nearly every
 # published recipe:
 #
-# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights which the loss doesn't need
-#   stay small.
+# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights stay small unless the loss
+#   needs them.
 # - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
 #   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1. Adam moves every weight by
@@ -782,12 +782,13 @@ check(ngram_loss)
 # %% [markdown]
 # ### Dropout
 #
-# We have trained on 300,000 tokens, of which each was seen about four times. With less text a model begins to
-# memorize, that is, to overfit. A common remedy is **dropout** (Srivastava et al., 2014). In training mode, a random
-# fraction p of the values is set to zero and the rest is scaled up, so that the model can't rely on any single value.
-# GPT-2 applies it to the attention weights, to the output of both sublayers and to the token vectors, with p = 0.1.
-# In evaluation mode nothing is dropped, so the outputs are deterministic. We trained our GPT in the same way with
-# several values of p on the first 20,000 tokens of the text, three runs each (program: `bench/dropout.py`).
+# We have trained on 300,000 tokens, each of which was seen about four times (four **epochs**). With less text a model
+# begins to memorize it and gets worse on unseen text, which is called **overfitting**. A common remedy is **dropout**
+# (Srivastava et al., 2014). In training mode, a random fraction p of the values is set to zero and the rest is scaled
+# up, so that the model can't rely on any single value. GPT-2 applies it to the attention weights, to the output of
+# both sublayers and to the token vectors, with p = 0.1. In evaluation mode nothing is dropped, so the outputs are
+# deterministic. We trained our GPT in the same way with several values of p on the first 20,000 tokens of the text,
+# three runs each (program: `bench/dropout.py`).
 
 # %%
 figures.dropout()

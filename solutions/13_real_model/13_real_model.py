@@ -431,8 +431,8 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458, although both words are at the same positions, because a
-# single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
+# The weight from *it* to *animal* falls from 0.764 to 0.458. Both words are at the same positions as before, and only
+# a single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
 # this sense attention depends on context.
 #
 # Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. We should
@@ -794,10 +794,10 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector is a completely
-# different one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles
-# give the bug away. They are high because all vectors now contain the same padding, so a threshold would let
-# everything through.
+# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector has a cosine of
+# only 0.32 with the correct one. The best title is still the best, however, so nothing seems broken. Only the scores
+# of wrong titles give the bug away. They are high because all vectors now contain the same padding, so a threshold
+# would let everything through.
 
 # %% [markdown]
 # ### Quiz 13.1
@@ -888,7 +888,7 @@ check(quiz_2=quiz_2)
 # - Among 72 heads one nearly always fits your hypothesis. Name a rival, and test both on sentences that you didn't
 #   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
-# - The mean over real tokens makes a sentence's vector. Mask padding twice, in attention and in the mean.
+# - A sentence's vector is the mean over its real tokens. Mask padding twice, in attention and in the mean.
 # - Cosines rank answers, but no threshold separates good ones from bad ones.
 #
 # **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are

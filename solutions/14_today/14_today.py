@@ -885,8 +885,8 @@ check(interleaved_to_half_split)
 #
 # </details>
 #
-# We compute the scores of five tokens as the file means them, with your permutation and half-split RoPE, and with
-# half-split RoPE alone. Which scores of the third table are still right?
+# We compute the scores of five tokens in three ways: with interleaved RoPE, as the file requires, with your
+# permutation and half-split RoPE, and with half-split RoPE alone. Which scores of the third table are still right?
 
 # %%
 W_q, W_k = (torch.randn(12, 8, generator=torch.Generator().manual_seed(seed)) for seed in (3, 4))  # (12, 8) each
@@ -906,8 +906,8 @@ figures.three_scores(meant, moved, forgotten)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Only the diagonal is still right, where query and key are at the same position, so a test with a single token or of
-# shapes and names would pass.
+# Only the diagonal is still right, where query and key are at the same position. So a test with a single token would
+# pass, and so would a test of shapes and names.
 #
 # </details>
 #

@@ -357,7 +357,7 @@ def test_the_cache_of_published_sizes():
     mistral = by_name["Mistral v0.1, 7B"]
     assert mistral.bytes_of(65_536) == mistral.bytes_of(4096) == 512 * figures.MIB
     assert [figures.kind(model) for model in figures.MODELS] == ["MHA", "MHA", "GQA", "GQA", "MQA", "GQA"]
-    assert "Falcon, 7B (MQA) 8 KiB a token" in figures.cache_bytes().alt
+    assert "Falcon, 7B (MQA) 8 KiB per token" in figures.cache_bytes().alt
 
 
 def test_published_models_have_as_many_numbers_as_their_blocks():

@@ -158,8 +158,8 @@ def cache_bytes() -> Picture:
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
     said = "; ".join(
-        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, {in_bytes(model.bytes_of(65536))} "
-        "for 65,536"
+        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, "
+        f"{in_bytes(model.bytes_of(65536))} for 65,536"
         for model in MODELS
     )
     return Picture(
