@@ -105,7 +105,7 @@ def test_a_few_queries_jump():
 
 
 def test_the_initialization_of_linear_layers():
-    lesson_says("saturation comes at nine times the width", "have variance $\\frac13$")
+    lesson_says("so softmax saturates only at nine times the width", "have variance $\\frac13$")
     for seed in SEEDS:
         torch.manual_seed(seed)
         layer = nn.Linear(256, 576, bias=False)

@@ -49,7 +49,9 @@ def test_the_wrong_axis_lets_the_future_in_and_the_right_one_does_not():
 
 
 def test_no_sum_complains_until_a_mask_does():
-    lesson_says("Nothing raises an error", "The diffusion model had no mask, so there the same bug went unnoticed.")
+    lesson_says(
+        "None of the three raises an error", "The diffusion model had no mask, so there the same bug went unnoticed."
+    )
     scores = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
     assert torch.softmax(scores, dim=-2).isfinite().all()
     padded = scores.masked_fill(torch.arange(5) == 4, -math.inf)

@@ -113,7 +113,7 @@ def test_random_heads_change_words_a_lot_as_well():
 
 @torch.no_grad()
 def test_much_of_a_words_change_is_not_attentions():
-    lesson_says("A large part of the change comes from the other layers (lesson 9).")
+    lesson_says("A large part of the shift comes from the other layers (lesson 9).")
 
     def nothing(Q, K, V, mask=None):
         weights = (Q @ K.transpose(-2, -1)).mul(0)
