@@ -52,6 +52,12 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     return picture
 
 
+def weight_map(ax, weights, queries=None, keys=None, mask=None, **look):
+    """Draw attention weights (T_q, T_k), or probabilities, from 0 to 1. keys: their names, if other than the queries'.
+    mask and look: as for `heatmap`."""
+    return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **look)
+
+
 def hatch_cells(ax, blocked) -> None:
     """Hatch the cells of a heat map that may not be seen: `blocked` is True there."""
     for i, j in np.argwhere(_array(blocked)).tolist():
