@@ -67,6 +67,7 @@ class Course:
 def load_source(path: Path, name: str) -> ModuleType:
     """The Python file at `path` run anew as the module `name`. Raises whatever running it raises."""
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # such is the name of a file that ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

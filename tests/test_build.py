@@ -28,8 +28,8 @@ from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import MISTAKES, SAME_INPUTS, key_differs, load_answer_key, same
+from helpers.authoring.lesson_rules import template_problems
 from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
-from helpers.authoring.template import template_problems
 from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.checking.key import load_keys, sketched

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.grading import grade
-from helpers.grading.gradescope import grade_folder
+from helpers.grading.one_notebook import grade_folder
 from tests.sandboxes import need_sandbox
 from tests.small_course import LESSON, ROOT, make_small_course, run_command
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-import ipywidgets as widgets  # type: ignore[import-untyped]
+import ipywidgets as widgets
 import numpy as np
 from PIL import Image
 
@@ -95,8 +95,8 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
 
 def words_of(page: str) -> str:
     """The alt text of what `panel` shows, or all of it where it is no picture."""
-    found = re.match(r'<img alt="([^"]*)"', page)
-    return html.unescape(found[1]) if found else page
+    match = re.match(r'<img alt="([^"]*)"', page)
+    return html.unescape(match[1]) if match else page
 
 
 def positions(control: widgets.Widget) -> Positions:
@@ -109,7 +109,9 @@ def positions(control: widgets.Widget) -> Positions:
     if isinstance(control, widgets.Text):
         return Positions([control.value], [""], 0, typed=True)
     if hasattr(control, "options"):
-        pairs = [one if isinstance(one, tuple) and len(one) == 2 else (one, one) for one in control.options]
+        pairs = [
+            option if isinstance(option, tuple) and len(option) == 2 else (option, option) for option in control.options
+        ]
         values = [value for _, value in pairs]
         labels = [str(label) for label, _ in pairs]
         kind = "select" if len(values) == 2 or few_words(labels) else "range"
@@ -179,7 +181,7 @@ def packed(pages: list[str]) -> str:
 
 @lru_cache(maxsize=100_000)
 def _piece(text: str) -> str:
-    return BITMAP.sub(lambda found: _lighter(found[0]), tidied(text).strip())
+    return BITMAP.sub(lambda match: _lighter(match[0]), tidied(text).strip())
 
 
 def _lighter(coded: str) -> str:

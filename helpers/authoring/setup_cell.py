@@ -37,5 +37,4 @@ def set_up(lesson, version, clone, tag):
 
 
 def set_up_source(course: Course, lesson: str) -> str:
-    """The source of the set-up cell of `lesson`."""
     return f"{CELL}set_up({lesson!r}, {__version__!r}, {course.url!r}, {course.tag!r})"

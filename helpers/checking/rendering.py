@@ -47,7 +47,6 @@ class Line:
 
 
 def as_text(verdict: Verdict) -> str:
-    """The lines of a check."""
     return "\n".join(map(str, lines(verdict)))
 
 
@@ -131,10 +130,10 @@ def lines(verdict: Verdict) -> list[Line]:
     shown = {row.text for row in rows}
     for part in failed[:MOST_CASES]:
         details = [line.strip() for line in part.detail.splitlines() if line.strip()]
-        told = shown.issuperset(line for line in details if not line.startswith("with "))
-        if mark == "◐" or not told or not details:
+        repeated = shown.issuperset(line for line in details if not line.startswith("with "))
+        if mark == "◐" or not repeated or not details:
             rows.append(Line(part.name, 1, "✗"))
-        if not told:
+        if not repeated:
             rows += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
         shown |= {part.name, *details}
     if failed[MOST_CASES:]:

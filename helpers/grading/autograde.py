@@ -8,6 +8,7 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from traitlets import Bool, Float, Integer
 
+from helpers.errors import CourseError
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
 from helpers.grading.nbgrader_insides import replace_converter
@@ -39,7 +40,6 @@ class CourseAutograde(Autograde):
     def start(self) -> None:
         from helpers.grading.batch import GradingOptions, grade_lesson
         from helpers.grading.class_report import write_report
-        from helpers.grading.pool import GradingStopped
 
         folders = from_coursedir(self.coursedir)
         lesson = self.coursedir.assignment_id
@@ -48,7 +48,7 @@ class CourseAutograde(Autograde):
         try:
             students = self._students(folders, lesson)
             outcome = grade_lesson(folders, lesson, students, options, self.config, LoggedProgress(self.log))
-        except GradingStopped as stopped:
+        except CourseError as stopped:
             self.log.error(str(stopped))
             raise NbGraderException(str(stopped)) from None
         write_report(folders, lesson)

@@ -97,35 +97,32 @@ def grade_lesson(
     options, progress = options or GradingOptions(), progress or Progress()
     release = _load_release(folders, lesson)
     names = _find_students(folders, lesson, students)
-    outcome = Outcome(lesson)
     problems = {name: problem for name in names if (problem := name_problem(name))}
     names = [name for name in names if name not in problems]
     if students is None:
         problems |= find_misplaced(folders.submitted, lesson)
-    unwritten = {name: unrecorded(name, problem) for name, problem in problems.items()}
+    left_out = {name: unrecorded(name, problem) for name, problem in problems.items()}
 
     def read(student: str) -> Submission:
         return read_submission(folders.submitted, student, release, folders.source)
 
     version = lesson_fingerprint(folders, lesson)
     with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
-        finished = set()
-        if not options.force:
-            finished = {
-                name for name in names if folders.result(lesson, name).is_file() and recorder.finished(read(name))
-            }
-        fresh = [name for name in names if name not in finished]
-        outcome.unchanged = len(finished)
+        fresh = [
+            name
+            for name in names
+            if options.force or not folders.result(lesson, name).is_file() or not recorder.finished(read(name))
+        ]
+        outcome = Outcome(lesson, unchanged=len(names) - len(fresh))
         progress.start(len(fresh), outcome.unchanged)
         with contextlib.closing(_judge_class(folders, release, fresh, read, options, progress)) as portions:
-            for portion, reports in portions:
-                for submission in portion:
-                    result = recorder.record(submission, reports[submission.student])
-                    outcome.new += 1
-                    if not result.sha:
-                        unwritten[submission.student] = result
-    results = (read_result(folders, lesson, name) for name in names if name not in unwritten)
-    outcome.results = [result for result in results if result is not None] + list(unwritten.values())
+            for submission, report in ((one, reports[one.student]) for portion, reports in portions for one in portion):
+                result = recorder.record(submission, report)
+                outcome.new += 1
+                if not result.sha:
+                    left_out[submission.student] = result
+    results = (read_result(folders, lesson, name) for name in names if name not in left_out)
+    outcome.results = [result for result in results if result is not None] + list(left_out.values())
     return outcome
 
 
@@ -207,7 +204,6 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
 
 
 def _require_bubblewrap() -> None:
-    """Refuse at once, before a judge is started."""
     if shutil.which("bwrap"):
         return
     from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
@@ -219,11 +215,7 @@ def _require_bubblewrap() -> None:
 
 
 def _load_release(folders: Folders, lesson: str) -> Release:
-    path = folders.executed(lesson)
-    if not path.is_file():
-        lessons = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
-        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {lessons}.")
-    release = course_release(path)
+    release = course_release(folders.executed(folders.lesson(lesson)))
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release

@@ -15,7 +15,6 @@ from helpers.grading.class_report import difficulty, mistakes, write_report
 from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
 from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.grade import lesson_name
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import inert, one_line
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
         print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
     else:
-        args.lesson = lesson_name(folders, args.lesson)
+        args.lesson = folders.lesson(args.lesson)
         try:
             write_report(folders, args.lesson)
         except (MissingEntry, FileNotFoundError):

@@ -26,9 +26,9 @@ def zone_of(name: str) -> tzinfo:
         return _here()
     if name in ("UTC", "GMT", "Z"):
         return UTC
-    if found := OFFSET.fullmatch(name):
-        minutes = int(found[2]) * 60 + int(found[3])
-        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+    if match := OFFSET.fullmatch(name):
+        minutes = int(match[2]) * 60 + int(match[3])
+        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     try:
         if "/" in name:
             return ZoneInfo(name)
@@ -95,7 +95,6 @@ def lateness(seconds: float) -> str:
 
 
 def read_due(folders: Folders, gradebook, lesson: str) -> Due:
-    """When a lesson is due for this class."""
     from nbgrader.api import MissingEntry
 
     try:
@@ -140,19 +139,19 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
 
 def _moment(text: str, zone: tzinfo) -> datetime:
     """`2026-11-03 23:59`, with a zone behind it or in the given one, as UTC without a zone."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
     try:
-        moment = datetime.fromisoformat(found[1] if found else "")
+        moment = datetime.fromisoformat(match[1] if match else "")
     except ValueError:
         raise CourseError(f'--due {text!r} is no time. Write it as "2026-11-03 23:59".') from None
-    return moment.replace(tzinfo=zone_of(found[2]) if found[2] else zone).astimezone(UTC).replace(tzinfo=None)
+    return moment.replace(tzinfo=zone_of(match[2]) if match[2] else zone).astimezone(UTC).replace(tzinfo=None)
 
 
 def _seconds(text: str) -> int:
-    found = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
-    if not found:
+    match = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
+    if not match:
         raise CourseError(f"--grace {text!r} is no span of time. Write 15m, 2h or 1d.")
-    return int(found[1]) * UNITS[found[2]]
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _facts(folders: Folders) -> dict:

@@ -48,7 +48,7 @@ def not_usable(folders: Folders, error: Exception) -> GradingStopped:
     return GradingStopped(f"The gradebook {place} cannot be used ({reason}). Nothing was changed.")
 
 
-def newest_version() -> str:
+def newest_version() -> str | None:
     """The version of a gradebook that nbgrader makes now."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR

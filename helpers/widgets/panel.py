@@ -36,7 +36,6 @@ The quick way keeps its figure and changes what moves; it halves the time:
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Callable, Sequence
 
@@ -46,6 +45,7 @@ from IPython.display import HTML, display
 from helpers.drawing.dark import DARK
 from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
+from helpers.widgets.progress_bar import static_page
 
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
 READOUT = 90  # pixels beside the track: the number, and the gaps
@@ -63,7 +63,7 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
     controls = {name: _ready(control) for name, control in controls.items()}
     values = {name: control.value for name, control in controls.items()}
     show = Shown(draw)
-    if _static_page():
+    if static_page():
         display(HTML(_html(draw(**values))))
         return
     shown = show(values)
@@ -71,13 +71,11 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
     def redraw(change):
         nonlocal tallest
-        values[_name_of(change["owner"])] = change["new"]
+        name = next(name for name, control in controls.items() if control is change["owner"])
+        values[name] = change["new"]
         shown = show(values)
         tallest = max(tallest, _height(shown))
         page.value = _live(shown, tallest)
-
-    def _name_of(owner):
-        return next(name for name, control in controls.items() if control is owner)
 
     for control in controls.values():
         control.observe(redraw, names="value")
@@ -186,8 +184,3 @@ def _spoken(controls: dict) -> str:
     how = "The arrow keys move sliders" if boxes or buttons else "The arrow keys move them"
     how += (", the space bar presses buttons" if buttons else "") + (", and Enter takes a text" if boxes else "")
     return f'<div style="{HIDDEN}">{html.escape(many)}. {how}; the picture follows.</div>'
-
-
-def _static_page() -> bool:
-    """Whether the notebook is being executed to a page on disk, where a slider would be dead."""
-    return os.environ.get("COURSE_STATIC_PAGE") == "1"

@@ -386,7 +386,7 @@ def test_two_norms_on_the_translators_words():
     chance = torch.randn(4000, 64, generator=torch.Generator().manual_seed(0))  # the control
     share = chance.mean(-1) ** 2 / chance.pow(2).mean(-1)
     assert share.mean().item() == pytest.approx(1 / 64, abs=1e-3)
-    says(LESSON, "Only a quarter of a percent is in the mean", "the mean would hold about 1.6%")
+    says(LESSON, "Only a quarter of a percent is in the mean", "the mean would account for about 1.6%")
 
 
 def test_what_a_stack_hears_is_what_the_explorer_says():

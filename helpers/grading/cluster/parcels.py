@@ -49,7 +49,9 @@ SCHEMAS = {
 
 def _record_of(of: type, names: tuple[str, ...] | None = None) -> dict:
     """The schema of a dataclass as JSON, with all of its fields or these."""
-    return _record(**{one.name: SCHEMAS[one.type] for one in fields(of) if names is None or one.name in names})
+    return _record(
+        **{field.name: SCHEMAS[str(field.type)] for field in fields(of) if names is None or field.name in names}
+    )
 
 
 HAND_IN = _record(cells=_list(_record_of(Cell, CELL)), files=_table(TEXT))
@@ -114,7 +116,6 @@ def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
 
 
 def sealed(kind: str, answer) -> dict:
-    """A judge's answer on a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 TOKEN_BYTES = 16
 FORK, KILL = b"F", b"K"
@@ -15,7 +16,7 @@ def send(channel: socket.socket, token: bytes, tree) -> None:
     channel.sendall(len(data).to_bytes(8, "little") + token + data)
 
 
-def receive(channel: socket.socket) -> tuple[bytes, object]:
+def receive(channel: socket.socket) -> tuple[bytes, Any]:
     """The next request and its token. EOFError when the judge has hung up."""
     from helpers.checking.codec import loads
 

@@ -87,6 +87,5 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
 
 
 def put_file(name: str, content: bytes) -> None:
-    """Lay a file into the submission's folder."""
     with contextlib.suppress(OSError), open(os.path.basename(name), "wb") as file:
         file.write(content)

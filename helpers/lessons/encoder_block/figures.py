@@ -90,7 +90,7 @@ def shared_statistics() -> Picture:
         "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
         "eight entries."
     )
-    return Picture(figure, alt, "Figure 9.2. Three norms: orange entries share mean and variance with the framed one.")
+    return Picture(figure, alt, "Figure 9.2. Three norms. Orange entries share mean and variance with the framed one.")
 
 
 def absolute_value() -> Picture:
@@ -335,7 +335,7 @@ def traces_of_words(fixed_block=None) -> Picture:
         f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
         f"{said}. Fraction of the variance that differs between tokens, after one, six and twelve: {apart}."
     )
-    caption = "Figure 9.5. What is left of a word after each block: identities blend, residual connections keep them."
+    caption = "Figure 9.5. What is left of a word after each block, with and without residual connections."
     repaired = "Figure 9.7. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
 
@@ -404,7 +404,7 @@ def encoder_influence(token_influence) -> Picture:
     return Picture(
         figure,
         f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}.",
-        "Figure 9.11. The trained encoder, two blocks: each word influences its own vector most, and the others too.",
+        "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks).",
     )
 
 

@@ -59,7 +59,7 @@ ALPHAS = (1.0, 0.1, 0.01)
 
 
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
-    """The n-gram loss of exercise 12.2 by sorting instead of dictionaries, for order up to 12."""
+    """The n-gram loss of exercise 12.6 by sorting instead of dictionaries, for order up to 12."""
 
     def codes(ids, length):  # a number for every window of `length` tokens that ends before the last token, or at it
         ids = np.asarray(ids, dtype=np.int64)

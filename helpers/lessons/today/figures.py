@@ -110,7 +110,7 @@ class Model:
     window: int | None = None
 
     def bytes_of_a_token(self) -> int:
-        """Keys and values of all layers, 16 bits a number."""
+        """Keys and values of all layers, 16 bits per number."""
         return 2 * self.layers * self.kv_heads * self.d_head * 2
 
     def bytes_of(self, tokens: int) -> int:
@@ -158,13 +158,13 @@ def cache_bytes() -> Picture:
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
     said = "; ".join(
-        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} a token, {in_bytes(model.bytes_of(65536))} "
-        "for 65,536"
+        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, "
+        f"{in_bytes(model.bytes_of(65536))} for 65,536"
         for model in MODELS
     )
     return Picture(
         figure,
-        f"The cache of six models, 16 bits a number: {said}. Mistral's stops growing at its window of 4096 tokens.",
+        f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens.",
         "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096.",
     )
 

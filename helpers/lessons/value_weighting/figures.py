@@ -8,7 +8,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import translator
-from helpers.checking.memory import largest_tensor
+from helpers.checking.tensor_memory import largest_tensor
 from helpers.drawing.charts import MovingBars, bars, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import (
     BLUE,
