@@ -172,7 +172,7 @@ def test_modules_that_do_not_fit(said):
             pass
 
     text = said(MultiHeadAttention=Nameless)
-    assert "no numbers called" in text and " and others: list(translator.state()) names them" in text
+    assert "no weights called" in text and " and others: list(translator.state()) names them" in text
     assert "not an nn.Module" in said(MultiHeadAttention=NotAModule)
 
 
