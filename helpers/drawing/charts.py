@@ -7,6 +7,7 @@ what `ax.set` takes too, such as title, xlabel and xlim, so that one call draws 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -14,7 +15,7 @@ from matplotlib.patches import Rectangle
 from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
-HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
+HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
 CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2}
 
 
@@ -50,6 +51,12 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     without_spines(ax)
     ax.set(**look)
     return picture
+
+
+def weight_map(ax, weights, queries=None, keys=None, mask=None, **look):
+    """Draw attention weights (T_q, T_k), or probabilities, from 0 to 1. keys: their names, if other than the queries'.
+    mask and look: as for `heatmap`."""
+    return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **look)
 
 
 def hatch_cells(ax, blocked) -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.charts import heatmap, tilt, weight_map
 from helpers.drawing.colors import BLUE, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -46,7 +46,7 @@ def attention_map(trial, sentence: str) -> Picture | None:
 
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
-    heatmap(ax, weights, rows, columns, vmin=0, vmax=1, xlabel="attended to", ylabel="attends")
+    weight_map(ax, weights, rows, columns, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
     tilt(ax)
 
@@ -102,7 +102,7 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
     for i, h in itertools.product(range(layers), range(heads)):
         ax, none = axes[i][h], [""] * len(words)
         rows, columns = words if h == 0 else none, words if i == layers - 1 else none
-        heatmap(ax, seen[i, h], rows, columns, vmin=0, vmax=1, numbers=False)
+        weight_map(ax, seen[i, h], rows, columns, numbers=False)
         ax.tick_params(labelsize=9)
         tilt(ax)
         ax.set(xlabel="attended to" if i == layers - 1 else "", ylabel="" if h else "attends")

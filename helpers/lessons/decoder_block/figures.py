@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.drawing.charts import MovingBars, bars, hatch_cells, heatmap, name_ticks, named, tilt, without_spines
+from helpers.drawing.charts import MovingBars, bars, hatch_cells, name_ticks, named, tilt, weight_map, without_spines
 from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
 from helpers.drawing.diagrams import TARGET, box, tokens
 from helpers.drawing.style import Picture, new_figure
@@ -166,7 +166,7 @@ def cross_attention() -> Picture:
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
-    heatmap(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, vmin=0, vmax=1)
+    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english)
     tilt(ax)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.charts import bars, curves, heatmap, name_ticks, tilt
+from helpers.drawing.charts import bars, curves, heatmap, name_ticks, tilt, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import SMALLEST, Picture, new_figure
@@ -370,7 +370,7 @@ def three_influences() -> Picture:
         shares = _influence(f, x)
         shares = shares / shares.sum(dim=1, keepdim=True)
         first = ax is axes[0]
-        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, cmap=WEIGHTS, vmin=0, vmax=1, mask=shares > 1e-12)
+        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12)
         tilt(ax)
         ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named, run_bars
+from helpers.drawing.charts import MovingBars, bars, frame_cells, name_ticks, named, run_bars, weight_map
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
@@ -227,7 +227,7 @@ def _causal_map(ax, weights, text: str, title: str) -> None:
     """Attention weights (T, T) under a causal mask over the letters of a text."""
     seen, letters = torch.ones_like(weights).tril().bool(), list(text)
     words = {"title": title, "xlabel": "keys", "ylabel": "queries"}
-    heatmap(ax, weights, letters, letters, seen, vmin=0, vmax=1, numbers=False, **words)
+    weight_map(ax, weights, letters, mask=seen, numbers=False, **words)
 
 
 def _words_instead(words: str, caption: str) -> Picture:

@@ -10,7 +10,7 @@ import torch
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.drawing.charts import heatmap
+from helpers.drawing.charts import heatmap, weight_map
 from helpers.drawing.colors import BLACK, BLUE, ORANGE, RED, RED_INK
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 
@@ -32,7 +32,7 @@ def _frame_row(ax, row: int, length: int):
 
 def _draw_mask(ax, seen, rows, columns):
     """A mask as cells: blue may be seen, hatched may not, a red frame shows a fully masked row."""
-    heatmap(ax, seen.float() * 0.75, rows, columns, vmin=0, vmax=1, numbers=False, mask=seen)
+    weight_map(ax, seen.float() * 0.75, rows, columns, numbers=False, mask=seen)
     for i in range(seen.shape[0]):
         if not seen[i].any():
             _frame_row(ax, i, seen.shape[1])
@@ -87,8 +87,7 @@ def first_matmul() -> Picture:
     seen = torch.ones(8, 8).tril() > 0
     weights = torch.where(seen, raw, -math.inf).softmax(-1)[0].detach()
     figure, ax = new_figure(6.4, 4.0)
-    heatmap(ax, weights, vmin=0, vmax=1, mask=seen)
-    ax.set(xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
+    weight_map(ax, weights, mask=seen, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
     alt = (
         "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
         f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
@@ -143,8 +142,7 @@ def two_meanings(tokens, right, wrong) -> Picture:
     for ax, weights, title in zip(axes, (right, wrong), ("attn_mask=~mask", "attn_mask=mask"), strict=True):
         weights = weights.detach()
         blind = weights.isnan().any(-1)
-        heatmap(ax, weights.nan_to_num(), tokens, tokens, vmin=0, vmax=1, mask=(weights > 0) & ~blind[:, None])
-        ax.set_title(title)
+        weight_map(ax, weights.nan_to_num(), tokens, mask=(weights > 0) & ~blind[:, None], title=title)
         for row in blind.nonzero().flatten().tolist():
             _frame_row(ax, row, len(tokens))
             box = {"facecolor": "white", "edgecolor": "none", "pad": 2}

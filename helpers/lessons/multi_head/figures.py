@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from helpers import translator
 from helpers.blocks import apply_rope
 from helpers.corpus import sentence_pairs
-from helpers.drawing.charts import bars, frame_cells, heatmap, name_ticks, named, tilt
+from helpers.drawing.charts import bars, frame_cells, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED, V_COLOR
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -391,7 +391,7 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
     best = []
     for b, h in itertools.product(range(L), range(H)):
         ax = axes[b][h]
-        heatmap(ax, seen[b, h], words, words, vmin=0, vmax=1, numbers=False)
+        weight_map(ax, seen[b, h], words, numbers=False)
         ax.set_title(f"block {b}, head {h}", fontsize=10)
         ax.tick_params(labelsize=9)
         tilt(ax)
@@ -499,7 +499,7 @@ class Heads:
         words = sentence.split()
         seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
         self.ax.clear()
-        heatmap(self.ax, seen, words, words, vmin=0, vmax=1)
+        weight_map(self.ax, seen, words)
         tilt(self.ax)
         told = "with positions" if positions else "positions set to zero"
         self.ax.set_title(f"block {block}, head {head}, {told}")

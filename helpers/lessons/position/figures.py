@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.drawing.charts import heatmap
+from helpers.drawing.charts import heatmap, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -36,8 +36,7 @@ def two_orders(tokens, x, perm) -> Picture:
     shuffled = [tokens[i] for i in order]
     figure, axes = new_figure(8.2, 3.2, columns=2)
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
-        heatmap(ax, table, names, names, vmin=0, vmax=1, title=" ".join(names))
-        ax.set_xlabel("key: the word that is attended to")
+        weight_map(ax, table, names, title=" ".join(names), xlabel="key: the word that is attended to")
     axes[0].set_ylabel("query")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
     return Picture(

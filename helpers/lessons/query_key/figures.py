@@ -10,8 +10,8 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.charts import bars, heatmap, named, tilt
-from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED, WEIGHTS
+from helpers.drawing.charts import bars, heatmap, named, tilt, weight_map
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 
@@ -517,7 +517,7 @@ def previous_token_target(max_len: int) -> Picture:
 def transitions(chain, tokens) -> Picture:
     """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
-    heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1, title="P(next | current)", xlabel="next", ylabel="current")
+    weight_map(ax, chain, tokens, title="P(next | current)", xlabel="next", ylabel="current")
     found = (chain > 0).nonzero().tolist()
     rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in found]
     return Picture(
@@ -554,7 +554,7 @@ class GraphBesideTable:
     def __init__(self, weights, tokens):
         self.weights, self.tokens = weights, tokens
         self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
-        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, xlabel="key", ylabel="query")
+        weight_map(axes[0], weights, tokens, xlabel="key", ylabel="query")
         self.ax = axes[1]
 
     def __call__(self, threshold: float) -> Picture:

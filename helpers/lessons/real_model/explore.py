@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from helpers import pretrained
-from helpers.drawing.charts import MovingBars, heatmap, tilt
+from helpers.drawing.charts import MovingBars, tilt, weight_map
 from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
@@ -30,7 +30,7 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     figure, ax = new_figure(7.4, 4.4)
     figure.set_layout_engine("none")  # the same margins for all sentences
     ax.set_position((0.17, 0.25, 0.81, 0.67))
-    heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1, numbers=len(tokens) <= 8)
+    weight_map(ax, weights, tokens, numbers=len(tokens) <= 8)
     ax.tick_params(labelsize=SMALLEST)
     if len(tokens) > 8:
         tilt(ax)

@@ -181,8 +181,7 @@ def without_each_head() -> Picture:
     largest = ", ".join(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])
     ax.annotate(largest, (2, shifts[order[1]]), (9, 0.08), **look)
     ax.set(yscale="log", ylim=(1e-5, 0.3), xlim=(0, 73))
-    ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first")
-    ax.set_xticks([1, 12, 24, 36, 48, 60, 72])
+    ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first", xticks=[1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]
     alt = (
         f"Dots for 72 heads on a logarithmic scale: 1 minus the cosine of the vector of “{SHORT}” with and without "

@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from helpers.drawing.charts import bars, heatmap, named
-from helpers.drawing.colors import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, WEIGHTS
+from helpers.drawing.charts import bars, named, weight_map
+from helpers.drawing.colors import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 WORDS = ("jane", "visits", "africa")
@@ -29,8 +29,7 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
         left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
     left.set(xlabel="score", ylabel="exponential", title="positive, and the order is preserved", ylim=(0, 7.5))
     words, texts = map("{}\n{}".format, WORDS, names), [f"{e}/{sum(exponentials)}" for e in exponentials]
-    bars(right, list(words), weights, texts)
-    right.set(ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
+    bars(right, list(words), weights, texts, ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
     alt = (
         f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
         f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
@@ -91,7 +90,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
 
 def _with_sums(ax, table: torch.Tensor, tokens):
     """A heat map of weights with row sums at its right and column sums below; sums of 1 in bold."""
-    heatmap(ax, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
+    weight_map(ax, table, tokens)
     rows, columns = len(table), table.shape[1]
     for i, total in enumerate(table.sum(-1).tolist()):
         _sum_text(ax, columns - 0.42, i, total, "left")
@@ -110,10 +109,8 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
-    heatmap(left, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
-    heatmap(right, weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, digits=3)
-    left.set(title="table from the notes", xlabel="key", ylabel="query")
-    right.set(title="softmax of its rows", xlabel="key")
+    weight_map(left, table, tokens, title="table from the notes", xlabel="key", ylabel="query")
+    weight_map(right, weights, tokens, digits=3, title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
     alt = f"Left: the table of similarities, diagonal 1. Right: the softmax of its rows, much more even: {rows}."
     return Picture(figure, alt, "Figure 6.9. The table from the notes and the softmax of its rows.")
@@ -125,7 +122,7 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
         seen = torch.ones_like(weights, dtype=torch.bool).tril()
-        heatmap(ax, weights, cmap=WEIGHTS, vmin=0, vmax=1, mask=seen)
+        weight_map(ax, weights, mask=seen)
         for i, total in enumerate(weights.sum(-1).tolist()):
             _sum_text(ax, weights.shape[1] - 0.4, i, total, "left")
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))

@@ -295,8 +295,7 @@ def dialect() -> Picture:
     said = []
     for ax, (column, title) in zip(axes, ((2, "the new French"), (3, "ordinary French")), strict=True):
         runs = {name: [100 * row[column] for row in found[key]] for key, name in rows.items()}
-        run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], title=title, xlim=(0, 100))
-        ax.set_xlabel("% of sentences exact")
+        run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], title=title, xlim=(0, 100), xlabel="% of sentences exact")
         for name, values in runs.items():
             said.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
     return Picture(

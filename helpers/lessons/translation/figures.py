@@ -10,7 +10,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, run_bars, tilt
+from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, run_bars, tilt, weight_map
 from helpers.drawing.colors import (
     BLUE,
     GREEN,
@@ -138,7 +138,7 @@ def reversed_word(model, word: str = "encoder") -> Picture:
     weights = cross_weights(model, ids, tgt_in)[0].mean(dim=0)  # (T + 1, T)
     says = [*word[::-1], "<eos>"]
     figure, ax = new_figure(5.6, 4.0)
-    heatmap(ax, weights, says, list(word), vmin=0, vmax=1)
+    weight_map(ax, weights, says, list(word))
     ax.set_xlabel("letters of the source", color=K_COLOR)
     ax.set_ylabel("predicted letter", color=Q_COLOR)
     ax.xaxis.set_label_position("top")

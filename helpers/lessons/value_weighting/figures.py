@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.checking.tensor_memory import largest_tensor
-from helpers.drawing.charts import MovingBars, bars, heatmap, name_ticks, named, tilt
+from helpers.drawing.charts import MovingBars, bars, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import (
     BLUE,
     CYCLE,
@@ -174,7 +174,7 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
     figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
-    heatmap(left, weights, words, words, vmin=0, vmax=1)
+    weight_map(left, weights, words)
     tilt(left)
     left.set(title="weights", ylabel="query")
     top = float(values.abs().max())
@@ -209,7 +209,7 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     bars(left, words, moved, ".2f", across=True, height=0.8)
     left.axvline(1, color=GRAY_INK, ls=":", lw=1)
     left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="context shift of each word")
-    heatmap(right, weights, words, words, vmin=0, vmax=1, title="attention weights", xlabel="key", ylabel="query")
+    weight_map(right, weights, words, title="attention weights", xlabel="key", ylabel="query")
     listed = named(words, moved)
     best = ", ".join(f"{w} to {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
     return Picture(
