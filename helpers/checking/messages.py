@@ -334,7 +334,8 @@ def _nan(problem, key) -> str:
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
         words = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
-    return f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
+    words = f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
+    return "\n".join(filter(None, (words, _blind_rows(problem.case, bad))))
 
 
 def _input_changed(problem, key) -> str:
@@ -400,7 +401,9 @@ def _value(problem, key) -> str:
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
-        lines += [seen] if seen and not first_by_mask else []
+        blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
+        lines += [blind] if blind and not lines else []
+        lines += [seen] if seen and not first_by_mask and not blind else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
@@ -434,6 +437,18 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
         for value in (0.0, -math.inf):
             if hidden.any() and (want[hidden] == value).all() and (got[hidden] != value).any():
                 return f"where the mask is False, the result should be {value:g}, and yours is not"
+    return ""
+
+
+def _blind_rows(case: Case, wrong: torch.Tensor) -> str:
+    """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
+    rows = wrong.any(-1) if wrong.dim() > 1 else wrong[:0]
+    for mask in (leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool):
+        blind = ~mask.any(-1) if mask.dim() else mask
+        blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads
+        if blind.dim() <= rows.dim() and all(a in (1, b) for a, b in zip(blind.shape[::-1], rows.shape[::-1])):  # noqa: B905
+            if rows.any() and not (rows & ~blind).any():
+                return "only fully masked rows are wrong, those for which the mask is False everywhere"
     return ""
 
 
@@ -529,8 +544,19 @@ def _largest(want, got, tolerance, axes) -> str:
 
 def _two_lines(want, got, at: str = "") -> str:
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    close = _closeness(want, got)
-    return f"expected {a}{at}\nyours    {b}" + (f"\n{close}" if close else "")
+    said = _closeness(want, got) or _multiple(want, got)
+    return f"expected {a}{at}\nyours    {b}" + (f"\n{said}" if said else "")
+
+
+def _multiple(want, got) -> str:
+    """Which whole multiple or part of a float another one is, as a sum is of a mean; else empty."""
+    if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
+        return ""
+    ratio = got / want
+    for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
+        if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
+            return f"{words.format(round(number))} what it should be"
+    return ""
 
 
 def _closeness(want, got) -> str:
@@ -596,8 +622,12 @@ def _by_values(
         index = worst_index(torch.ones_like(total), total)
         number = two_numbers(1.0, total[tuple(index)].item())[1]
         return f"each row should sum to 1; {row_words(index, axes)} sums to {number}", index
+    if want.dim() >= 2 and len(flat := gap.flatten(0, -2)) > 1 and (flat - flat[0]).abs().max() <= 100 * noise:
+        return "every row is off by the same numbers: has something that is added to each row been left out?", None
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order", None
+    if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
+        return "the right numbers at other places: has view or reshape been used where an axis should move?", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         return "right for the first item of the batch only", None
