@@ -65,6 +65,8 @@ def _other_form(problem, key) -> str:
     if number is None or problem.difference is None or problem.where or len(key.expected) <= number:
         return ""
     expected, actual = key.expected[number].output, problem.seen.output
+    if isinstance(expected, dict) and isinstance(actual, dict) and not problem.case.view:
+        return _exchanged(expected, actual, problem.difference.path)
     if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
         return ""
     if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
@@ -77,6 +79,16 @@ def _other_form(problem, key) -> str:
         same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
         if same:
             return f"your answer returns value {same[0]} alone, counted from 0; {len(expected)} values are asked for"
+    return ""
+
+
+def _exchanged(expected: dict, actual: dict, path) -> str:
+    """Which other tensor of a dictionary stands where the first wrong one should; else empty."""
+    name = path[0] if path else None
+    if isinstance(expected.get(name), torch.Tensor):
+        for other, tensor in expected.items():
+            if other != name and difference(tensor, actual[name]) is None:
+                return f"your [{written(name)}] holds what belongs in [{written(other)}]"
     return ""
 
 
@@ -267,6 +279,8 @@ def _type_words(value) -> str:
         return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
     if isinstance(value, (list, tuple)):
         return f"{_a(type(value).__name__)} of {len(value)}"
+    if isinstance(value, str) and BYTES.fullmatch(value):
+        return f"bytes, {written(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
     words = names.get(type(value), _a(type(value).__name__))
     if isinstance(value, float):
@@ -553,6 +567,10 @@ def _multiple(want, got) -> str:
     if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
         return ""
     ratio = got / want
+    if math.isclose(ratio, 1 / math.log(2), rel_tol=1e-5):
+        return "these are logarithms to base 2: natural ones are asked for"
+    if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
+        return "this is e to the power of what is asked for"
     for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
         if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
             return f"{words.format(round(number))} what it should be"
@@ -627,7 +645,7 @@ def _by_values(
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order", None
     if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
-        return "the right numbers at other places: has view or reshape been used where an axis should move?", None
+        return "the right numbers at other places: does view or reshape stand where an axis should move?", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         return "right for the first item of the batch only", None

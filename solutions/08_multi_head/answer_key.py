@@ -353,11 +353,6 @@ load_from_torch = Exercise(
         *{COPIES} -> *[theirs.in_proj_weight.chunk(3)[0]] * 3
         *theirs.in_proj_bias.chunk(3) -> *[theirs.in_proj_bias.chunk(3)[0]] * 3
         Three matrices are stacked in in_proj_weight. Which rows do your keys get?
-    by_heads: the rows of in_proj_weight taken head by head
-        *{COPIES} -> *theirs.in_proj_weight.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1, 2)
-        *theirs.in_proj_bias.chunk(3)
-        -> *theirs.in_proj_bias.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1)
-        First all rows of W_q, then all of W_k, then all of W_v.
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
         Both modules store weights as (out, in), so nothing has to be transposed.

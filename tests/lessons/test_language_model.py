@@ -671,7 +671,6 @@ def where_the_context_is_known(windows, contexts, gram, *rest):
 
 NAMED_NGRAMS = {
     "unseen_skipped": chances(where_the_context_is_known),
-    "not_smoothed_at_all": chances(lambda w, c, gram, *rest: -math.log(w[gram] / c[gram[:-1]])),
     "divided_by_the_whole_text": chances(lambda w, c, g, V, a, train: -math.log((w[g] + a) / (len(train) + a * V))),
     "order_is_the_context": chances(additive, order_of=lambda order: order + 1),
     "last_windows_left_out": chances(additive, last=-1),
