@@ -65,7 +65,7 @@ def _other_form(problem, key) -> str:
     if number is None or problem.difference is None or problem.where or len(key.expected) <= number:
         return ""
     expected, actual = key.expected[number].output, problem.seen.output
-    if isinstance(expected, dict) and isinstance(actual, dict) and not problem.case.view:
+    if isinstance(expected, dict) and isinstance(actual, dict):
         return _exchanged(expected, actual, problem.difference.path)
     if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
         return ""
