@@ -352,6 +352,16 @@ def test_what_one_number_is_of_another_is_told(answer, words):
     assert words in one_case(x, reference=lambda x: x.mean().item(), answer=answer)
 
 
+def test_a_wrong_tensor_of_one_number_is_told_beside_a_mask():
+    def mean(x, mask):
+        return x[mask].mean()
+
+    text = one_case(
+        torch.rand(3), torch.tensor([True, False, True]), reference=mean, answer=lambda x, m: mean(x, m) + 1
+    )
+    assert "expected" in text and "fully masked" not in text
+
+
 def test_tensors_under_each_others_names_are_told():
     def named(x):
         return {"first": x, "second": x * 2 + 1}

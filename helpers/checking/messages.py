@@ -456,7 +456,9 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
 
 def _blind_rows(case: Case, wrong: torch.Tensor) -> str:
     """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
-    rows = wrong.any(-1) if wrong.dim() > 1 else wrong[:0]
+    if wrong.dim() < 2:
+        return ""
+    rows = wrong.any(-1)
     for mask in (leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool):
         blind = ~mask.any(-1) if mask.dim() else mask
         blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads

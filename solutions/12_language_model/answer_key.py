@@ -517,6 +517,8 @@ language_model_logits = Exercise(
     sees_later_ids: logits change when later ids, or other passages, change
         The logits of a position may depend only on its own passage up to there. Which mask does the model use? Does
         anything mix the rows of the batch? Is the model in evaluation mode?
+    at_other_positions: the logits are right, but stand at other positions
+        The logits of a position predict the token after it, as the model returns them. Does your function move them?
     not_trained: worse than counting: no better than the best n-gram
         Has the training cell run, and do you call the trained model? Does every position predict the next token?
     low_temperature: the logits are too large, as after a low temperature
