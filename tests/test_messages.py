@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import subprocess
 import sys
@@ -310,6 +311,63 @@ def test_a_mask_that_is_added_is_seen_by_what_it_leaves(dtype):
     text = one_case(x, mask, reference=masked, answer=added)
     assert text.splitlines()[1] == "  where the mask is False, the result should be 0, and yours is not"
     assert "mask is False" not in one_case(x, mask, reference=masked, answer=lambda x, m: masked(x, m) * 2)
+
+
+@pytest.mark.parametrize("hidden", [0.0, math.nan])
+def test_rows_that_a_mask_leaves_nothing_to_are_told(hidden):
+    def mean(x, mask):
+        return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1) + 1
+
+    def without(x, mask):
+        return torch.where(mask.any(1, keepdim=True), mean(x, mask), hidden)
+
+    args = torch.rand(2, 3, 4), torch.tensor([[True, False, True], [False, False, False]])
+    told = "only fully masked rows are wrong, those for which the mask is False everywhere"
+    assert told in one_case(*args, reference=mean, answer=without)
+    assert told not in one_case(*args, reference=mean, answer=lambda x, m: mean(x, m) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: x.view(3, 4), "the right numbers at other places"),
+        (lambda x: x.mT + torch.arange(4.0), "every row is off by the same numbers"),
+    ],
+)
+def test_a_slip_that_shows_in_all_numbers_is_told(answer, words):
+    assert words in one_case(torch.rand(3, 4).mT.contiguous(), reference=lambda x: x.mT.contiguous(), answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda x: x.sum().item(), "5 times what it should be"),
+        (lambda x: x.mean().item() / 3, "1/3 of what it should be"),
+        (lambda x: x.mean().item() / math.log(2), "logarithms to base 2"),
+        (lambda x: math.exp(x.mean().item()), "e to the power of"),
+    ],
+)
+def test_what_one_number_is_of_another_is_told(answer, words):
+    x = torch.linspace(0.3, 0.7, 5)
+    assert words in one_case(x, reference=lambda x: x.mean().item(), answer=answer)
+
+
+def test_a_wrong_tensor_of_one_number_is_told_beside_a_mask():
+    def mean(x, mask):
+        return x[mask].mean()
+
+    text = one_case(
+        torch.rand(3), torch.tensor([True, False, True]), reference=mean, answer=lambda x, m: mean(x, m) + 1
+    )
+    assert "expected" in text and "fully masked" not in text
+
+
+def test_tensors_under_each_others_names_are_told():
+    def named(x):
+        return {"first": x, "second": x * 2 + 1}
+
+    text = one_case(torch.rand(3), reference=named, answer=lambda x: {"first": x * 2 + 1, "second": x})
+    assert 'your ["first"] holds what belongs in ["second"]' in text
 
 
 @pytest.fixture

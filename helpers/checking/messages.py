@@ -67,6 +67,8 @@ def _other_form(problem, key) -> str:
     if number is None or problem.difference is None or problem.where or len(key.expected) <= number:
         return ""
     expected, actual = key.expected[number].output, problem.seen.output
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return _exchanged(expected, actual, problem.difference.path)
     if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
         return ""
     if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
@@ -79,6 +81,16 @@ def _other_form(problem, key) -> str:
         same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
         if same:
             return f"your answer returns value {same[0]} alone, counted from 0; {len(expected)} values are asked for"
+    return ""
+
+
+def _exchanged(expected: dict, actual: dict, path) -> str:
+    """Which other tensor of a dictionary stands where the first wrong one should; else empty."""
+    name = path[0] if path else None
+    if isinstance(expected.get(name), torch.Tensor):
+        for other, tensor in expected.items():
+            if other != name and difference(tensor, actual[name]) is None:
+                return f"your [{written(name)}] holds what belongs in [{written(other)}]"
     return ""
 
 
@@ -245,6 +257,8 @@ def _type_words(value) -> str:
         return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
     if isinstance(value, (list, tuple)):
         return f"{_a(type(value).__name__)} of {len(value)}"
+    if isinstance(value, str) and BYTES.fullmatch(value):
+        return f"bytes, {written(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
     kind = names.get(type(value), _a(type(value).__name__))
     if isinstance(value, float):
@@ -310,7 +324,8 @@ def _nan(problem, key) -> str:
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
         words = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
-    return f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
+    words = f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
+    return "\n".join(filter(None, (words, _blind_rows(problem.case, bad))))
 
 
 def _input_changed(problem, key) -> str:
@@ -376,7 +391,9 @@ def _value(problem, key) -> str:
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
-        lines += [seen] if seen and not first_by_mask else []
+        blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
+        lines += [blind] if blind and not lines else []
+        lines += [seen] if seen and not first_by_mask and not blind else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
@@ -410,6 +427,20 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
         for value in (0.0, -math.inf):
             if hidden.any() and (want[hidden] == value).all() and (got[hidden] != value).any():
                 return f"where the mask is False, the result should be {value:g}, and yours is not"
+    return ""
+
+
+def _blind_rows(case: Case, wrong: torch.Tensor) -> str:
+    """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
+    if wrong.dim() < 2:
+        return ""
+    rows = wrong.any(-1)
+    for mask in _masks(case):
+        blind = ~mask.any(-1) if mask.dim() else mask
+        blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads
+        if blind.dim() <= rows.dim() and all(a in (1, b) for a, b in zip(blind.shape[::-1], rows.shape[::-1])):  # noqa: B905
+            if rows.any() and not (rows & ~blind).any():
+                return "only fully masked rows are wrong, those for which the mask is False everywhere"
     return ""
 
 
@@ -505,8 +536,23 @@ def _largest(want, got, tolerance, axes) -> str:
 
 def _two_lines(want, got, at: str = "") -> str:
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    close = _closeness(want, got)
-    return f"expected {a}{at}\nyours    {b}" + (f"\n{close}" if close else "")
+    said = _closeness(want, got) or _multiple(want, got)
+    return f"expected {a}{at}\nyours    {b}" + (f"\n{said}" if said else "")
+
+
+def _multiple(want, got) -> str:
+    """Which whole multiple or part of a float another one is, as a sum is of a mean; else empty."""
+    if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
+        return ""
+    ratio = got / want
+    if math.isclose(ratio, 1 / math.log(2), rel_tol=1e-5):
+        return "these are logarithms to base 2: natural ones are asked for"
+    if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
+        return "this is e to the power of what is asked for"
+    for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
+        if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
+            return f"{words.format(round(number))} what it should be"
+    return ""
 
 
 def _closeness(want, got) -> str:
@@ -557,8 +603,12 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
     if want.dim() >= 2:
         yield _rows_of_zeros(want, got, axes)
     yield _sums(want, got, axes)
+    if want.dim() >= 2 and len(flat := (got - want).flatten(0, -2)) > 1 and (flat - flat[0]).abs().max() <= 100 * noise:
+        yield "every row is off by the same numbers: has something that is added to each row been left out?", None
     if want.dim() >= 2 and _columns_permuted(want, got):
         yield "the right columns in another order", None
+    if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
+        yield "the right numbers at other places: does view or reshape stand where an axis should move?", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         yield "right for the first item of the batch only", None

@@ -343,13 +343,18 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     rows = zip(key.cases, key.expected, observations, strict=True)
     right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
     everywhere = set(range(len(key.cases)))
-    apart = {number for number in everywhere if key.cases[number].part in key.apart}
+    apart = {number for number in everywhere if _judged_apart(key, key.cases[number])}
     mistake = _most_telling(key, observations, right, everywhere)
     if mistake is not None or not apart:
         return mistake
     others = everywhere - apart
     wrong = any(False in right[number].values() for number in others)
     return _most_telling(key, observations, right, others if wrong else apart)
+
+
+def _judged_apart(key: ExerciseKey, case: Case) -> bool:
+    """Whether a slip on a case is one of its own: an error that should be raised, inputs that `view` refuses."""
+    return case.part in key.apart or case.raises is not None or case.via == "on_views"
 
 
 def _most_telling(

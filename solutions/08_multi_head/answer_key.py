@@ -222,7 +222,7 @@ def cases_multi_head_attention(draw):
             note="one module called three times in training mode: with a mask, on other numbers without one, and with "
             "a key, a value and a mask",
         ),
-        case(4, y(2, 5, dtype=FLOAT64) * 20, part=LARGE, mask=padded(5, 3)),
+        case(4, y(2, 5, dtype=FLOAT64) * 60, part=LARGE, mask=padded(5, 1)),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
         Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
         Case(((6, 12),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
@@ -241,12 +241,6 @@ MultiHeadAttention = Exercise(
     apart=(MASK, VALUE_ALONE, BROADCAST, NOTHING, LARGE, AGAIN, DIVISIBLE),
     time_limit=8.0,
 ).with_mistakes(f"""
-    one_head_for_all: one head of the full width, never split
-        {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
-        -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)
-        return self.W_o(merge_heads(heads)), weights
-        -> return self.W_o(merge_heads(heads)), weights.expand(-1, self.num_heads, -1, -1)
-        num_heads has to change something: your weights are the same for every head.
     scaled_by_model_width: scaled by the width of the model
         {RUN} -> attention(Q / self.num_heads**0.5, K, V, mask)
         How many products are summed in one score of one head?
@@ -302,20 +296,22 @@ MultiHeadAttention = Exercise(
     values_by_W_k: the values projected with W_k
         self.W_v(value) -> self.W_k(value)
         One of the four layers is never used.
-    key_or_query: an error as soon as a key is given
-        key = query if key is None else key -> key = key or query
-        A tensor with many entries is neither true nor false. Test whether key is None.
-    input_split: right for one head, an error with several
-        {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
-        split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
-        split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
-        A layer takes all D channels of a token. How many do yours get? Write the shape next to each line.
     residual_inside: the query added to the output
         return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights
         The residual connection follows in lesson 9, around this module.
     no_check: no ValueError if num_heads does not divide the width
         if d_model % num_heads: -> if False:
         With 10 channels and 4 heads, raise the error in __init__, and not in forward.
+    not_scaled: the scores are not scaled
+        {RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        By what does lesson 4 divide the scores of one head?
+    softmax_over_queries: softmax over the queries
+        {RUN} -> (w := torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-2)) @ V, w
+        The weights of each query sum to 1. Which axis do the keys have?
+    mask_added: the boolean mask added to the scores
+        {RUN} -> (w := torch.softmax(
+        |            Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 + (0 if mask is None else mask), dim=-1)) @ V, w
+        True counts as 1 in a sum, so a hidden key still gets a weight. Which score has the weight 0 after softmax?
 """)
 
 
@@ -357,11 +353,6 @@ load_from_torch = Exercise(
         *{COPIES} -> *[theirs.in_proj_weight.chunk(3)[0]] * 3
         *theirs.in_proj_bias.chunk(3) -> *[theirs.in_proj_bias.chunk(3)[0]] * 3
         Three matrices are stacked in in_proj_weight. Which rows do your keys get?
-    by_heads: the rows of in_proj_weight taken head by head
-        *{COPIES} -> *theirs.in_proj_weight.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1, 2)
-        *theirs.in_proj_bias.chunk(3)
-        -> *theirs.in_proj_bias.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1)
-        First all rows of W_q, then all of W_k, then all of W_v.
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
         Both modules store weights as (out, in), so nothing has to be transposed.
@@ -562,15 +553,16 @@ grouped_query_attention = Exercise(
         K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)
         V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)
         Each head uses one group, and not an average of all.
-    divided_by_the_width: the scores divided by the width of a head instead of its square root
-        attention(Q, K, V, mask) -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
-        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
-    scaled_by_model_width: scaled by the width of the model
-        attention(Q, K, V, mask) -> attention(Q / Q.shape[1] ** 0.5, K, V, mask)
-        How many products are summed in one score of one head?
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
         Where does your code use the fourth argument?
+    not_scaled: the scores are not scaled
+        attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        By what does lesson 4 divide the scores of one head?
+    mask_added: the boolean mask added to the scores
+        attention(Q, K, V, mask)[0]
+        -> torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 + (0 if mask is None else mask), dim=-1) @ V
+        True counts as 1 in a sum, so a hidden key still gets a weight. Which score has the weight 0 after softmax?
 """)
 
 
@@ -608,9 +600,6 @@ head_importance = Exercise(
     value_bias_left: the head's values zero, but not their bias
         without.W_o.weight[:, own] = 0 -> without.W_v.weight[own] = 0
         W_v has a bias as well, and it still contributes to the head's output.
-    every_Hth_column: every H-th channel used as a head
-        without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, h :: mha.num_heads] = 0
-        Head 0 has the first D/H channels, which are consecutive.
     norm_without_head: the norm of the output without the head instead of the change
         (out - without(x)[0]).norm() -> without(x)[0].norm()
         Compare it with the full output.
@@ -634,6 +623,9 @@ head_importance = Exercise(
         without = copy.deepcopy(mha) -> without = mha
         Put back what you took, or take it from a copy. Has yours numbers of its own? A slice, .data and copy.copy share
         them with mha.
+    head_before_W_o: the norm of the head's output before W_o
+        (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
+        W_o decides how much of a head arrives in the output. Which two outputs should be subtracted?
 """)
 
 exercises = [

@@ -99,14 +99,13 @@ layer_norm = Exercise(
         x.mean(dim=-1, keepdim=True) -> x.mean()
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(correction=0)
         Then every word depends on all the others, those of other sentences too. How many means does a sentence of 5 words have?
-    whole_sentence: one mean and one variance for the whole sentence
-        x.mean(dim=-1, -> x.mean(dim=(-2, -1),
-        x.var(dim=-1, -> x.var(dim=(-2, -1),
-        Then every word depends on all the others. How many means does a sentence of 5 words have?
     over_tokens: the mean of each channel over the tokens
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
         Each token is normalized by itself. Which axis holds the channels of one token?
+    gamma_forgotten: gamma is not used
+        gamma * normal -> normal
+        Which of the four arguments does not occur in your code?
 """)
 
 

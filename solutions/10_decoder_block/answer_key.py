@@ -491,10 +491,6 @@ transformer = Exercise(
     pad_id_is_0: id 0 is always treated as padding
         self.pad_id = pad_id -> self.pad_id = 0
         The constructor says which id is padding, and it need not be the default.
-    word_0_hidden: the word 0 of the target is masked as if it were padding
-        causal = causal_mask(T).to(tgt.device)  # (T_t, T_t)
-        -> causal = causal_mask(T) & (tgt != 0)[:, None, None, :]
-        Padding after the target is hidden by the causal mask. Which id do you hide in addition?
     word_0_never_learns: padding_idx=0 in an embedding
         nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
         With padding_idx a row of the table gets no gradient. Which argument says what padding is?
@@ -504,10 +500,6 @@ transformer = Exercise(
     masks_exchanged: the two masks of the decoder's blocks are exchanged
         block(y, memory, causal, real) -> block(y, memory, real, causal)
         One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
-    masks_turned_over: both masks are inverted
-        self.encoder(src, real) -> self.encoder(src, ~real)
-        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
-        True means may attend. Where are yours True?
     padding_of_the_target: the padding mask of cross-attention is made from tgt
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        causal -> real = (tgt != self.pad_id)[:, None, None, :]
@@ -547,6 +539,13 @@ transformer = Exercise(
     memory_made_again: decode ignores the memory that it is given and encodes src again
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
         Word-by-word generation encodes the source once and decodes many times. Which memory should decode use?
+    padding_alone_seen: the padding mask is inverted
+        self.encoder(src, real) -> self.encoder(src, ~real)
+        block(y, memory, causal, real) -> block(y, memory, causal, ~real)
+        True means may attend. Where is yours True?
+    pre_norm: pre-norm blocks
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, True)
+        The default of your DecoderBlock is the paper's order. Which one do you build here?
 """)
 
 
@@ -664,11 +663,11 @@ def leaning(table, word, by):
 
 def cut_counts(draw, V, bos_id, eos_id, max_len):
     """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find, and
-    in which it matters in another way that both kept prefixes may end in the same word."""
+    in which it matters in another way that both kept prefixes may end in the same word, and greedy decoding fails."""
     for _ in range(10_000):
         table = never(draw.normal(97, V, scale=2.0), eos_id)
         step, found = step_from_table(table), []
-        for kept, apart in ((2, False), (2, True), (2**max_len, False)):
+        for kept, apart in ((2, False), (2, True), (2**max_len, False), (1, False)):
             beam = [([bos_id], 0.0)]
             for _ in range(max_len):
                 grown = []
@@ -680,7 +679,7 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
                 beam = [*{ids[-1]: (ids, p) for ids, p in reversed(grown)}.values()] if apart else grown
                 beam = sorted(beam, key=lambda item: -item[1])[:kept]
             found.append(beam[0][0])
-        if len({tuple(ids) for ids in found}) == 3:
+        if len({tuple(ids) for ids in found[:3]}) == 3 and found[3] != found[0]:
             return table
     raise ValueError("no table in which the cut counts")
 
@@ -867,9 +866,6 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     first_not_freed: where the first word crosses top_p alone, it was cut
         above >= top_p -> (above + p > top_p)[..., [0, *range(p.shape[-1] - 1)]]
         Your decisions are shifted by one. Which one comes first then, and which word is always kept?
-    by_their_own_mass: words were cut whose own probability is below top_p
-        above >= top_p -> p < top_p
-        Top-p adds up the probabilities of all likelier words. The probability of the word itself doesn't decide.
     not_put_back: what was cut in the sorted row was not carried back to the words
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p
         sort also returns the original positions. Each decision belongs to the word from there.
@@ -896,6 +892,9 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     probabilities_returned: probabilities instead of logits
         return logits -> return torch.softmax(logits, dim=-1)
         Logits that are kept stay as they were. The softmax comes later, where a word is sampled.
+    likely_words_cut: for top_p the row is sorted with the unlikeliest word first
+        logits.sort(dim=-1, descending=True) -> logits.sort(dim=-1)
+        Which words does top-p keep, and with which end of the sorted row does your sum begin?
 """)
 
 ONE_BY_ONE = "one token at a time"

@@ -155,20 +155,12 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
         return right[mask].float().mean().item()
         -> return ((right & mask).float().sum(-1) / mask.sum(-1)).mean().item()
         A long sentence has more words than a short one, so count words, not sentences.
-    whole_sentences: whole sentences were counted
-        return right[mask].float().mean().item() -> return (right | ~mask).all(dim=-1).float().mean().item()
-        A sentence with one wrong word still has right words in it.
     in_percent: the fraction was multiplied by 100
         .mean().item() -> .mean().item() * 100
         The accuracy is a fraction from 0 to 1.
     count_returned: the number of correct words, not their fraction
         .float().mean().item() -> .float().sum().item()
         Out of how many?
-    shifted_again: logits and targets were shifted against each other
-        logits.argmax(dim=-1) == targets
-        -> (logits[..., :-1, :].argmax(dim=-1) == targets[..., 1:]) if targets.shape[-1] > 1 else targets < 0
-        mask = targets != pad_id -> mask = targets[..., 1:] != pad_id
-        tgt_out is shifted already. Which position of the logits belongs to which target?
 """)
 
 # ---------------------------------------------------------------- noam_lr
@@ -224,9 +216,6 @@ noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
         d_model**-0.5 -> d_model**-1 / 2
         min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
         Python takes powers before it divides: 4**-1/2 is 0.125.
-    falls_in_proportion: after the warm-up the learning rate falls with 1 / step
-        step**-0.5 -> warmup**0.5 / step
-        Four times the step should give half of the learning rate.
     width_not_used: the width plays no part
         d_model**-0.5 *  ->
         Wider models should get a smaller learning rate.
@@ -236,6 +225,9 @@ noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
     divided_by_the_width: the width acts without its square root
         d_model**-0.5 -> d_model**-1.0
         It is the square root again, as in lesson 4.
+    peak_too_high: the two arms do not meet at the last step of the warm-up
+        warmup**-1.5 -> warmup**-0.5
+        At step = warmup both arms must give the same. Compare their powers of warmup there.
 """)
 
 # ---------------------------------------------------------------- label_smoothed_loss
@@ -296,9 +288,6 @@ label_smoothed_loss = Exercise(
         losses[targets != pad_id].mean()
         -> (losses * (targets != pad_id)).sum(-1).div((targets != pad_id).sum(-1)).mean()
         The mean runs over all words of the batch at once.
-    not_smoothed: smoothing plays no part
-        losses = -(1 - smoothing) * true - smoothing * even -> losses = -true
-        This is the plain cross-entropy. Which probability do the other words have in the target?
     shares_exchanged: the correct word got the small probability
         -(1 - smoothing) * true - smoothing * even -> -smoothing * true - (1 - smoothing) * even
         With smoothing 0 the plain cross-entropy has to come out.
@@ -326,6 +315,9 @@ label_smoothed_loss = Exercise(
         -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
         Yours is smaller by the same number everywhere: the entropy of the smoothed target. Gradients would not
         notice, but the contract asks for the cross-entropy.
+    smoothing_fixed: the smoothing is always 0.1
+        -(1 - smoothing) * true - smoothing * even -> -0.9 * true - 0.1 * even
+        The caller may pass another smoothing. Where does your code use it?
 """)
 
 # ---------------------------------------------------------------- alignment
@@ -514,9 +506,9 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     no_root: the four precisions were multiplied without the root
         zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))
         The geometric mean of four values ends with a fourth root.
-    divided_by_words: all four precisions were divided by the number of words
-        made[n] += sum(mine.values()) -> made[n] += len(candidate)
-        How many pairs are there in a sentence of three words, and how many triples?
+    divided_by_the_reference: the hits were divided by the number of n-grams in the reference
+        made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
+        That would be a recall. Of which n-grams does a precision say how many are right?
     between_0_and_1: a number from 0 to 1
         return 100 * -> return 1.0 *
         BLEU is given on a scale to 100.

@@ -72,10 +72,6 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     wrong_sign: the mean of log p, with the wrong sign
         total -= -> total +=
         A loss is not negative.
-    not_smoothed_at_all: alpha is not used, and the logarithm of 0 does not exist
-        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
-        contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0))
-        In the formula alpha appears twice. Where is it in your code?
     divided_by_the_whole_text: each count was divided by the length of train
         contexts.get(context, 0) + alpha * vocab_size) -> len(train) + alpha * vocab_size)
         Your code gives the joint probability of context and token. Which denominator gives the conditional one?
@@ -88,9 +84,16 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         -> known = [t for t in range(order - 1, len(test)) if tuple(test[t - order + 1 : t]) in contexts]
         |    return total / max(1, len(known))
         After an unknown context all V tokens are equally likely. What does such a position cost?
-    alpha_above_alone: alpha is added to the numerator, but not to the denominator
-        (contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0)
-        What do the V probabilities of one context sum to in your code?
+    alpha_is_one: alpha is always 1
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    alpha = 1
+        The caller may pass another alpha. Where does your code use it?
+    last_context_counted: the contexts were counted up to the end of train, where nothing follows
+        total = 0.0 -> last = tuple(train[len(train) - order + 1 :])
+        |    contexts[last] = contexts.get(last, 0) + 1
+        |    total = 0.0
+        A context counts as often as a token follows it. What follows the last tokens of train?
 """)
 
 # ---------------------------------------------------------------- get_batch
@@ -334,9 +337,6 @@ gpt = Exercise(
         nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers))
         -> nn.ModuleList([RotaryBlock(d_model, num_heads, 4 * d_model)] * num_layers)
         Multiplying a list repeats its entries. How many blocks are built?
-    heads_ignored: one head, whatever num_heads says
-        RotaryBlock(d_model, num_heads, -> RotaryBlock(d_model, 1,
-        Which argument of `RotaryBlock` is the number of heads?
     residual_twice: the input of each block is added to its output once more
         x = block(x, mask) -> x = x + block(x, mask)
         The block has its own residual connections. What does your loop add to them?
@@ -356,9 +356,13 @@ gpt = Exercise(
     probabilities: the output holds probabilities, not logits
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)
         The softmax is part of the loss, and of sampling. What does the last linear layer return?
-    log_probabilities: the output holds log-probabilities, not logits
-        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
-        The loss applies its own log-softmax. What does the last linear layer return?
+    norm_after_every_block: the final layer norm is applied after every block
+        x = block(x, mask) -> x = self.norm(block(x, mask))
+        self.unembed(self.norm(x)) -> self.unembed(x)
+        Where does the contract place `norm`? A pre-norm block adds to what it was given.
+    not_even_itself: no position may attend to itself
+        causal_mask(ids.shape[1]) -> torch.ones(ids.shape[1], ids.shape[1]).tril(-1).bool()
+        The token at a position is known there. Print the mask: what does its first row let through?
     last_place_only: only the last position has logits
         self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]
         In training every position predicts its next token. How many of them should have logits?
@@ -513,6 +517,8 @@ language_model_logits = Exercise(
     sees_later_ids: logits change when later ids, or other passages, change
         The logits of a position may depend only on its own passage up to there. Which mask does the model use? Does
         anything mix the rows of the batch? Is the model in evaluation mode?
+    at_other_positions: the logits are right, but stand at other positions
+        The logits of a position predict the token after it, as the model returns them. Does your function move them?
     not_trained: worse than counting: no better than the best n-gram
         Has the training cell run, and do you call the trained model? Does every position predict the next token?
     low_temperature: the logits are too large, as after a low temperature

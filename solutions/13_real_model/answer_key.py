@@ -140,9 +140,6 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     no_types: no type
         words + positions + types -> words + positions
         Row 0 of the type table is added for every token. It is not zero.
-    types_summed: both rows of types were added
-        "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"].sum(0)
-        A token has one type, not two.
     not_normalized: no norm
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> return x
         The formula has one more step after the sum.
@@ -173,6 +170,11 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
         A layer norm takes the mean of the squares, as in lesson 9. By what does torch's std divide by default?
+    words_alone_normalized: the words are normalized before the positions and the type are added
+        x = words + positions + types -> x = words
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) + positions + types
+        What stands inside the parentheses of LN in the formula?
 """)
 
 
@@ -224,16 +226,15 @@ strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes(
     each_axis_by_itself: layers and heads were searched each for itself
         divmod(table.argmax().item(), table.shape[1]) -> (table.argmax(0)[0].item(), table.argmax(1)[0].item())
         The largest entry of a table need not be in the first row or in the first column.
-    twelve_heads: always twelve heads
-        table.shape[1]) -> 12)
-        table[layer, head].item() -> table.max().item()
-        How many heads does this table have?
     counted_in_layers: the index in the table was divided by the number of layers
         table.shape[1]) -> table.shape[0])
         How many entries are in one row of the table?
     sharpest_row: the head with the largest weight from this query, on any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
         Two positions are given. Where does the second one come in?
+    flat_index: the index in the flattened table returned as the head
+        return layer, head, table[layer, head] -> return layer, table.argmax().item(), table[layer, head]
+        How many heads does a layer have? argmax without a dimension counts through the whole table.
 """)
 
 
@@ -300,6 +301,9 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     one_mean_for_all: one mean for the whole batch
         return (x * expanded).sum(dim=1) / counts -> return x[mask].mean(dim=0).expand(len(x), -1)
         Each sentence has a vector of its own. What does x[mask] do with the dimension of the sentences?
+    first_ones_kept: the first rows of each sentence, as many as the mask keeps
+        mask.unsqueeze(-1) -> (torch.arange(x.shape[1]) < mask.sum(-1, keepdim=True)).unsqueeze(-1)
+        Real tokens may be at any position. Which rows does the mask name?
 """)
 
 
@@ -434,6 +438,9 @@ fixed_sentence_vectors = Exercise(
     padding_in_the_sum: padding is in the sum, though not in the count
         mean_pool(x, mask) -> x.sum(dim=1) / mask.sum(dim=1, keepdim=True)
         The count is right. Which rows did you add?
+    first_token: the first token's vector
+        return mean_pool(x, mask) -> return x[:, 0]
+        This is another kind of pooling, BERT's own. This network was trained with the mean of all tokens.
 """)
 
 exercises = [rename_weights, bert_embeddings, strongest_head, mean_pool, search, fixed_sentence_vectors]

@@ -433,15 +433,15 @@ LlamaBlock = Exercise(
     no_residual: no residual around attention
         {FIRST} -> x = self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
         If both sublayers gave zeros, what would be left of x?
-    first_norm_twice: norm1 is used in both sublayers
-        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
-        Each sublayer has a norm of its own. Who uses norm2?
-    not_merged: the heads were put together by a reshape alone
-        merge_heads(grouped_query_attention(Q, K, V, mask)) -> grouped_query_attention(Q, K, V, mask).reshape(x.shape)
-        In (B, H, T, d) the tokens come after the heads. Which values become neighbors when you flatten it?
     no_last_projection: W_o is not used
         self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))) -> merge_heads(grouped_query_attention(Q, K, V, mask))
         After the heads were put side by side, who mixes them?
+    no_second_residual: no residual around the feed-forward network
+        return x + self.feed_forward -> return self.feed_forward
+        If both sublayers gave zeros, what would be left of x?
+    second_norm_forgotten: the feed-forward network gets x without its norm
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(x)
+        Each sublayer gets a normalized input. Where do you use norm2?
 """)
 
 # ---------------------------------------------------------------- rename_llama

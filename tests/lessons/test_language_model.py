@@ -305,6 +305,13 @@ def test_logits_at_a_low_temperature_cost_half_and_are_told():
     assert not measured.passed and measured.share <= 0.5 and measured.mistake == "low_temperature"
 
 
+@pytest.mark.parametrize("moved", [lambda x: x.roll(1, dims=1), lambda x: x.roll(-1, dims=1), lambda x: x.flip(1)])
+def test_logits_at_other_positions_are_told(moved):
+    both = truths(20)
+    logits = [moved(source_logits(truth["ids"])) for truth in both]
+    assert loss_above_the_line(both, logits).mistake == "at_other_positions"
+
+
 def test_points_fall_evenly_down_to_the_best_ngram():
     both = truths()
     logits = source_logits(both[0]["ids"])
@@ -671,7 +678,6 @@ def where_the_context_is_known(windows, contexts, gram, *rest):
 
 NAMED_NGRAMS = {
     "unseen_skipped": chances(where_the_context_is_known),
-    "not_smoothed_at_all": chances(lambda w, c, gram, *rest: -math.log(w[gram] / c[gram[:-1]])),
     "divided_by_the_whole_text": chances(lambda w, c, g, V, a, train: -math.log((w[g] + a) / (len(train) + a * V))),
     "order_is_the_context": chances(additive, order_of=lambda order: order + 1),
     "last_windows_left_out": chances(additive, last=-1),

@@ -137,20 +137,13 @@ def test_slips_of_many_heads_have_names(answer, mistake):
     assert "{" not in words, "no raw dictionary"
 
 
-class TruthOfATensor(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key or query, value, mask)
-
-
 class OneLayerFourTimes(blocks.MultiHeadAttention):
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, num_heads)
         self.W_q, self.W_k, self.W_v, self.W_o = [nn.Linear(d_model, d_model)] * 4
 
 
-def test_the_truth_of_a_tensor_has_a_name_and_a_shared_layer_is_called_one():
-    verdict, words = verdict_on("MultiHeadAttention", TruthOfATensor)
-    assert verdict.mistake == "key_or_query" and "key or query" in words
+def test_a_shared_layer_is_called_one():
     words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
     assert "W_q.weight and W_k.weight of your module are one tensor" in words and "raised" not in words
 
@@ -587,3 +580,30 @@ def test_a_padded_item_is_not_called_the_only_one_that_is_right():
             return super().forward(query, key, value, opened(mask, where=mask is not None and mask.dim() == 4))
 
     assert "first item" not in verdict_on("MultiHeadAttention", Opened)[1]
+
+
+def test_a_view_that_transposed_inputs_refuse_keeps_its_mistakes_name():
+    def by_view(x, num_heads):
+        B, T, D = x.shape
+        if D % num_heads:
+            raise ValueError
+        return x.view(B, num_heads, T, D // num_heads)
+
+    assert verdict_on("split_heads", by_view)[0].mistake == "cut_without_moving"
+
+
+@pytest.mark.parametrize(("fill", "passed"), [(-1e4, False), (-1e9, True)])
+def test_what_is_added_to_hidden_scores_must_outweigh_all_scores(fill, passed):
+    class Added(blocks.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, mask=None):
+            out, weights = super().forward(query, key, value, mask)
+            if mask is None or not mask.any(-1).all():
+                return out, weights
+            key = query if key is None else key
+            value = key if value is None else value
+            parts = self.W_q(query), self.W_k(key), self.W_v(value)
+            Q, K, V = (blocks.split_heads(part, self.num_heads) for part in parts)
+            weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5 + fill * ~mask, dim=-1)
+            return self.W_o(blocks.merge_heads(weights @ V)), weights
+
+    assert verdict_on("MultiHeadAttention", Added)[0].passed == passed

@@ -402,7 +402,8 @@ LEAST = -30.0  # nats: what is less probable than that is impossible, and moves 
 def loss_above_the_line(truths, outputs):
     """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
     (first, changed), (logits, moved) = truths, outputs
-    same = (first["ids"] == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
+    ids, line = first["ids"], first["nats"][:, 1:].mean().item()
+    same = (ids == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
     gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
     varied = gap_between(logits, logits[:, :1].expand_as(logits)) > LITTLE  # a model may know no more than frequencies
     if varied and len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
@@ -413,9 +414,10 @@ def loss_above_the_line(truths, outputs):
             f"in one passage, log-probabilities at position {place} moved by {float(gaps[row, place]):.3g} "
             f"when only its ids from position {int(same[row].sum())} on were changed"
         )
-        return Score(0.0, False, words, "sees_later_ids")
-    ids, nats = first["ids"], first["nats"]
-    loss, line = _loss(logits, ids), nats[:, 1:].mean().item()
+        others = (logits.roll(1, 1), logits.roll(-1, 1), logits.flip(1))
+        elsewhere = any(abs(_loss(turned, ids) - line) <= ENOUGH for turned in others)
+        return Score(0.0, False, words, "at_other_positions" if elsewhere else "sees_later_ids")
+    loss = _loss(logits, ids)
     said = f"{loss:.3f} nats per token; the entropy line of these passages is {line:.3f}"
     if not math.isfinite(loss):
         return Score(0.0, False, "a token that occurred has probability 0, so the loss is infinite", "infinite_loss")

@@ -78,7 +78,8 @@ def _filled(built, A, B):
     for name, value in (("A", A), ("B", B)):
         own = getattr(built, name, None)
         if not isinstance(own, nn.Parameter):
-            raise WrongParts(f"your module has no parameter {name}")
+            kind = "missing" if own is None else f"a {type(own).__name__}"
+            raise WrongParts(f"{name} of your module should be an nn.Parameter, and is {kind}")
         if own.shape != value.shape:
             raise WrongParts(f"your parameter {name} has shape {tuple(own.shape)} instead of {tuple(value.shape)}")
         own.data = value.detach().clone()
