@@ -985,7 +985,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
     assert differ(rows[:2], t([[0.15, 0.2, 0.3], [0.3, 0.3, 0.4]]))
     assert differ(rows[:2], t([[0.5, 0.1, 0.9], [0.0] * 3]))
     assert differ(t([[-1.0, -2.0], [1.0, 2.5]]), t([[-1.0, -3.0], [1.0, 2.5]]))
-    assert differ(torch.zeros(3), t(1.0, 2.0, 4.0)) and differ(t(1.0, 2.0, 4.0), t(2.0, 4.0, 1.0))
+    assert differ(torch.zeros(3), t(1.0, 2.0, 4.0)) and differ(t(1.0, 2.0, 4.0), t(2.0, 4.0, 3.0))
     assert differ(t([[1.0, 1.0, 3.0], [2.0, 2.0, 5.0]]), t([[1.0, 3.0, 7.0], [2.0, 5.0, 4.0]]))
 
 
