@@ -100,9 +100,9 @@ def main() -> None:
         first[name], processor = first_check(lesson, name)
         print(f"first check of {name:<14}{first[name]:6.2f} s, {processor:5.2f} s of processor time")
     says = (
-        f"A check takes {1000 * median:.0f} ms (median of {len(rows)} exercises), the slowest, of `{slowest[2]}`, "
-        f"{slowest[0]:.1f} s; the first one after a kernel's start, of `softmax`, {first['softmax']:.1f} s. Importing "
-        f"torch takes {torch_seconds:.1f} s beside them."
+        f"A check takes {1000 * median:.0f} ms (median of {len(rows)} exercises). The slowest, of `{slowest[2]}`, "
+        f"takes {slowest[0]:.1f} s, and the first one in a fresh kernel, of `softmax`, {first['softmax']:.1f} s. For "
+        f"comparison, importing torch takes {torch_seconds:.1f} s."
     )
     print(says)
     shares = {name: round(seconds / torch_seconds, 4) for seconds, _, name in rows}

@@ -12,10 +12,9 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from bench.fused_attention import FusedAttention
-from bench.ladder import BATCH, CONTEXT, SEEDS, loss_on, unseen
+from bench.ladder import CONTEXT, SEEDS, loss_on, train, unseen
 from bench.written import write
 from helpers import corpus
 from helpers.blocks import GPT, get_batch, merge_heads, split_heads
@@ -57,18 +56,7 @@ def losses(p: float, seed: int) -> tuple[float, float]:
     text = corpus.language_text()[:LENGTH]
     torch.manual_seed(seed)
     model = with_dropout(GPT(len(corpus.language_symbols()), CONTEXT, 64, 2, 2), p)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    generator = torch.Generator().manual_seed(seed)
-    for step in range(STEPS):
-        for group in optimizer.param_groups:
-            group["lr"] = RATE * min((step + 1) / 50, 1) * (1 - step / STEPS)
-        x, y = get_batch(text, CONTEXT, BATCH, generator)
-        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-    model.eval()
+    train(model, seed, STEPS, RATE, text=text).eval()
     seen, _ = get_batch(text, CONTEXT, 200, torch.Generator().manual_seed(99))
     return loss_on(model, seen), loss_on(model, unseen()[0])
 

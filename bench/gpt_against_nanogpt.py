@@ -168,9 +168,9 @@ def main() -> None:
         print(f"Void: the recipe should come out between {PUBLISHED[0]} and {PUBLISHED[1]} on tiny Shakespeare.")
         return
     says = (
-        f"Lesson 12's GPT beside nanoGPT's recipe for a CPU, one size and text, {len(races)} seeds each: validation "
-        f"loss {min(ours):.3f} to {max(ours):.3f} against {min(theirs):.3f} to {max(theirs):.3f}, in "
-        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of its processor time."
+        f"Lesson 12's GPT against nanoGPT's recipe for a CPU, with the same size and text and {len(races)} seeds each: "
+        f"validation loss {min(ours):.3f} to {max(ours):.3f} against {min(theirs):.3f} to {max(theirs):.3f}, in "
+        f"{100 * min(shares):.0f} to {100 * max(shares):.0f}% of its processor time."
     )
     print(says)
     if options.file:

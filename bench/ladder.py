@@ -17,13 +17,12 @@ from __future__ import annotations
 import argparse
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from bench.fused_attention import FusedAttention
 from bench.written import write
 from helpers import corpus
-from helpers.blocks import EncoderBlock, FeedForward
+from helpers.blocks import EncoderBlock, FeedForward, get_batch, next_token_loss
 from helpers.lessons.language_model.figures import ALPHAS, count_loss
 
 CONTEXT, BATCH, WIDTH, HEADS, INNER, STEPS, RATE = 64, 16, 32, 4, 128, 3000, 1e-2
@@ -75,20 +74,19 @@ def unseen():
 
 @torch.no_grad()
 def loss_on(model, ids) -> float:
-    return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).item()
+    return next_token_loss(model(ids[:, :-1]), ids[:, 1:]).item()
 
 
-def train(model, seed: int, steps: int, rate: float, look=None):
-    """The lesson's training, with `look(step)` after each step."""
-    text = corpus.language_text()
+def train(model, seed: int, steps: int, rate: float, look=None, text=None):
+    """The lesson's training, with `look(step)` after each step. text: ids, the lesson's if None."""
+    text = corpus.language_text() if text is None else text
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     generator = torch.Generator().manual_seed(seed)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / 50, 1) * (1 - step / steps)
-        starts = torch.randint(len(text) - CONTEXT, (BATCH,), generator=generator)
-        windows = text[starts[:, None] + torch.arange(CONTEXT + 1)]  # (B, T + 1)
-        loss = F.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+        x, y = get_batch(text, CONTEXT, BATCH, generator)  # (B, T) each
+        loss = next_token_loss(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

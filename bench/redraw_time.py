@@ -139,8 +139,8 @@ def main(chosen: list[str]) -> int:
     if not chosen:
         slowest = max(seconds, key=seconds.get)
         says = (
-            f"A move of a slider redraws its picture in {statistics.median(seconds.values()):.0f} ms (median of "
-            f"{len(ratios)} explorers), at most {seconds[slowest]:.0f} ms (`{slowest}`)."
+            f"When you move a slider, the picture is drawn again in {statistics.median(seconds.values()):.0f} ms "
+            f"(median of {len(ratios)} explorers), at most {seconds[slowest]:.0f} ms (`{slowest}`)."
         )
         keep("redraw_time", says, {"over a plain redraw": ratios})
     return int(max(ratios.values()) > LIMIT)

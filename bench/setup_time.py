@@ -54,10 +54,10 @@ def main() -> None:
     for name, one in middle.items():
         print(f"{name:<16}{one:6.2f} s (median of {REPEATS}), {max(runs[name]):.2f} s at most")
     says = (
-        f"The set-up cell takes {middle['set-up cell']:.1f} s, the first `at_work` of a kernel "
-        f"{middle['first at_work']:.1f} s (it draws: Matplotlib comes with it), each later one "
-        f"{middle['later at_work']:.1f} s, `progress()` {middle['progress()']:.1f} s; importing torch "
-        f"{torch_seconds:.1f} s beside them."
+        f"The set-up cell takes {middle['set-up cell']:.1f} s. The first `at_work` in a kernel takes "
+        f"{middle['first at_work']:.1f} s, because it imports Matplotlib, and each later one "
+        f"{middle['later at_work']:.1f} s. `progress()` takes {middle['progress()']:.1f} s. For comparison, importing "
+        f"torch takes {torch_seconds:.1f} s."
     )
     print(says)
     keep("setup_time", says, {f"{name} over import torch": one / torch_seconds for name, one in middle.items()})

@@ -85,10 +85,10 @@ def main(chosen: list[str]) -> None:
         print(f"{lesson:<20}" + "   ".join(f"{judge} {_said(tally)}" for judge, tally in rows[lesson].items()))
     _, wrong, _, right = whole["check"]
     says = (
-        f"Of {wrong:,} known wrong answers `torch.allclose` on one example lets {_share(whole['allclose'][0], wrong)} "
-        f"pass and a test of shapes {_share(whole['shape'][0], wrong)}; our check, made for them, "
-        f"{_share(whole['check'][0], wrong)}. Of {right} right ones they refuse {whole['allclose'][2]}, "
-        f"{whole['shape'][2]} and {whole['check'][2]}."
+        f"Of {wrong:,} known wrong answers, `torch.allclose` on one example accepts "
+        f"{_share(whole['allclose'][0], wrong)}, a test of shapes {_share(whole['shape'][0], wrong)}, and our check, "
+        f"which was made for them, {_share(whole['check'][0], wrong)}. Of {right} right answers the three refuse "
+        f"{whole['allclose'][2]}, {whole['shape'][2]} and {whole['check'][2]}."
     )
     print(says)
     if not chosen:
@@ -100,7 +100,7 @@ def _said(tally: list[int]) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if part else "none"
+    return f"{100 * part / whole:.0f}%" if part else "none"
 
 
 if __name__ == "__main__":

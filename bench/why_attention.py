@@ -129,10 +129,10 @@ def main() -> None:
     measured = {"lengths": list(LENGTHS), "sentences": EACH, "parameters": parameters, "accuracy": accuracy}
     write("start_here", "why_attention", measured)
     ends = {kind: [sum(row[i] for row in rows) / len(rows) for i in (0, -1)] for kind, rows in accuracy.items()}
-    told = ", ".join(f"with {kind} from {first:.0%} to {last:.0%}" for kind, (first, last) in ends.items())
+    told = " and ".join(f"from {first:.0%} to {last:.0%} with {kind}" for kind, (first, last) in ends.items())
     says = (
         f"Two recurrent translators of {parameters:,} parameters, {len(SEEDS)} seeds, {EACH} unseen sentences for each "
-        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words, the fraction translated exactly goes {told}."
+        f"length: from {LENGTHS[0]} to {LENGTHS[-1]} English words, the fraction translated exactly falls {told}."
     )
     keep("why_attention", says, measured | {"seconds": [round(s) for s in seconds]})
 

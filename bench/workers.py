@@ -117,8 +117,8 @@ def said(classes: dict) -> str:
     """The sentence for README."""
     one, six, most = (classes[str(CLASSES[-1])][count]["seconds"] / 60 for count in ("1", "6", "64"))
     return (
-        f"A model of {CLASSES[-1]:,} submissions on many machines, from measured seconds: {one:.0f} minutes with one "
-        f"worker, {six:.0f} with six, {most:.0f} with 64, as one process records."
+        f"Computed from measured seconds, {CLASSES[-1]:,} submissions take {one:.0f} minutes with one worker, "
+        f"{six:.0f} with six and {most:.0f} with 64, where the one process that records the results is the limit."
     )
 
 

@@ -5,9 +5,8 @@ The machinery is imported at the first call, so that `import helpers` stays ligh
 
 from __future__ import annotations
 
-from helpers.checking.failures import CheckFailed
-from helpers.checking.failures import NotAnswered as NotAnswered
-from helpers.errors import CourseError, in_one_line
+from helpers.errors import CheckFailed, CourseError, in_one_line
+from helpers.errors import NotAnswered as NotAnswered
 
 
 def check(*answers, **named):

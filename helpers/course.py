@@ -67,6 +67,7 @@ class Course:
 def load_source(path: Path, name: str) -> ModuleType:
     """The Python file at `path` run anew as the module `name`. Raises whatever running it raises."""
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # such is the name of a file that ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -75,7 +76,7 @@ def load_source(path: Path, name: str) -> ModuleType:
 
 @cache
 def course() -> Course:
-    """The course that this `helpers` belongs to. CourseError where course.toml is missing or broken."""
+    """The course that this `helpers` belongs to. Raises CourseError if course.toml is missing or broken."""
     package = Path(__file__).resolve().parent
     places = [package.parent / "course.toml", package / "course.toml"]  # the second in an installed package
     path = next((place for place in places if place.is_file()), None)

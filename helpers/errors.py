@@ -12,6 +12,17 @@ class CourseError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
+class CheckFailed(CourseError, AssertionError):
+    """An answer is not right yet. Shown as one line, as the check has already said what it saw."""
+
+
+class NotAnswered(CheckFailed):
+    """There is no answer yet. The check has said so in its own quiet line, so this one is gray."""
+
+    def _render_traceback_(self):
+        return [f"\x1b[90m{self}\x1b[0m"]
+
+
 def in_one_line() -> None:
     """Let a plain script that ends with a CourseError print its sentence only; every other error as ever."""
     before = sys.excepthook

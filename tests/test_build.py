@@ -21,15 +21,15 @@ import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import helpers
+from helpers.authoring import BuildError
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source, load_blocks
 from helpers.authoring.build import build, must_run, out_of_date, strays
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import MISTAKES, SAME_INPUTS, key_differs, load_answer_key, same
+from helpers.authoring.lesson_rules import template_problems
 from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
-from helpers.authoring.template import template_problems
 from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.checking.key import load_keys, sketched

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.grading import grade
-from helpers.grading.gradescope import grade_folder
+from helpers.grading.one_notebook import grade_folder
 from tests.sandboxes import need_sandbox
 from tests.small_course import LESSON, ROOT, make_small_course, run_command
 
@@ -122,7 +122,7 @@ def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp
     (autograder / "submission").mkdir()
     nothing = run_autograder(autograder)
     assert nothing["score"] == 0 and "tests" not in nothing
-    assert nothing["output"].startswith("Not graded, so these are no points: No notebook was handed in;")
+    assert nothing["output"].startswith("Not graded, so these points do not count: No notebook was handed in;")
     notebook = autograder / "source" / "notebooks" / LESSON / f"{LESSON}.ipynb"
     shutil.copy(notebook, autograder / "submission")
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho bwrap: No permissions to create a new namespace >&2\nexit 1\n")
@@ -136,7 +136,7 @@ def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp
 def test_gradescope_is_told_of_a_lesson_that_is_not_there(tmp_path):
     assert grade_folder(tmp_path, "99_none", unsafe=False) == 2
     results = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
-    assert results["score"] == 0 and results["output"].startswith("Not graded, so these are no points: ")
+    assert results["score"] == 0 and results["output"].startswith("Not graded, so these points do not count: ")
 
 
 def test_a_full_disk_ends_grading_with_a_sentence(tmp_path, monkeypatch, capsys):
@@ -144,7 +144,7 @@ def test_a_full_disk_ends_grading_with_a_sentence(tmp_path, monkeypatch, capsys)
         raise OSError(errno.ENOSPC, "No space left on device", "gradebook.db")
 
     monkeypatch.setattr(grade, "grade_and_tell", full)
-    assert main(["grade", LESSON, "--gradebook", str(tmp_path)]) == 2
+    assert main(["grade", "04_scaling", "--gradebook", str(tmp_path)]) == 2
     told = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
     assert capsys.readouterr().err == told
 

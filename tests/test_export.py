@@ -221,7 +221,7 @@ def test_moodle_takes_feedback_back_in_its_own_folders(moodle, capsys):
         assert archive.read(archive.namelist()[0]) == b"<p>page of ada@x.org</p>"
         assert [MOODLE.fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()] == ["101", "102"]
     said = capsys.readouterr().out
-    assert "feedback for 2" in said and "left out, as they were not collected from Moodle: dan@x.org" in said
+    assert "feedback for 2" in said and "left out, because they were not collected from Moodle: dan@x.org" in said
     assert "waits for a person: jm@x.org" in said and "nothing handed in: dan@x.org" in said
 
 

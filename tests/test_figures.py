@@ -24,7 +24,7 @@ import helpers
 from bench import redraw_time
 from helpers.authoring.keys import measured_exercises
 from helpers.course import course
-from helpers.drawing import style
+from helpers.drawing import charts, style
 from helpers.drawing.transformer_map import transformer_map
 from helpers.widgets.panel import Shown, panel
 from tests.conftest import ONE, ROOT, lesson_names, one_of
@@ -260,7 +260,7 @@ def test_nothing_else_leans_on_matplotlibs_insides():
 
 def test_a_minus_is_a_minus_wherever_it_stands():
     figure, ax = style.new_figure(4, 3)
-    style.heatmap(ax, np.array([[-1.5, 2.0]]))
+    charts.heatmap(ax, np.array([[-1.5, 2.0]]))
     ax.set(title="from -3 to 4, a well-known 1e-9 with dim=-1")
     style.Picture(figure, "two numbers, of which the first is negative, below a title")
     assert {text.get_text() for text in ax.texts} == {"−1.50", "2.00"}

@@ -118,7 +118,7 @@ def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, le
     now = read_question(handed_in, LESSON).answers[0]
     assert (now.points, now.was, now.comment) == (None, 9, SAID)
     assert "it had 9" in as_page(read_question(handed_in, LESSON))[0]
-    with pytest.raises(Refused, match="handed in anew"):
+    with pytest.raises(Refused, match="submitted again"):
         save(handed_in, LESSON, "written_1", {"student": "ada", "points": 3, "comment": "", "digest": read.digest})
     change(handed_in, "ada", 11)
     grade(handed_in)

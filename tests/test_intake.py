@@ -377,8 +377,8 @@ def test_of_several_notebooks_the_answered_one_is_taken_and_the_others_are_named
     assert [c.source for c in taken.cells if c.kind == "answer"] == ["def first(): return 1", "def second(): return 2"]
     assert taken.flags == [
         f"the notebook is called {LESSON}-Copy1.ipynb, not {LESSON}.ipynb",
-        f"{LESSON} (1).ipynb lies beside it and was not graded",
-        f"{LESSON}.ipynb lies beside it and was not graded",
+        f"{LESSON} (1).ipynb is next to it and was not graded",
+        f"{LESSON}.ipynb is next to it and was not graded",
     ]
     own = read(as_notebook(answered(first="def first(): return 3")))
     assert own.cells[2].source == "def first(): return 3"
@@ -489,7 +489,10 @@ def test_of_thousands_of_notebooks_a_few_are_looked_at_and_told(course, read):
     for number in range(1, 300):
         (folder / f"n{number:03}.ipynb").write_text("{}")
     submission = read(as_notebook(answered()))
-    assert len(submission.flags) < 20 and "301 notebooks lie in its folder; not all were looked at" in submission.flags
+    assert (
+        len(submission.flags) < 20
+        and "301 notebooks are in its folder; not all of them were examined" in submission.flags
+    )
 
 
 def test_code_of_too_many_statements_waits_for_a_person(read):

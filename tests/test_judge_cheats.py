@@ -186,7 +186,7 @@ def test_an_error_that_only_the_listener_meets_is_flagged(judge):
         e = (x - x.amax(dim, keepdim=True)).exp()
         return e / e.sum(dim, keepdim=True)""")
     found = judge.judge_cells(with_softmax(judge, shy), ["softmax"])
-    assert "softmax raised RuntimeError in the call that was listened to, and in no other." in found.flags
+    assert "softmax raised RuntimeError in the observed call, and in no other." in found.flags
 
 
 def test_attention_is_seen_under_all_its_names():

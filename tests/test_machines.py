@@ -328,7 +328,7 @@ check(scaled_scores)
 @pytest.mark.parametrize("bound", [True, False], ids=["named", "in passing"])
 def test_an_object_in_place_of_its_class(bound, capsys):
     from helpers import check
-    from helpers.checking.failures import CheckFailed
+    from helpers.errors import CheckFailed
 
     class FeedForward(torch.nn.Linear):
         pass

@@ -26,7 +26,7 @@ from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import read_release
-from helpers.grading.sandbox_files import PROJECT, WITHHELD, stage_wing
+from helpers.grading.sandbox_files import PROJECT, WITHHELD_FILES, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
@@ -316,7 +316,7 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
         shutil.copy(notebook, folder)
         (folder / "translator.safetensors").write_bytes(save(numbers))
         flags = read_submission(tmp_path, student, read_release(notebook), PROJECT / "notebooks").flags
-        told = ["translator.safetensors holds the numbers of the course's own translator"]
+        told = ["translator.safetensors holds the weights of the course's own translator"]
         assert flags == (told if student == "other" else [])
 
 
@@ -419,7 +419,7 @@ print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs
 def test_the_sandbox_of_lesson_11_has_sentences_but_nothing_that_translates(tmp_path):
     stage_wing(tmp_path / "wing", "11_translation")
     wing = tmp_path / "wing" / "helpers"
-    assert not any((wing / name).exists() for name in WITHHELD["11"].files)
+    assert not any((wing / name).exists() for name in WITHHELD_FILES["11"])
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "wing"), "MPLBACKEND": "agg"}
     done = subprocess.run([sys.executable, "-c", INSIDE], env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -493,7 +493,7 @@ with Judge("04", 5) as judge:
         files = {file: bytes.fromhex(content) for file, content in files.items()}
         result = judge.judge_cells(cells(notebook, answer), files=files)
         said = json.dumps(result.outputs)
-        how = [word for word in ("trained numbers loaded", "does not fit", "are kept", "harmed") if word in said]
+        how = [word for word in ("trained weights loaded", "does not fit", "are kept", "harmed") if word in said]
         verdict = result.verdicts["signs"]
         others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
         print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
@@ -539,7 +539,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
     rows = {row[0]: row[1:] for row in map(json.loads, done.stdout.splitlines())}
     assert all(row[3] == 60 for row in rows.values()), rows
     assert rows["trained here"][:3] == [30, None, ["are kept"]]
-    assert rows["with its numbers"][:3] == [30, None, ["trained numbers loaded"]]
+    assert rows["with its numbers"][:3] == [30, None, ["trained weights loaded"]]
     assert rows["numbers that do not fit"][:3] == [30, None, ["does not fit", "are kept"]]
     assert rows["a pickle"][:3] == [30, None, ["does not fit", "are kept"]]
     assert 15 < rows["half right"][0] < 30 and "unseen points" in rows["half right"][4]
@@ -556,7 +556,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
         in rows["writes and reads"][4]
     )
     assert f"{kept}.)" in rows["writes by number"][4]
-    flagged = {name for name, row in rows.items() if "signs gave an answer for which no model ran." in row[5]}
+    flagged = {name for name, row in rows.items() if "signs answered without running a model." in row[5]}
     assert flagged == {"half right", "every one alike", "with a module of its own"}
 
 

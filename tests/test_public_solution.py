@@ -114,7 +114,7 @@ def test_a_whole_clone_in_the_place_of_a_notebook(folders, inside, own):
 def test_the_solution_flat_beside_an_own_notebook_is_not_taken(folders, own, other):
     submission = read(folders, {NAME: own, other: SOLUTION.read_bytes()})
     assert answers(submission) == (["scaled_scores"] if own == OWN else [])
-    assert submission.flags == [f"{other} lies beside it and was not graded"]
+    assert submission.flags == [f"{other} is next to it and was not graded"]
 
 
 def test_the_solution_under_the_expected_name_is_not_taken_for_an_own_one_beside_it(folders):

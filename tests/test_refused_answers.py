@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.blocks import load_blocks
-from helpers.checking.listing import Mistake
 from helpers.checking.making import make_key, wrong_answer
 from helpers.checking.messages import decide
+from helpers.checking.mistake_lists import Mistake
 from helpers.checking.observe import Facts, observe_all
 from helpers.course import course, load_source
 from tests.mutation_score import exercises, lessons

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.checking.key import ExerciseKey
-from helpers.checking.retry import judged
+from helpers.checking.retry import TriedAnswer
 from helpers.checking.verdict import Verdict
 
 KEY = ExerciseKey("50_test", "f", 10)
@@ -13,19 +13,39 @@ def verdict(points=0, mistake=None, answered=True, message="", name="f"):
     return Verdict(name, points, 10, points == 10, mistake, message=message, answered=answered)
 
 
-def trial(outcomes, earlier=None, hides=False, pieces=("g", "h"), **more):
-    """(the verdict, what was asked): `outcomes` by (replaced, with Python's own functions)."""
-    asked = []
+class Tried(TriedAnswer):
+    """Observations by (replaced, with Python's own functions); keeps what was asked."""
 
-    def observe(replaced, builtins):
-        asked.append((tuple(replaced), builtins))
-        return outcomes[tuple(replaced), builtins]
+    def __init__(self, outcomes, earlier=None, hides=False, blocks=("g", "h"), refused=None, rebound=()):
+        super().__init__(KEY)
+        self.outcomes, self.verdicts, self.hides, self.blocks = outcomes, earlier or {}, hides, blocks
+        self.other, self.renamed, self.asked = refused, list(rebound), []
 
-    def others():
-        asked.append("earlier")
-        return earlier or {}
+    def observe(self, replaced, builtins):
+        self.asked.append((tuple(replaced), builtins))
+        return self.outcomes[tuple(replaced), builtins]
 
-    return judged(KEY, observe, lambda: hides, others, lambda name: name in pieces, **more), asked
+    def hides_builtins(self):
+        return self.hides
+
+    def earlier(self):
+        self.asked.append("earlier")
+        return self.verdicts
+
+    def has_block(self, name):
+        return name in self.blocks
+
+    def refusal(self, verdict):
+        return self.other
+
+    def rebound(self):
+        return self.renamed
+
+
+def trial(*args, **named):
+    """(the verdict, what was asked)."""
+    tried = Tried(*args, **named)
+    return tried.verdict(), tried.asked
 
 
 def test_of_a_right_answer_nothing_else_is_asked():
@@ -61,7 +81,7 @@ def test_an_answer_that_does_worse_with_the_finished_block_is_not_paid_less():
 
 
 def test_where_no_piece_is_at_hand_the_earlier_one_comes_first():
-    found, asked = trial({((), False): verdict(mistake="value")}, {"g": verdict(name="g")}, pieces=())
+    found, asked = trial({((), False): verdict(mistake="value")}, {"g": verdict(name="g")}, blocks=())
     assert found.mistake is None and "mend g first" in found.message and len(asked) == 2
 
 
@@ -74,12 +94,12 @@ def test_a_forbidden_call_is_forgiven_only_where_it_is_the_earlier_answers(their
 
 def test_another_verdict_ends_it():
     other = verdict(mistake="forbidden_call", message="no")
-    found, asked = trial({((), False): verdict()}, {"g": verdict(name="g")}, refuse=lambda first: other)
+    found, asked = trial({((), False): verdict()}, {"g": verdict(name="g")}, refused=other)
     assert found is other and asked == [((), False)]
 
 
 @pytest.mark.parametrize("better", [True, False])
 def test_a_name_that_stands_for_something_else_by_now_is_replaced_too(better):
     outcomes = {((), False): verdict(3), (("h",), False): verdict(10 if better else 3)}
-    found, _ = trial(outcomes, {"h": verdict(10, name="h")}, rebound=lambda: ["h"])
+    found, _ = trial(outcomes, {"h": verdict(10, name="h")}, rebound=["h"])
     assert found.passed is better and ("by here the name stands for something else" in found.message) is better

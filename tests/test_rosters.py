@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.__main__ import main
-from helpers.classroom.export import came_in, in_form, read_totals
+from helpers.classroom.export import Form, came_in, in_form, possible, read_totals
 from helpers.classroom.platforms import _student
 from helpers.classroom.roster import read_roster
 from helpers.classroom.sheet import read_sheet
@@ -78,7 +78,7 @@ def test_a_worksheet_in_german_is_read(tmp_path):
     assert (jm.first_name, jm.last_name, jm.submitted) == ("Jörg", "Müller", None)
 
 
-def test_grades_go_back_in_the_german_worksheet(tmp_path):
+def test_grades_go_back_in_the_german_worksheet(tmp_path, capsys):
     one = Class(tmp_path)
     folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
     (tmp_path / "got").mkdir()
@@ -91,11 +91,29 @@ def test_grades_go_back_in_the_german_worksheet(tmp_path):
     assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
     record(one)
     give_points(one, "eve@x.org")
+    capsys.readouterr()
     assert main(["export", LESSON, "--format", "moodle", "--gradebook", str(one.folders.gradebook)]) == 0
+    assert "before you import" not in capsys.readouterr().out
     back = (one.folders.gradebook / "exported" / f"{LESSON}.moodle.csv").read_bytes().decode()
     points = total_of(one, "eve@x.org").replace(".", ",")
     point = f'"{points}"' if "," in points else points
     assert back == GERMAN.replace('abgegeben",,', f'abgegeben",{point},')
+
+
+@pytest.mark.parametrize(
+    "platform, text, most",
+    [
+        ("moodle", GERMAN, 100), ("moodle", GERMAN.replace("100,00", "10,5"), 10.5),
+        ("canvas", "Student,ID,SIS Login ID,Section,04_scaling (7)\n    Points Possible,,,,85\n", 85),
+        ("brightspace", "Username,04_scaling Points Grade <Numeric MaxPoints:20 Weight:1>,End-of-Line Indicator\n", 20),
+        ("brightspace", "Username,04_scaling Points Grade,End-of-Line Indicator\n", None),
+    ],
+)  # fmt: skip
+def test_the_points_that_a_platform_gives_are_read(tmp_path, platform, text, most):
+    (tmp_path / "list.csv").write_text(text, encoding="utf-8")
+    sheet = read_sheet(tmp_path / "list.csv")
+    grade = {"moodle": 4, "canvas": 4, "brightspace": 1}[platform]
+    assert possible(Form(sheet, sheet.heading, {}, grade), platform) == most
 
 
 CANVAS = (
@@ -122,6 +140,33 @@ def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
     assert back[0] == "\ufeffLastName;FirstName;ID;SIS User ID;SIS Login ID;Section;04_scaling (7)"
     assert back[1:3] == [";;;;;;Manual Posting (scores hidden from instructors)", "    Points Possible;;;;;;100"]
     assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
+
+
+def test_canvas_own_lines_in_another_language_are_left_out_and_named(tmp_path):
+    notes: list[str] = []
+    text = (
+        "Student,ID,SIS User ID,SIS Login ID,Section,Final Score\n,,,,,(solo lectura)\n    Puntos posibles,,,,,\n"
+        f'"García Márquez, Gabriel",55,,gabo,S1,\n"Estudiante, Prueba",9,,{"0a" * 20},S1,\n'
+    )
+    assert [one.student for one in roster(tmp_path, text, notes)] == ["gabo"]
+    assert [note.partition("lines: ")[2] for note in notes] == ["Puntos posibles, Estudiante, Prueba."]
+    notes.clear()
+    roster(tmp_path, CANVAS.replace("Student;Probe", "Student;Test"), notes)
+    assert notes == []
+
+
+def test_names_in_a_column_that_is_not_known_are_missed_aloud(tmp_path):
+    notes: list[str] = []
+    text = "OrgDefinedId,Username,Nom,Prénom,Indicateur de fin de ligne\n#1,#ada,Lovelace,Ada,#\n"
+    assert [(one.student, one.last_name) for one in roster(tmp_path, text, notes)] == [("ada", "")]
+    assert "no known column of names" in notes[0] and "English" in notes[0]
+
+
+def test_the_time_of_a_grade_is_never_that_of_a_submission(tmp_path):
+    never = GERMAN.replace('"Dienstag, 3. November 2026, 22:30"', "-")
+    assert all(one.submitted is None for one in roster(tmp_path, never))
+    with pytest.raises(CourseError, match="not known"):
+        roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
 
 
 def test_brightspace_goes_back_with_its_last_column(tmp_path):
@@ -247,7 +292,7 @@ def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
     command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(one.folders.gradebook)]
     assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
     said = capsys.readouterr().out
-    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (1 day)" in said
+    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (11 minutes)" in said
     with open_gradebook(one.folders) as gradebook:
         assert gradebook.find_assignment(LESSON).duedate == datetime(2026, 7, 3, 21, 59)
     assert main([*command, "--grace", "15m"]) == 0
@@ -258,9 +303,9 @@ def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
     assert class_zone(one.folders) == BERLIN
 
 
-@pytest.mark.parametrize("seconds, days", [(-5, 0), (0, 0), (900, 0), (901, 1), (86_401, 2)])
-def test_grace_forgives_all_or_nothing(seconds, days):
-    assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).days_late(seconds) == days
+@pytest.mark.parametrize("seconds, late", [(-5, 0), (0, 0), (900, 0), (901, 901)])
+def test_grace_forgives_all_or_nothing(seconds, late):
+    assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).late(seconds) == late
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import time
 import pytest
 
 from helpers.course import course
-from helpers.grading import temporary_folders
-from helpers.grading.temporary_folders import LOCK, MAKING, Scratch
 
-pytestmark = pytest.mark.skipif(temporary_folders.fcntl is None, reason="needs locks of POSIX")
+pytest.importorskip("fcntl", reason="needs locks of POSIX")
+from helpers.grading.temporary_folders import LOCK, MAKING, Scratch, tidy  # noqa: E402
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_what_is_just_being_made_stays_and_links_are_not_followed(place):
     elsewhere.mkdir()
     (elsewhere / LOCK).touch()
     (place / "course-sandbox-link").symlink_to(elsewhere)
-    temporary_folders.tidy()
+    tidy()
     found = sorted(path.name for path in place.iterdir())
     assert found == ["course-other-old", "course-sandbox-link", "course-sandbox-young", "elsewhere"]
     assert (elsewhere / LOCK).exists()

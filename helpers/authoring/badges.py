@@ -31,22 +31,20 @@ def colab_badge(course: Course, lesson: Lesson) -> str:
 
 
 def colab_address(course: Course, lesson: Lesson) -> str:
-    """Where a lesson opens in Colab."""
     home, notebook = f"{course.owner}/{course.repository}", f"notebooks/{lesson.name}/{lesson.name}.ipynb"
     return f"{COLAB}/github/{home}/blob/{course.tag}/{notebook}"
 
 
 def binder_address(course: Course, lesson: Lesson) -> str:
-    """Where a lesson opens in JupyterLab on Binder."""
     notebook = quote(f"notebooks/{lesson.name}/{lesson.name}.ipynb", safe="")
     return f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={notebook}"
 
 
 def with_figures(page: str, folder: Path) -> str:
     """The text of docs/measurements.md with a line for each program of bench/ between its two marks."""
-    told = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
+    items = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
     look = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    lines = [line for one in told for line in look.wrap(one)]
+    lines = [line for item in items for line in look.wrap(item)]
     between = "\n".join([MEASURED, *lines, MEASURED_END])
     return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, page, flags=re.DOTALL)
 

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from helpers.authoring.build_error import BuildError
-from helpers.authoring.text import BEGIN, END, LessonText, require_none
+from helpers.authoring import BuildError
+from helpers.authoring.text import LessonText, require_none
 from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson
+from helpers.released import without_marks
 
 
 def blocks_path(course: Course, lesson: Lesson):
@@ -20,13 +21,14 @@ def blocks_path(course: Course, lesson: Lesson):
 
 
 def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
-    """The source of helpers/blocks/NN_topic.py. BuildError where a solution uses a name that it may not.
+    """The source of helpers/blocks/NN_topic.py. Raises BuildError if a solution uses a name that it may not.
 
     measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They are no blocks, and their
     solutions may use whatever the notebook has.
     """
     name = text.lesson.name
-    pieces = [_without_markers(text.answers[exercise]) for exercise in text.exercises if exercise not in measured]
+    answers = [text.answers[exercise] for exercise in text.exercises if exercise not in measured]
+    pieces = [without_marks(answer).strip("\n") for answer in answers]
     available = {}
     for cell in text.notebook.cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
@@ -64,24 +66,16 @@ def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
     return module
 
 
-def _without_markers(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if BEGIN not in line and END not in line).strip("\n")
-
-
 def _allowed_imports(source: str) -> dict[str, str]:
     """Name to the one-line import that brings it, for the imports a block may have."""
-    found = {}
+    imports = {}
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if _may_import(alias.name):
-                    line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                    found[alias.asname or alias.name.split(".")[0]] = line
-        elif isinstance(node, ast.ImportFrom) and _may_import(node.module or ""):
-            for alias in node.names:
-                line = f"from {node.module} import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-                found[alias.asname or alias.name] = line
-    return found
+        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+            module = alias.name if isinstance(node, ast.Import) else node.module or ""
+            if _may_import(module):
+                alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
+                imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
+    return imports
 
 
 def _may_import(module: str) -> bool:

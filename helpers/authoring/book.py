@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import os
 import re
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
@@ -25,9 +27,10 @@ from helpers.authoring.explorers import CALL, moving, on_page
 from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED
 from helpers.authoring.term_index import index_page
-from helpers.authoring.text import BEGIN, END, headings, is_quiz
+from helpers.authoring.text import headings, is_quiz
 from helpers.course import Course, Lesson, course
-from helpers.released import told_of_working_copies, working_copies
+from helpers.drawing.dark import DARK
+from helpers.released import told_of_working_copies, without_marks, working_copies
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
 PICTURE = re.compile(
@@ -49,7 +52,7 @@ GUIDES = (
 )
 LEAD = (
     "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
-    "a GPT. For people who know some Python and PyTorch."
+    "a GPT. For people who know some Python."
 )
 ROW = 34  # pixels of a row of the map of prerequisites
 
@@ -84,15 +87,19 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     text, extra = folder / "text", folder / "extra"
     cache = folder / "cache" / "explorers"
     notebooks = {}
-    for count, one in enumerate(home.lessons, 1):
-        print(f"{count} of {len(home.lessons)}: {one.name}", flush=True)
-        notebooks[one.name] = lesson_page(home, one, extra / one.name, answers, cache)
+    print("Reading the lessons and drawing their explorers: minutes the first time, seconds after that.", flush=True)
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        read = partial(lesson_page, home, answers=answers, cache=cache)
+        pages = pool.map(read, home.lessons, [extra / lesson.name for lesson in home.lessons])
+        for lesson, notebook in zip(home.lessons, pages, strict=True):
+            notebooks[lesson.name] = notebook
+            print(f"{len(notebooks)} of {len(home.lessons)}: {lesson.name}", flush=True)
     known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 linked = with_references(cell.source, known, "../", name)
-                cell.source = NUMBERED.sub(lambda found: f"({_anchor(found)})=\n{found[0]}", linked)
+                cell.source = NUMBERED.sub(lambda match: f"({_anchor(match)})=\n{match[0]}", linked)
         notebook.cells.append(new_markdown_cell(_made_from(f"solutions/{name}/{name}.py")))
         _write(text / name / f"{name}.ipynb", nbformat.writes(notebook))
         _write(extra / name / f"{name}.ipynb", released_text(home, home.lesson(name)))
@@ -108,7 +115,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
     """The notebook of a lesson's page: the learner's cells with the solution's outputs.
 
     Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. cache: a folder for
-    what explorers draw; without one they stay still. BuildError where the lesson has no notebooks yet.
+    what explorers draw; without one they stay still. Raises BuildError if the lesson has no notebooks yet.
     """
     learners = {cell["id"]: cell.source for cell in nbformat.reads(released_text(home, lesson), as_version=4).cells}
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
@@ -133,7 +140,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cac
         cells.append(cell)
         if cell.cell_type == "code" and name and cell.source and answers:
             folded = {**_folded("An answer"), "tags": ["hide-input"]}
-            cells.append(new_code_cell(_without_marks(solved), metadata=folded))
+            cells.append(new_code_cell(without_marks(solved), metadata=folded))
     first = next(index for index, cell in enumerate(cells) if headings(cell.source))  # before it there may be badges
     title, _, below = cells[first].source.partition("\n")
     cells[first].source = f"{title}\n\n{_ways_to_open(home, lesson)}\n{below}"
@@ -152,7 +159,8 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
     cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
-            shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
+            shown = output.data["text/html"].replace(DARK, "")  # the site has a style sheet
+            shown = PICTURE.sub(partial(_picture, folder=pictures), shown)
             call = CALL.search(code)
             if call:
                 still = f"{shown}<p><em>It moves in the notebook.</em></p>"
@@ -160,34 +168,30 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
             output.data["text/html"] = shown
 
 
-def _picture(found: re.Match, folder: Path) -> str:
+def _picture(match: re.Match, folder: Path) -> str:
     """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
-    plain = html.unescape(found["data"])
-    data = base64.b64decode(plain) if found["coded"] else unquote_to_bytes(plain)
-    anchor = f"figure-{found['number'].replace('.', '-')}" if found["number"] else ""
-    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{found['kind']}"
+    plain = html.unescape(match["data"])
+    data = base64.b64decode(plain) if match["coded"] else unquote_to_bytes(plain)
+    anchor = f"figure-{match['number'].replace('.', '-')}" if match["number"] else ""
+    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{match['kind']}"
     (folder / name).write_bytes(data)
-    image = f'<a href="{name}"><img {found["words"]} loading="lazy" src="{name}"></a>'
+    image = f'<a href="{name}"><img {match["words"]} loading="lazy" src="{name}"></a>'
     if not anchor:
         return f"<figure>{image}</figure>"
     link = f'<a class="headerlink" href="#{anchor}" title="Link to this figure">#</a>'
-    return f'<figure id="{anchor}">{image}<figcaption>{found["caption"]}{link}</figcaption></figure>'
+    return f'<figure id="{anchor}">{image}<figcaption>{match["caption"]}{link}</figcaption></figure>'
 
 
-def _folded(words: str) -> dict:
+def _folded(label: str) -> dict:
     """The metadata of a cell whose folded part is called so."""
-    return {"mystnb": {"code_prompt_show": words, "code_prompt_hide": words}}
-
-
-def _without_marks(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+    return {"mystnb": {"code_prompt_show": label, "code_prompt_hide": label}}
 
 
 def _quiz_answer(check, source: str) -> str:
     """The right choice and why, folded; `check` has the words that its check said, `source` is the solved cell."""
     choice = re.findall(r'= "(\w+)"', source)[-1]
-    said = check.outputs[0].data["text/plain"].partition("\n")[2] if check.outputs else ""
-    return f"<details><summary>The answer</summary>\n\n**{choice}**. {' '.join(said.split())}\n\n</details>"
+    explanation = check.outputs[0].data["text/plain"].partition("\n")[2] if check.outputs else ""
+    return f"<details><summary>The answer</summary>\n\n**{choice}**. {' '.join(explanation.split())}\n\n</details>"
 
 
 def _ways_to_open(home: Course, lesson: Lesson) -> str:
@@ -208,36 +212,36 @@ def with_references(text: str, known: dict[str, str], up: str, here: str = "") -
     known: the lesson of each anchor. up: the way from this page to the top. here: the lesson whose page it is.
     """
 
-    def link(kind: str, words: str) -> str:
-        anchor = f"{kind}-{NUMBER.findall(words)[0].replace('.', '-')}"
+    def link(kind: str, text_of_link: str) -> str:
+        anchor = f"{kind}-{NUMBER.findall(text_of_link)[0].replace('.', '-')}"
         lesson = known.get(anchor)
         if lesson is None or (lesson == here and kind == "lesson"):
-            return words
+            return text_of_link
         page = "" if lesson == here else f"{up}{lesson}/{lesson}.html"
-        return f'<a href="{page}{"" if kind == "lesson" else f"#{anchor}"}">{words}</a>'
+        return f'<a href="{page}{"" if kind == "lesson" else f"#{anchor}"}">{text_of_link}</a>'
 
-    def linked(found: re.Match) -> str:
-        if found["left"]:
-            return found[0]
-        first = next(NUMBER.finditer(found[0])).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
-        kind, more = found["kind"].lower(), found[0][first:]
-        return link(kind, found[0][:first]) + NUMBER.sub(lambda one: link(kind, one[0]), more)
+    def linked(match: re.Match) -> str:
+        if match["left"]:
+            return match[0]
+        first = next(NUMBER.finditer(match[0])).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
+        kind, more = match["kind"].lower(), match[0][first:]
+        return link(kind, match[0][:first]) + NUMBER.sub(lambda number: link(kind, number[0]), more)
 
     return REFERENCE.sub(linked, text)
 
 
 def _anchors(name: str, notebook) -> list[str]:
     """What the page of a lesson can be entered by: lesson-7, exercise-7-4, quiz-7-1, figure-7-5."""
-    found = [f"lesson-{int(name[:2])}"]
+    anchors = [f"lesson-{int(name[:2])}"]
     for cell in notebook.cells:
-        found += [_anchor(one) for one in NUMBERED.finditer(cell.source)]
+        anchors += [_anchor(match) for match in NUMBERED.finditer(cell.source)]
         for output in cell.get("outputs", []):
-            found += re.findall(r'<figure id="([^"]+)"', output.get("data", {}).get("text/html", ""))
-    return found
+            anchors += re.findall(r'<figure id="([^"]+)"', output.get("data", {}).get("text/html", ""))
+    return anchors
 
 
-def _anchor(found: re.Match) -> str:
-    return f"{found['kind'].lower()}-{found['number'].replace('.', '-')}"
+def _anchor(match: re.Match) -> str:
+    return f"{match['kind'].lower()}-{match['number'].replace('.', '-')}"
 
 
 def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
@@ -251,7 +255,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
     costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
     measured = {part[:2]: part.partition("\n")[2] for part in parts}
-    names = {one.name: f"{int(one.number)}. {one.title.partition(':')[0]}" for one in home.lessons}
+    names = {lesson.name: f"{int(lesson.number)}. {lesson.title.partition(':')[0]}" for lesson in home.lessons}
     toctree = {
         "Lessons": [f"{title} <{name}/{name}>" for name, title in names.items()],
         "Look up": ["docs/cheat_sheet", "notation", "docs/glossary", "term_index"],
@@ -262,7 +266,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     glossary = (home.root / "docs" / "glossary.md").read_text(encoding="utf-8")
     prose = {name[:2]: prose_of(notebook) for name, notebook in notebooks.items()}
     needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
-    words = "Each lesson, and by arcs the earlier ones that it needs."
+    caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
     begin = (
         f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
     )
@@ -271,7 +275,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
-        "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
+        "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{caption_of_map}\n{table}\n{trees}",
         "notation.md": card,
         "docs/glossary.md": with_terms(glossary),
         "term_index.md": index_page(glossary, prose),
@@ -319,7 +323,7 @@ def _needed(home: Course, prose: str) -> list[str]:
     """The lessons that the section *You need* of a lesson's text links to."""
     section = re.search(r"^## You need\n(.*?)(?=^## |\Z)", prose, re.DOTALL | re.MULTILINE)
     linked = set(re.findall(r"\]\(\.\./(\w+)/", section[1])) if section else set()
-    return [one.name for one in home.lessons if one.name in linked]
+    return [lesson.name for lesson in home.lessons if lesson.name in linked]
 
 
 def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
@@ -331,9 +335,9 @@ def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
         for start in (places[need] for need in needs[lesson]):
             x = 150 if y - start == ROW else 138 - 0.38 * (y - start)  # neighbors by a straight line
             arcs += f'<path d="M150 {start:g}C{x:g} {start:g} {x:g} {y:g} 150 {y:g}"/>'
-        said = name + (f" needs {', '.join(names[need] for need in needs[lesson])}" if needs[lesson] else "")
+        title = name + (f" needs {', '.join(names[need] for need in needs[lesson])}" if needs[lesson] else "")
         rows.append(
-            f'<a href="{lesson}/{lesson}.html"><title>{html.escape(said)}</title>{arcs}'
+            f'<a href="{lesson}/{lesson}.html"><title>{html.escape(title)}</title>{arcs}'
             f'<circle cx="150" cy="{y:g}" r="6"/><text x="166" y="{y + 5:g}">{html.escape(name)}</text></a>'
         )
     size = f'viewBox="0 0 460 {ROW * len(names)}" role="group" aria-label="What each lesson needs"'

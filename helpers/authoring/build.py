@@ -9,15 +9,16 @@ from pathlib import Path
 
 import nbformat
 
+from helpers.authoring import BuildError
 from helpers.authoring.badges import with_badges, with_figures
 from helpers.authoring.blocks import blocks_path, blocks_source
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
-from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
+from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises
+from helpers.authoring.lesson_rules import check_captions, template_problems
 from helpers.authoring.release import student_notebook
-from helpers.authoring.template import check_captions, template_problems
 from helpers.authoring.text import read_lesson, require_none
 from helpers.blocks import defined_names
+from helpers.checking.key import save_keys
 from helpers.course import Course, CourseError, Lesson, course
 
 
@@ -51,6 +52,24 @@ def run(args: argparse.Namespace) -> int:
         return 0
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
+    stale, failed = _build_lessons(home, lessons, args)
+    if not args.lessons:
+        for page, text in _pages(home):
+            if not args.check:
+                _write(page, text)
+            elif text != _read(page):
+                stale.append(page.relative_to(home.root).as_posix())
+        stale += strays(home) if args.check else []
+    if stale:
+        print("Out of date; run `course build` and commit what it writes:")
+        print("\n".join(f"  {item}" for item in stale))
+    elif args.check and not failed:
+        print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
+    return 2 if failed else int(bool(stale))
+
+
+def _build_lessons(home: Course, lessons: list[Lesson], args: argparse.Namespace) -> tuple[list[str], bool]:
+    """What is out of date, where that is asked, and whether a lesson could not be built."""
     stale, failed = [], False
     for lesson in lessons:
         start = time.perf_counter()
@@ -65,20 +84,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             how = "" if ran else ", with the outputs that it had"
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
-    if not args.lessons:
-        for page, text in _pages(home):
-            if not args.check:
-                _write(page, text)
-            elif text != _read(page):
-                stale.append(page.relative_to(home.root).as_posix())
-    if args.check and not args.lessons:
-        stale += strays(home)
-    if stale:
-        print("Out of date; run `course build` and commit what it writes:")
-        print("\n".join(f"  {item}" for item in stale))
-    elif args.check and not failed:
-        print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
-    return 2 if failed else int(bool(stale))
+    return stale, failed
 
 
 def _pages(home: Course) -> list[tuple[Path, str]]:
@@ -95,14 +101,14 @@ def _pages(home: Course) -> list[tuple[Path, str]]:
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     """Write the four built files of a lesson, and return whether its solution was executed; None: where anything that
-    this uses has changed. BuildError where the lesson cannot be built."""
+    this uses has changed. Raises BuildError if the lesson cannot be built."""
     text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     _require_unique(home, lesson, blocks)
     _write(blocks_path(home, lesson), blocks)
     keys = make_keys(home, text)
     if keys_differ(home, lesson, keys):
-        write_keys(home, lesson, keys)
+        save_keys(key_path(home, lesson), keys)
     path = solution_path(home, lesson)
     if execute is None:
         execute = must_run(home, text.notebook, path)
@@ -151,10 +157,10 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
 def strays(home: Course) -> list[str]:
     """Built files that belong to no lesson of course.toml."""
     names = {lesson.name for lesson in home.lessons}
-    found = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
-    found += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
-    found += [path for path in (home.root / "helpers" / "blocks").glob("[0-9]*.py") if path.stem not in names]
-    return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(found)]
+    paths = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
+    paths += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
+    paths += [path for path in (home.root / "helpers" / "blocks").glob("[0-9]*.py") if path.stem not in names]
+    return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(paths)]
 
 
 def student_path(home: Course, lesson: Lesson) -> Path:
@@ -162,7 +168,7 @@ def student_path(home: Course, lesson: Lesson) -> Path:
 
 
 def released_text(home: Course, lesson: Lesson) -> str:
-    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. BuildError where it is not built."""
+    """The learner's .ipynb as `build` writes it, whatever lies in notebooks/. Raises BuildError if it is not built."""
     solution = _stored_notebook(solution_path(home, lesson))
     if solution is None:
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
@@ -176,11 +182,11 @@ def solution_path(home: Course, lesson: Lesson) -> Path:
 def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
     """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
     mine = defined_names(blocks)
-    others = [(other, _read(blocks_path(home, other)) or "") for other in home.lessons if other.name != lesson.name]
+    others = [(each, _read(blocks_path(home, each)) or "") for each in home.lessons if each.name != lesson.name]
     require_none(
         [
-            f"{name} is a block of {lesson.name} and of {other.name}. Rename one of them."
-            for other, source in others
+            f"{name} is a block of {lesson.name} and of {each.name}. Rename one of them."
+            for each, source in others
             for name in sorted(mine & defined_names(source))
         ]
     )

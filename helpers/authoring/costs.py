@@ -127,14 +127,14 @@ def sections(rows: list[Cost]) -> dict[str, str]:
     """Each lesson's part of the page. Finished blocks have a line of their own, accepted variants a sentence."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
-        own = [row for row in rows if row.lesson == lesson]
-        right = [row for row in own if row.name == "right"]
-        shown = [row for row in own if row.name != "right" or row.label == FINISHED]
+        rows_here = [row for row in rows if row.lesson == lesson]
+        right = [row for row in rows_here if row.name == "right"]
+        shown = [row for row in rows_here if row.name != "right" or row.label == FINISHED]
         made[lesson] = f"## {lesson}\n\n{FOLD}\n\n| part | mistake | nats per word | exact |\n|---|---|---|---|\n"
         made[lesson] += "".join(_line(row) for row in shown) + "\n</details>\n"
         good = sum(is_right(row) for row in right)
         made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
-        others = "; the trained numbers find no place in the others, whose parts have names of their own"
+        others = "; the trained weights don't fit the others, whose parts have other names"
         made[lesson] += f"{others if good < len(right) else ''}."
     return made
 
@@ -146,7 +146,6 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def page(made: dict[str, str]) -> str:
-    """The Markdown page."""
     usual = stage.attempt_finished("jane visits africa in september")
     head = HEAD.format(
         count=evaluation.LOSS_SENTENCES,
@@ -160,8 +159,8 @@ def page(made: dict[str, str]) -> str:
 def _line(row: Cost) -> str:
     label = "*right*" if row.name == "right" and row.label == FINISHED else row.label
     if row.nats is None or row.said:
-        said = row.said.splitlines()[0] if row.said else "no number"
-        return f"| `{row.part}` | {_cell(label)} | {_cell(said)} | |\n"
+        reason = row.said.splitlines()[0] if row.said else "no number"
+        return f"| `{row.part}` | {_cell(label)} | {_cell(reason)} | |\n"
     return f"| `{row.part}` | {_cell(label)} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f} % |\n"
 
 

@@ -16,7 +16,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.authoring.explorers import keeping
 from helpers.authoring.text import require_none
 from helpers.course import Course

@@ -38,12 +38,12 @@ def moving(home: Course, lesson: Lesson, notebook, cache: Path) -> dict[str, dic
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     sources = [cell.source for cell in cells]
-    found: dict[str, dict] = {}
+    explorers: dict[str, dict] = {}
     paths = {}
     for index, cell in enumerate(cells):
         kept = [output.data.pop(KIND) for output in cell.outputs if KIND in output.get("data", {})]
         if kept:
-            found[cell["id"]] = json.loads(kept[0])
+            explorers[cell["id"]] = json.loads(kept[0])
         elif CALL.search(cell.source) and not rests_on_training(sources, index):
             needed = [sources[above] for above in rests_on(sources, index)]
             paths[index] = cache / f"{lesson.name}-{_fingerprint(home, lesson, [*needed, cell.source])}.json"
@@ -57,18 +57,18 @@ def moving(home: Course, lesson: Lesson, notebook, cache: Path) -> dict[str, dic
         explorer = json.loads(path.read_text(encoding="utf-8"))
         pages = [output.data["text/html"] for output in cells[index].outputs if "text/html" in output.get("data", {})]
         if pages and alike(explorer["first"], frames.words_of(pages[0])):
-            found[cells[index]["id"]] = explorer
+            explorers[cells[index]["id"]] = explorer
         else:
             name = CALL.findall(sources[index])[0]
             print(f"{lesson.name}: explore.{name} draws not what its notebook shows; it stays still.", file=sys.stderr)
-    return found
+    return explorers
 
 
-def alike(one: str, two: str) -> bool:
+def alike(first: str, second: str) -> bool:
     """Whether two texts differ at most in the last digits of their numbers, as they do from processor to processor."""
-    pairs = zip(NUMBER.findall(one), NUMBER.findall(two), strict=False)
+    pairs = zip(NUMBER.findall(first), NUMBER.findall(second), strict=False)
     close = all(math.isclose(float(a), float(b), rel_tol=0.02, abs_tol=0.02) for a, b in pairs)
-    return close and NUMBER.sub("0", one) == NUMBER.sub("0", two)
+    return close and NUMBER.sub("0", first) == NUMBER.sub("0", second)
 
 
 def rests_on(sources: list[str], index: int) -> list[int]:
@@ -141,7 +141,7 @@ def _helpers(root: Path, topic: str) -> bytes:
 def _drawn_anew(sources: list[str], wanted: list[int]) -> Iterator[tuple[int, dict]]:
     """(index, explorer) for each of the cells `wanted`, which are run with those that they rest on."""
     names: dict = {"__name__": "__main__"}
-    for index in sorted({*wanted, *(above for one in wanted for above in rests_on(sources, one))}):
+    for index in sorted({*wanted, *(above for target in wanted for above in rests_on(sources, target))}):
         code = compile(sources[index], "<lesson>", "exec")
         with contextlib.redirect_stdout(io.StringIO()):  # what the lesson prints
             if index not in wanted:
@@ -187,13 +187,15 @@ def on_page(explorer: dict, name: str, first: str, folder: Path) -> str:
     script in `folder`, the page's, which docs/book/explorers.js asks for when the explorer comes near."""
     script = f"explorer-{name.replace('_', '-')}"
     (folder / f"{script}.js").write_text(f'(window.explorers ??= {{}})["{script}"] = "{explorer["data"]}";\n')
-    controls = "".join(_control(one, f"{script}-{i}", explorer["across"]) for i, one in enumerate(explorer["controls"]))
+    controls = "".join(
+        _control(item, f"{script}-{i}", explorer["across"]) for i, item in enumerate(explorer["controls"])
+    )
     columns = (
         f' style="grid-template-columns:repeat({explorer["across"]},minmax(0,max-content))"'
         if explorer["across"]
         else ""
     )
-    names = html.escape(", ".join(one["name"] for one in explorer["controls"]))
+    names = html.escape(", ".join(item["name"] for item in explorer["controls"]))
     more = ["The notebook has all positions."] if explorer["coarse"] else []
     more += ["In the notebook you can type a text of your own."] if explorer["typed"] else []
     return (
@@ -218,9 +220,9 @@ def _control(control: dict, name: str, across: int) -> str:
             f"<option{' selected' if i == start else ''}>{html.escape(one)}</option>" for i, one in enumerate(labels)
         )
         return f'{label}<select {dead}id="{name}" autocomplete="off">{options}</select><span></span>'
-    told, width = html.escape(labels[start]), max(map(len, labels))
+    reading, width = html.escape(labels[start]), max(map(len, labels))
     return (
         f'{label}<input {dead}type="range" id="{name}" autocomplete="off" max="{len(labels) - 1}" value="{start}" '
-        f'aria-valuetext="{told}" data-labels="{html.escape(json.dumps(labels, ensure_ascii=False))}">'
-        f'<span class="read" style="min-width:{width}ch" aria-hidden="true">{told}</span>'
+        f'aria-valuetext="{reading}" data-labels="{html.escape(json.dumps(labels, ensure_ascii=False))}">'
+        f'<span class="read" style="min-width:{width}ch" aria-hidden="true">{reading}</span>'
     )

@@ -1,7 +1,7 @@
 """All pictures of an explorer, for a page that has no kernel: drawn by what the notebook's `panel` is given.
 
 They are drawn for a grid of the controls' values. It is coarser than the notebook's where that has too many: at most
-STATES pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
+MANY pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
 first value are among them. What has two or three states keeps them all, up to STATES pictures; beyond that the last
 controls stand still. A box for a text is left out, unless it has suggestions (`widgets.Combobox`), which become a
 choice.
@@ -21,14 +21,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-import ipywidgets as widgets  # type: ignore[import-untyped]
+import ipywidgets as widgets
 import numpy as np
 from PIL import Image
 
 from helpers.drawing.style import tidied
 from helpers.widgets.panel import Shown, few_words
 
-FEW, STATES, WEIGHT = 100, 1440, 1_300_000
+FEW, MANY, STATES, WEIGHT = 100, 512, 1440, 1_300_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
 PICTURE = re.compile(r'<img alt="([^"]*)" [^>]*? src="data:image/svg\+xml,([^"]*)"')
 BITMAP = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
@@ -72,7 +72,7 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
     data = packed(pages_of(chosen))
     room = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
     if room > FEW and STATES > FEW:
-        chosen = thinned(many, min(room, STATES))
+        chosen = thinned(many, min(room, MANY, STATES))
         data = packed(pages_of(chosen))
     shown = [
         {
@@ -95,8 +95,8 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
 
 def words_of(page: str) -> str:
     """The alt text of what `panel` shows, or all of it where it is no picture."""
-    found = re.match(r'<img alt="([^"]*)"', page)
-    return html.unescape(found[1]) if found else page
+    match = re.match(r'<img alt="([^"]*)"', page)
+    return html.unescape(match[1]) if match else page
 
 
 def positions(control: widgets.Widget) -> Positions:
@@ -109,7 +109,9 @@ def positions(control: widgets.Widget) -> Positions:
     if isinstance(control, widgets.Text):
         return Positions([control.value], [""], 0, typed=True)
     if hasattr(control, "options"):
-        pairs = [one if isinstance(one, tuple) and len(one) == 2 else (one, one) for one in control.options]
+        pairs = [
+            option if isinstance(option, tuple) and len(option) == 2 else (option, option) for option in control.options
+        ]
         values = [value for _, value in pairs]
         labels = [str(label) for label, _ in pairs]
         kind = "select" if len(values) == 2 or few_words(labels) else "range"
@@ -179,7 +181,7 @@ def packed(pages: list[str]) -> str:
 
 @lru_cache(maxsize=100_000)
 def _piece(text: str) -> str:
-    return BITMAP.sub(lambda found: _lighter(found[0]), tidied(text).strip())
+    return BITMAP.sub(lambda match: _lighter(match[0]), tidied(text).strip())
 
 
 def _lighter(coded: str) -> str:

@@ -10,12 +10,12 @@ from types import ModuleType
 
 import torch
 
+from helpers.authoring import BuildError
 from helpers.authoring.blocks import load_blocks
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import LessonText, require_none
-from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys, sketched
-from helpers.checking.listing import UnreadableList
+from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, sketched
 from helpers.checking.making import UnsoundKey, lesson_keys
+from helpers.checking.mistake_lists import UnreadableList
 from helpers.checking.vocabulary import Stub
 from helpers.course import Course, Lesson, load_source
 
@@ -38,23 +38,14 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     lesson = text.lesson
     module = load_answer_key(course, lesson)
     items = [*module.exercises, *getattr(module, "quizzes", ())]
-    described = {item.name: item for item in items}
+    described, answers = {item.name: item for item in items}, text.answers
     where = f"solutions/{lesson.name}/answer_key.py"
-    require_none(
-        [
-            f"{where} describes {name} twice. Keep one of them."
-            for name, n in Counter(i.name for i in items).items()
-            if n > 1
-        ]
-        + [
-            f"{where} describes {name}, which has no answer cell in the lesson."
-            for name in sorted(set(described) - set(text.answers))
-        ]
-        + [
-            f"{where} does not describe {name}. Add it to exercises or quizzes."
-            for name in sorted(set(text.answers) - set(described))
-        ]
-    )
+    twice = [name for name, count in Counter(item.name for item in items).items() if count > 1]
+    problems = [f"{where} describes {name} twice. Keep one of them." for name in twice]
+    strange, lacking = sorted(described.keys() - answers), sorted(answers.keys() - described)
+    problems += [f"{where} describes {name}, which has no answer cell in the lesson." for name in strange]
+    problems += [f"{where} does not describe {name}. Add it to exercises or quizzes." for name in lacking]
+    require_none(problems)
     blocks, keys, problems = load_blocks(course, lesson), [], []
     for name in text.answers:
         try:
@@ -87,7 +78,7 @@ def _line_in(error: Exception, path: str) -> str:
 
 
 def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
-    """The lesson's answer_key.py as a module. BuildError where it is missing or does not run."""
+    """The lesson's answer_key.py as a module. Raises BuildError if it is missing or does not run."""
     path = course.root / "solutions" / lesson.name / "answer_key.py"
     where = path.relative_to(course.root).as_posix()
     if not path.is_file():
@@ -152,8 +143,8 @@ def same(a, b, tolerances: dict) -> bool:
 
 def _same_sums(sketched: tuple, sums: torch.Tensor, tolerances: dict) -> bool:
     """Whether a sketch's sums tell the same mistake: they are of many numbers, and move further than each of them."""
-    dtype, shape, _, own = sketched
-    return bool(((own - sums).abs() <= 100 * tolerances[getattr(torch, dtype)] * math.sqrt(math.prod(shape))).all())
+    dtype, shape, _, stored = sketched
+    return bool(((stored - sums).abs() <= 100 * tolerances[getattr(torch, dtype)] * math.sqrt(math.prod(shape))).all())
 
 
 def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
@@ -165,7 +156,3 @@ def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
         return False
     scale = a[finite].abs().max().clamp(min=0.1) if finite.any() else 1.0
     return bool(((a[finite] - b[finite]).abs() <= tolerance * scale).all())
-
-
-def write_keys(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> None:
-    save_keys(key_path(course, lesson), keys)

@@ -64,7 +64,7 @@ def _numbers() -> dict:
         "french": french_list,
         "pairs": list(zip(batch.english, batch.french, strict=True)),
         "examples": EXAMPLES,
-        "kinds": {kind: list(dict.fromkeys(words)) for kind, words in KINDS.items()},
+        "kinds": {kind: list(dict.fromkeys(entries)) for kind, entries in KINDS.items()},
         "pattern": PATTERN,
         "longest": MAX_WORDS,
     }
@@ -73,7 +73,7 @@ def _numbers() -> dict:
 def live_machine(home: Course) -> str:
     """Markdown: the machine's map, whose boxes are links to lessons until scripts make them work, and what it is."""
     count = sum(value.numel() for value in state().values())
-    words = (
+    description = (
         f"This is the network that you write in lessons 1 to 11, at work in this page: a translator of {count:,} "
         f"numbers, trained before lesson 1. It is small: it knows {len(english_list) - 1} English words, and it was "
         "trained on made-up sentences only. Type one, click a box of the map, put a mistake in. Nothing that you type "
@@ -93,8 +93,8 @@ def live_machine(home: Course) -> str:
         return f'<div class="frame"><span class="frame-name">{label}</span>{inside}</div>'
 
     source, target = (
-        f'<ul class="words">{"".join(f"<li>{html.escape(word)}</li>" for word in said.split())}</ul>'
-        for said in ("jane visits africa", "<bos> jane visite")
+        f'<ul class="words">{"".join(f"<li>{html.escape(word)}</li>" for word in sentence.split())}</ul>'
+        for sentence in ("jane visits africa", "<bos> jane visite")
     )
     head = f'<div class="three">{boxes("Q", "K", "V")}</div>{boxes(*HEAD[3:-1])}'
     rows = (
@@ -115,7 +115,7 @@ def live_machine(home: Course) -> str:
     drawn = f'<div class="machine-map">{"".join(rows)}</div>'
     style = f'<link rel="stylesheet" href="{FOLDER}/live.css">'
     page = f'{style}\n<div class="machine" data-folder="{FOLDER}">{still}{drawn}</div>\n{scripts}'
-    return f"{page}\n\n{words}\n"
+    return f"{page}\n\n{description}\n"
 
 
 def _times(which: str) -> str:

@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
     if len(names) > 1 or gradescope and not names:
         raise CourseError("Name one lesson, as in: course pack 04_scaling, or: course pack gradescope 04_scaling")
     last = home.lesson(names[0]) if names else None
-    if gradescope and not last.points:
+    if gradescope and last and not last.points:
         raise CourseError(f"{last.name} has no points, so there is nothing to grade.")
     parts = [NAME, *(["gradescope"] if gradescope else []), *([last.name] if last else [])]
     path = args.output or Path(f"{'-'.join(parts)}.zip")
     try:
-        if gradescope:
+        if gradescope and last:
             files = edition(home, last) | scripts(last, args.unsafe)
             files |= {name: _built(home.root / name, last) for name in grader_files(home.root, last)}
             size = write_zip(files, path)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise CourseError(
             f"{path} could not be written: {error.strerror}. Choose another place with --output."
         ) from None
-    what = f"the grader of {last.name}" if gradescope else f"up to {last.name}" if last else "all lessons"
+    what = f"{'the grader of' if gradescope else 'up to'} {last.name}" if last else "all lessons"
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     packed = [lesson.name for lesson in _up_to(home, last)]
     changed = [name for name in working_copies(home.root) if name in packed]
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def pack(home: Course, last: Lesson | None, path: Path) -> int:
     """Write the edition up to `last` (None: the whole course) to `path`, in one folder, and return its size in bytes.
 
-    CourseError where a lesson is not built, or where the zip would be larger than LARGEST.
+    Raises CourseError if a lesson is not built, or if the zip would be larger than LARGEST.
     """
     folder = f"{NAME}-{last.name}" if last else NAME
     size = write_zip({f"{folder}/{name}": content for name, content in edition(home, last).items()}, path)
@@ -104,8 +104,9 @@ def write_zip(files: dict[str, bytes], path: Path) -> int:
 def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
     """What goes into the edition: contents by path. Blocks are solutions: only those of lessons before the last."""
     lessons = _up_to(home, last)
+    what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
     files = {
-        "README.txt": _about(lessons, last).encode(),
+        "README.txt": ABOUT.format(what=what, version=__version__, first=lessons[0].name).encode(),
         "course.toml": _course_toml(home, lessons).encode(),
         "LICENSE": (home.root / "LICENSE").read_bytes(),
         "requirements.txt": (home.root / "requirements.txt").read_bytes(),
@@ -138,11 +139,6 @@ def _built(path: Path, lesson: Lesson) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise CourseError(f"{lesson.name} is not built: {path.name} is missing. Run `course build` first.") from None
-
-
-def _about(lessons: list[Lesson], last: Lesson | None) -> str:
-    what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
-    return ABOUT.format(what=what, version=__version__, first=lessons[0].name)
 
 
 def _course_toml(home: Course, lessons: list[Lesson]) -> str:

@@ -14,7 +14,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
 from traitlets.config import Config
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.released import OPTIONS
 
 
@@ -80,7 +80,7 @@ def given_figures(notebook) -> dict[int, str]:
 
     A figure rests on no answer, directly or by a variable; an explorer may. The text above asks for no prediction.
     """
-    own, movers, found, asked = set(LIVE), set(), {}, False
+    learners, movers, figures, asked = set(LIVE), set(), {}, False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             asked = bool(ASKED.search(cell.source))
@@ -100,34 +100,30 @@ def given_figures(notebook) -> dict[int, str]:
         movers |= explorers
         answer = cell.metadata.get("nbgrader", {})
         if answer.get("solution"):
-            own.add(answer["grade_id"])
+            learners.add(answer["grade_id"])
         shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
         if shown and names & movers and not asked:
-            found[index] = FINISHED if names & own else STILL
-        if answer or names & (own | movers) or explorers:
+            figures[index] = FINISHED if names & learners else STILL
+        if answer or names & (learners | movers) or explorers:
             # What such a cell makes or changes rests on an answer as well.
-            own |= {
+            learners |= {
                 node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             }
-            own |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+            learners |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         elif not asked and "<img " in shown:
-            found[index] = ""
-    return found
+            figures[index] = ""
+    return figures
 
 
 def configure(config: Config) -> None:
     """Put the release settings into nbgrader's configuration."""
-    config.GenerateAssignment.preprocessors = _preprocessors()
+    steps = GenerateAssignment.class_traits()["preprocessors"].default()
+    replaced = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
+    config.GenerateAssignment.preprocessors = [replaced.get(step, step) for step in steps]
     config.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
     config.ClearSolutions.text_stub = "*Write your answer here.*"
     config.IncludeHeaderFooter.enabled = False
     config.InstantiateTests.enabled = False
-
-
-def _preprocessors() -> list[type]:
-    steps = GenerateAssignment.class_traits()["preprocessors"].default()
-    ours = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
-    return [ours.get(step, step) for step in steps]
 
 
 def student_notebook(notebook, lesson: str) -> str:

@@ -159,8 +159,8 @@ def _new_lesson(home: Course, lesson: str, exercise: str | None) -> list[Path]:
         home.root / "tests" / "accepted_variants" / f"{topic}.py": VARIANTS.format(**facts),
         home.root / "tests" / "lessons" / f"test_{topic}.py": TEST.format(**facts),
     }
-    if there := [path for path in files if path.exists()]:
-        raise CourseError(f"{there[0].relative_to(home.root)} is there already, so nothing was written.")
+    if existing := [path for path in files if path.exists()]:
+        raise CourseError(f"{existing[0].relative_to(home.root)} is there already, so nothing was written.")
     toml = home.root / "course.toml"
     return _write({**files, toml: toml.read_text("utf-8").rstrip("\n") + "\n" + TABLE.format(**facts)})
 
@@ -181,7 +181,7 @@ def _new_exercise(home: Course, lesson: Lesson, name: str | None) -> list[Path]:
     if lacking := [word for word in ("Exercise", "tensor_cases") if not re.search(rf"\b{word}\b", key)]:
         key = key.replace(IMPORT, f"{IMPORT}{', '.join(lacking)}\n{IMPORT}", 1)
     sections = list(re.finditer(r"^# %% \[markdown\]\n(?:#\n)*# ##+ (.*)$", text, re.MULTILINE))
-    exercises = [number for number, found in enumerate(sections) if found[1].startswith("Exercise ")]
+    exercises = [number for number, heading in enumerate(sections) if heading[1].startswith("Exercise ")]
     after = sections[exercises[-1] + 1 :] if exercises else []
     place = after[0].start() if after else len(text)
     number, k = int(lesson.number), len(exercises) + 1

@@ -10,7 +10,7 @@ def index_page(glossary: str, prose: dict[str, str]) -> str:
     """The index as Markdown. prose: the Markdown of each lesson, by its two-digit number."""
     entries = {term: _lessons_of(term, first, prose) for term, first in TERM.findall(glossary)}
     for text in prose.values():
-        entries |= {f"`{found['name']}`": f"exercise {found['number']}" for found in EXERCISE.finditer(text)}
+        entries |= {f"`{match['name']}`": f"exercise {match['number']}" for match in EXERCISE.finditer(text)}
     lines = [f"- {term}: {entries[term]}" for term in sorted(entries, key=lambda term: term.strip("`").lower())]
     introduction = "Terms with the lessons that use them, in bold the one that introduces them, and exercises by name."
     return "\n".join(["# Index", "", introduction, "", *lines, ""])

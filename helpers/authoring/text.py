@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import jupytext
+from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from helpers.authoring import BuildError
 from helpers.authoring.badges import badges
-from helpers.authoring.build_error import BuildError
 from helpers.authoring.setup_cell import set_up_source
 from helpers.blocks import defined_names
 from helpers.course import Course, Lesson
+from helpers.released import BEGIN, END, solution_of
 
 LONGEST_CELL = 25  # lines
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+FIRST = "  # Run the set-up cell at the top first."  # where nobody has, Python's error shows this line
 FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
 METADATA = {  # no version of the building machine
@@ -32,7 +34,7 @@ class LessonText:
     """A lesson's text. notebook: with solutions, without outputs. answers: source of each code answer cell by name."""
 
     lesson: Lesson
-    notebook: dict
+    notebook: NotebookNode
     answers: dict[str, str] = field(default_factory=dict)
     checks: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
@@ -54,8 +56,10 @@ def text_path(course: Course, lesson: Lesson):
 def read_lesson(
     course: Course, lesson: Lesson, more: Callable[[LessonText], Iterable[str]] = lambda text: ()
 ) -> LessonText:
-    """Read and check the text of `lesson`. BuildError where it is missing or breaks rules of docs/authoring.md, all of
-    them in one. more: sentences about what breaks further rules."""
+    """Read and check the text of `lesson`. more: sentences about what breaks further rules.
+
+    Raises one BuildError if the text is missing, or for all that breaks the rules of docs/authoring.md.
+    """
     path = text_path(course, lesson)
     where = path.relative_to(course.root).as_posix()
     try:
@@ -126,6 +130,7 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
         cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
     else:
         _once(name, text.checks, where, "check cell")
+        cell.source += FIRST
         text.checks.add(name)
         graded = bool(text.lesson.points)
         cell.metadata["nbgrader"] = _nbgrader(
@@ -158,13 +163,13 @@ def _length(source: str) -> int:
 
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
-    found, fenced = [], False
+    titles, fenced = [], False
     for line in source.split("\n"):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced and (match := re.match(r"#{1,6} +(.+)", line)):
-            found.append(match[1].strip())
-    return found
+            titles.append(match[1].strip())
+    return titles
 
 
 def _slug(heading: str) -> str:
@@ -174,7 +179,8 @@ def _slug(heading: str) -> str:
 
 def _name_cells(cells: list, where: str) -> Iterator[str]:
     """Cell ids: an nbgrader cell's own name, or the nearest heading and a counter. The same text gives the same ids."""
-    slug, count, known = "start", 0, {}
+    known: dict[str, str] = {}
+    slug, count = "start", 0
     for cell in cells:
         if cell.cell_type == "markdown":
             for heading in headings(cell.source):
@@ -265,14 +271,12 @@ def _sections(cells: list) -> list[list]:
 
 
 def is_answer(cell) -> bool:
-    """Whether this is a code answer cell."""
     return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution", False)
 
 
 def solution_lines(source: str) -> list[str]:
     """What the solution regions of an answer cell say, line by line: no comments, no white space, no bare `return`."""
-    region = "\n".join(part.split(END)[0] for part in source.split(BEGIN)[1:])
-    lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in region.split("\n")]
+    lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in solution_of(source).split("\n")]
     return [line for line in lines if line]
 
 

@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/03_query_key/03_query_key.py; never edited here.
-"""The finished blocks of lesson 03: Query and key: who looks at whom."""
+"""The finished blocks of lesson 03: Query and key: which token attends to which."""
 
 import torch
 

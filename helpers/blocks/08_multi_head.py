@@ -53,21 +53,6 @@ class MultiHeadAttention(nn.Module):
         return self.W_o(merge_heads(heads)), weights  # (B, T_q, D)
 
 
-def load_from_torch(mine, theirs):
-    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
-    place.
-
-    theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
-    """
-    layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
-    weights = (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)  # four of (D, D)
-    biases = (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)  # four of (D,)
-    with torch.no_grad():
-        for layer, weight, bias in zip(layers, weights, biases, strict=True):
-            layer.weight.copy_(weight)
-            layer.bias.copy_(bias)
-
-
 def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     """Multi-head self-attention from its four matrices, without biases.
 
@@ -79,6 +64,21 @@ def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     V = split_heads(x @ W_v.T, num_heads)  # (B, H, T, D/H)
     heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
     return merge_heads(heads) @ W_o.T  # (B, T, D)
+
+
+def load_from_torch(mine, theirs):
+    """Copy the weights of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
+    place.
+
+    theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
+    """
+    layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
+    weights = (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)  # four of (D, D)
+    biases = (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)  # four of (D,)
+    with torch.no_grad():
+        for layer, weight, bias in zip(layers, weights, biases, strict=True):
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
 
 
 def head_importance(mha, x):

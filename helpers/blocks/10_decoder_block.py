@@ -111,6 +111,20 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     return ids
 
 
+def cached_attention(q, k, v, cache):
+    """Causal attention for new tokens only; what came before is in the cache.
+
+    q, k, v (B, H, T_new, d); cache: None at the start, then what the last call returned
+    -> (out (B, H, T_new, d), cache). The cache that came in is left as it was.
+    """
+    if cache is not None:
+        k = torch.cat([cache[0], k], dim=-2)  # (B, H, T, d)
+        v = torch.cat([cache[1], v], dim=-2)  # (B, H, T, d)
+    mask = causal_mask(q.shape[-2], k.shape[-2]).to(q.device)  # (T_new, T)
+    out, _ = attention(q, k, v, mask)  # (B, H, T_new, d)
+    return out, (k, v)
+
+
 def filter_logits(logits, top_k=None, top_p=None):
     """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
     top_p.
@@ -128,20 +142,6 @@ def filter_logits(logits, top_k=None, top_p=None):
         cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p)
         logits = logits.masked_fill(cut, float("-inf"))
     return logits
-
-
-def cached_attention(q, k, v, cache):
-    """Causal attention for new tokens only; what came before is in the cache.
-
-    q, k, v (B, H, T_new, d); cache: None at the start, then what the last call returned
-    -> (out (B, H, T_new, d), cache). The cache that came in is left as it was.
-    """
-    if cache is not None:
-        k = torch.cat([cache[0], k], dim=-2)  # (B, H, T, d)
-        v = torch.cat([cache[1], v], dim=-2)  # (B, H, T, d)
-    mask = causal_mask(q.shape[-2], k.shape[-2]).to(q.device)  # (T_new, T)
-    out, _ = attention(q, k, v, mask)  # (B, H, T_new, d)
-    return out, (k, v)
 
 
 def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):

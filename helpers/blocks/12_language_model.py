@@ -13,27 +13,6 @@ from helpers.blocks import filter_logits
 from helpers.blocks import previous_token_weights
 
 
-def ngram_loss(train, test, order, vocab_size, alpha):
-    """The loss in nats per token of an n-gram model with additive smoothing.
-
-    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
-    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
-    test.
-    """
-    train, test = [int(i) for i in train], [int(i) for i in test]
-    pairs, contexts = {}, {}
-    for t in range(order - 1, len(train)):
-        context = tuple(train[t - order + 1 : t])  # order - 1 tokens
-        pairs[context, train[t]] = pairs.get((context, train[t]), 0) + 1
-        contexts[context] = contexts.get(context, 0) + 1
-    total = 0.0
-    for t in range(order - 1, len(test)):
-        context = tuple(test[t - order + 1 : t])  # order - 1 tokens
-        seen = pairs.get((context, test[t]), 0) + alpha
-        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
-    return total / (len(test) - order + 1)
-
-
 def get_batch(data, block_size, batch_size, generator):
     """Random windows of a text and, for each of their tokens, the token that comes next.
 
@@ -90,6 +69,27 @@ def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=
             drawn = torch.multinomial(p, 1, generator=generator)  # (B, 1)
             ids = torch.cat([ids, drawn], dim=1)  # (B, T + 1)
     return ids
+
+
+def ngram_loss(train, test, order, vocab_size, alpha):
+    """The loss in nats per token of an n-gram model with additive smoothing.
+
+    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
+    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
+    test.
+    """
+    train, test = [int(i) for i in train], [int(i) for i in test]
+    pairs, contexts = {}, {}
+    for t in range(order - 1, len(train)):
+        context = tuple(train[t - order + 1 : t])  # order - 1 tokens
+        pairs[context, train[t]] = pairs.get((context, train[t]), 0) + 1
+        contexts[context] = contexts.get(context, 0) + 1
+    total = 0.0
+    for t in range(order - 1, len(test)):
+        context = tuple(test[t - order + 1 : t])  # order - 1 tokens
+        seen = pairs.get((context, test[t]), 0) + alpha
+        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+    return total / (len(test) - order + 1)
 
 
 def induction_head(vocab_size, max_len):

@@ -87,18 +87,6 @@ class LlamaBlock(nn.Module):
         return x + self.feed_forward(self.norm2(x))  # (B, T, D)
 
 
-def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
-    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
-
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
-    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
-    """
-    T_k = T_q if T_k is None else T_k
-    key = torch.arange(T_k)  # (T_k,)
-    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
-    return (behind >= 0) & ((behind < window) | (key < sinks))
-
-
 class LoRA(nn.Module):
     """A frozen linear layer plus a learned difference of low rank (Hu et al., 2021).
 
@@ -123,6 +111,18 @@ class LoRA(nn.Module):
         with torch.no_grad():
             new.weight += self.scale * self.B @ self.A  # (out, in)
         return new
+
+
+def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
+    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
+
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
+    """
+    T_k = T_q if T_k is None else T_k
+    key = torch.arange(T_k)  # (T_k,)
+    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
+    return (behind >= 0) & ((behind < window) | (key < sinks))
 
 
 def interleaved_to_half_split(W, num_heads):

@@ -17,5 +17,4 @@ def shape_of(x):
 
 
 def gap_between(a, b) -> float:
-    """The largest difference of two tensors."""
     return float((a.detach().double() - b.detach().double()).abs().max())

@@ -55,27 +55,32 @@ def plain(value, depth: int = 0):
         return Odd("deeply nested value")
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value)
+    if isinstance(value, (list, tuple, dict)):
+        return _plain_container(value, depth)
     if value is None or isinstance(value, (bool, Stub, Odd)):
         return value
-    if isinstance(value, int):
-        return int(value) if abs(value) < 2**63 else Odd("int", "too large")
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, str):
-        return str(value) if len(value) <= MAX_TEXT else Odd("str", "too long")
-    if isinstance(value, (list, tuple, dict)) and len(value) > MAX_ITEMS:
-        return Odd(type(value).__name__, f"{len(value)} items")
-    if isinstance(value, list):
-        return [plain(item, depth + 1) for item in value]
-    if isinstance(value, tuple):
-        return tuple(plain(item, depth + 1) for item in value)
-    if isinstance(value, dict):
-        if all(isinstance(key, (str, int, tuple)) for key in value):
-            return {key: plain(item, depth + 1) for key, item in value.items()}
-        return Odd("dict", "with keys that are neither strings nor numbers")
-    kind = type(value)
-    module = getattr(kind, "__module__", "")
+    for kind in (int, float, str):  # and no subclass of them
+        if isinstance(value, kind):
+            return _too_large(value) or kind(value)
+    kind, module = type(value), getattr(type(value), "__module__", "")
     return Odd(kind.__name__ if module in ("builtins", "__main__") else f"{module}.{kind.__name__}")
+
+
+def _too_large(value: int | float | str) -> Odd | None:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return Odd("int", "too large")
+    return Odd("str", "too long") if isinstance(value, str) and len(value) > MAX_TEXT else None
+
+
+def _plain_container(value: list | tuple | dict, depth: int):
+    if len(value) > MAX_ITEMS:
+        return Odd(type(value).__name__, f"{len(value)} items")
+    if not isinstance(value, dict):
+        kind = list if isinstance(value, list) else tuple
+        return kind(plain(item, depth + 1) for item in value)
+    if all(isinstance(key, (str, int, tuple)) for key in value):
+        return {key: plain(item, depth + 1) for key, item in value.items()}
+    return Odd("dict", "with keys that are neither strings nor numbers")
 
 
 def _plain_tensor(tensor: torch.Tensor):
@@ -96,14 +101,14 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
     def walk(node):
         if isinstance(node, torch.Tensor):
-            own = str(node.dtype).removeprefix("torch.")
+            dtype_name = str(node.dtype).removeprefix("torch.")
             stored = STORED[CARRIER.get(node.dtype, node.dtype)]
             array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
             start = starts.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
             if start == sizes[stored]:
                 sizes[stored] += array.size
                 chunks[stored].append(array)
-            return {"t": [own, start, list(node.shape)]}
+            return {"t": [dtype_name, start, list(node.shape)]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
         if isinstance(node, list):
@@ -125,27 +130,20 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
 
 def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
     """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
-    flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-    left = {name: math.inf if shared else array.numel() for name, array in flat.items()}
+    try:
+        return _Unpacking(arrays, shared).tree(packed, 0)
+    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise BadTree(str(error)) from None
 
-    def tensor(own, start, shape):
-        dtype = ALL_NAMES[own]
-        stored = STORED[CARRIER.get(dtype, dtype)]
-        size = 1
-        if not isinstance(shape, list) or len(shape) > MAX_RANK:
-            raise BadTree("a shape of too many dimensions")
-        for n in shape:
-            if not isinstance(n, int) or n < 0:
-                raise BadTree("a shape that is none")
-            size *= n
-        if not isinstance(start, int) or start < 0 or start + size > flat[stored].numel():
-            raise BadTree("a tensor beyond its data")
-        left[stored] -= size
-        if left[stored] < 0:
-            raise BadTree("more tensors than data")
-        return flat[stored][start : start + size].reshape(shape).to(dtype).clone()
 
-    def walk(node, depth=0):
+class _Unpacking:
+    """The flat arrays of one packed tree, and how many of their numbers may still be taken."""
+
+    def __init__(self, arrays: dict[str, np.ndarray], shared: bool):
+        self.flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        self.left = {name: math.inf if shared else array.numel() for name, array in self.flat.items()}
+
+    def tree(self, node, depth: int):
         if depth > 2 * MAX_DEPTH + 20:
             raise BadTree("too deep")
         if node is None or isinstance(node, (bool, int, float)):
@@ -153,26 +151,40 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         if isinstance(node, str):
             return _writable(node)
         if isinstance(node, list):
-            return [walk(item, depth + 1) for item in node]
+            return [self.tree(item, depth + 1) for item in node]
         if not isinstance(node, dict) or len(node) != 1:
             raise BadTree("an unknown node")
         ((kind, body),) = node.items()
+        return self.marked(kind, body, depth + 1)
+
+    def marked(self, kind: str, body, depth: int):
+        """What JSON has no word for, as `pack` marks it."""
         if kind == "t":
-            return tensor(*body)
+            return self.tensor(*body)
         if kind == "u":
-            return tuple(walk(item, depth + 1) for item in body)
+            return tuple(self.tree(item, depth) for item in body)
         if kind == "d":
-            return {walk(key, depth + 1): walk(item, depth + 1) for key, item in body}
+            return {self.tree(key, depth): self.tree(item, depth) for key, item in body}
         if kind == "f":
-            return Stub(body[0], tuple(walk(body[1], depth + 1)))
+            return Stub(body[0], tuple(self.tree(body[1], depth)))
         if kind == "o":
             return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")
 
-    try:
-        return walk(packed)
-    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-        raise BadTree(str(error)) from None
+    def tensor(self, dtype_name, start, shape) -> torch.Tensor:
+        dtype = ALL_NAMES[dtype_name]
+        stored = STORED[CARRIER.get(dtype, dtype)]
+        if not isinstance(shape, list) or len(shape) > MAX_RANK:
+            raise BadTree("a shape of too many dimensions")
+        if not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise BadTree("a shape that is none")
+        size = math.prod(shape)
+        if not isinstance(start, int) or start < 0 or start + size > self.flat[stored].numel():
+            raise BadTree("a tensor beyond its data")
+        self.left[stored] -= size
+        if self.left[stored] < 0:
+            raise BadTree("more tensors than data")
+        return self.flat[stored][start : start + size].reshape(shape).to(dtype).clone()
 
 
 TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.codec import Odd
 from helpers.checking.sketch import Sketch, rounded, sketch
 from helpers.checking.vocabulary import DTYPE, Case
 
@@ -50,9 +50,8 @@ def _lost_digits(expected, actual) -> Difference | None:
     if not isinstance(expected, float) or not isinstance(actual, float) or not math.isfinite(expected):
         return None
     far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
-    if far or (_is_single(actual) and not _is_single(expected)):
-        return difference(expected, actual, 0.0)
-    return None
+    lost = far or _is_single(actual) and not _is_single(expected)
+    return difference(expected, actual, 0.0) if lost else None
 
 
 def _is_single(x: float) -> bool:
@@ -64,75 +63,69 @@ def _is_single(x: float) -> bool:
 
 def difference(expected, actual, tolerance: float | None = None, path: tuple = ()) -> Difference | None:
     """The most serious difference between two trees, or None when they are equal."""
+    kind = _kind(expected, actual, tolerance)
+    if kind:
+        return Difference(kind, path, expected, actual)
+    return most_serious(difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys_of(expected))
+
+
+def keys_of(tree) -> Iterable:
+    """By what the parts of a list, tuple or dict are found; nothing of any other value."""
+    return tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, (list, tuple)) else ()
+
+
+def most_serious(differences: Iterable[Difference | None]) -> Difference | None:
+    """The difference of the kind that stands first in KINDS; of two such the first."""
+    seen = [item for item in differences if item is not None]
+    return min(seen, key=lambda item: KINDS.index(item.kind), default=None)
+
+
+def _kind(expected, actual, tolerance: float | None) -> str:
+    """How two values differ, as one of KINDS, but for the parts of lists, tuples and dicts; empty where they do not."""
     if isinstance(expected, (torch.Tensor, Sketch)):
-        return _tensor_difference(expected, actual, tolerance, path)
+        return _tensor_kind(expected, actual, tolerance)
+    if not is_alike(expected, actual):
+        return "type"
     if isinstance(expected, (list, tuple)):
-        same_type = isinstance(actual, type(expected))
-        return (
-            _children(expected, actual, tolerance, path, range(len(expected)))
-            if same_type
-            else _no("type", path, expected, actual)
-        )
+        return "" if len(expected) == len(actual) else "shape"
     if isinstance(expected, dict):
-        if not isinstance(actual, dict):
-            return _no("type", path, expected, actual)
-        if expected.keys() != actual.keys():
-            return _no("value", path, expected, actual)
-        return _children(expected, actual, tolerance, path, expected)
-    if isinstance(expected, bool) or expected is None or isinstance(expected, (str, Odd)):
-        if type(actual) is not type(expected):
-            return _no("type", path, expected, actual)
-        return None if actual == expected else _no("value", path, expected, actual)
-    if isinstance(expected, int):
-        if isinstance(actual, bool) or not isinstance(actual, int):
-            return _no("type", path, expected, actual)
-        return None if actual == expected else _no("value", path, expected, actual)
-    return _float_difference(expected, actual, tolerance, path)
-
-
-def _no(kind, path, expected, actual) -> Difference:
-    return Difference(kind, path, expected, actual)
-
-
-def _children(expected, actual, tolerance, path, keys) -> Difference | None:
-    if len(expected) != len(actual):
-        return _no("shape", path, expected, actual)
-    both = (difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys)
-    found = [item for item in both if item is not None]
-    return min(found, key=lambda item: KINDS.index(item.kind), default=None)
-
-
-def _float_difference(expected, actual, tolerance, path) -> Difference | None:
-    if isinstance(actual, bool) or not isinstance(actual, (int, float)):
-        return _no("type", path, expected, actual)
+        return "" if expected.keys() == actual.keys() else "value"
+    if not isinstance(expected, float):
+        return "" if actual == expected else "value"
     if actual != actual:
-        return None if expected != expected else _no("nan", path, expected, actual)
+        return "nan" if expected == expected else ""
     limit = FLOAT_TOLERANCE if tolerance is None else tolerance
-    if actual == expected or (math.isfinite(expected) and abs(actual - expected) <= limit + limit * abs(expected)):
-        return None
-    return _no("value", path, expected, actual)
+    near = math.isfinite(expected) and abs(actual - expected) <= limit + limit * abs(expected)
+    return "" if actual == expected or near else "value"
 
 
-def _tensor_difference(expected, actual, tolerance, path) -> Difference | None:
+def is_alike(expected, actual) -> bool:
+    """Whether a value is of the expected type: a bool is no number, and a whole number is a float too."""
+    if isinstance(expected, (list, tuple, dict)):
+        return isinstance(actual, type(expected))
+    if isinstance(expected, (int, float)) and not isinstance(expected, bool):
+        kinds = int if isinstance(expected, int) else (int, float)
+        return isinstance(actual, kinds) and not isinstance(actual, bool)
+    return type(actual) is type(expected)
+
+
+def _tensor_kind(expected: torch.Tensor | Sketch, actual, tolerance: float | None) -> str:
     if not isinstance(actual, (torch.Tensor, Sketch)):
-        return _no("type", path, expected, actual)
+        return "type"
     if expected.shape != actual.shape:
-        return _no("shape", path, expected, actual)
+        return "shape"
     if isinstance(expected, Sketch) or isinstance(actual, Sketch):
         wrong = not sketch(expected).is_near(sketch(actual), _limit(expected, tolerance))
     elif expected.dtype == actual.dtype and torch.equal(expected, actual):
-        return None  # the usual case, told at once
+        return ""  # the usual case, told at once
     elif expected.is_floating_point() and actual.isnan().any() and not expected.isnan().any():
-        return _no("nan", path, expected, actual)
+        return "nan"
     else:
         wrong = bool(wrong_entries(expected, actual, tolerance).any())
     if wrong:
-        return _no("value", path, expected, actual)
-    if expected.dtype != actual.dtype:
-        return _no("dtype", path, expected, actual)
-    if expected.dtype == torch.float64 and rounded(actual) and not rounded(expected):
-        return _no("dtype", path, expected, actual)
-    return None
+        return "value"
+    lost = expected.dtype == torch.float64 and rounded(actual) and not rounded(expected)
+    return "dtype" if lost or expected.dtype != actual.dtype else ""
 
 
 def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:

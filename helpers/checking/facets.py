@@ -12,53 +12,46 @@ from helpers.checking.vocabulary import Case
 FACETS = ("output", "dtype", "changed", "gradient")
 
 
-def agree(case: Case, one: Observation, other: Observation, facet: str) -> bool | None:
-    """Whether `other` shows the same as `one` in a facet; None where the two have nothing to compare in it.
+def agree(case: Case, first: Observation, second: Observation, facet: str) -> bool | None:
+    """Whether `second` shows the same as `first` in a facet; None where the two have nothing to compare in it.
 
     Outputs can always be compared: one that raised is not the same as one that returned. The other facets only where
     both have them: an answer that raises has no dtype, and none that it lost.
     """
     if facet == "output":
-        return _same_output(case, one, other)
-    if one.error is not None or other.error is not None:
+        return _same_output(case, first, second)
+    if first.error is not None or second.error is not None:
         return None
     if facet == "changed":
-        return list(one.changed) == list(other.changed)
-    if facet == "dtype":
-        return _same_dtypes(one.output, other.output)
-    return _same_gradients(case, one, other)
+        return list(first.changed) == list(second.changed)
+    return _same_dtypes(first.output, second.output) if facet == "dtype" else _same_gradients(case, first, second)
 
 
-def differs(case: Case, one: Observation, other: Observation) -> set[str]:
+def differs(case: Case, first: Observation, second: Observation) -> set[str]:
     """The facets in which two observations are seen to differ."""
-    return {facet for facet in FACETS if agree(case, one, other, facet) is False}
+    return {facet for facet in FACETS if agree(case, first, second, facet) is False}
 
 
-def _same_output(case: Case, one: Observation, other: Observation) -> bool:
-    if one.error is None and other.error is None:
-        diff = output_difference(case, one.output, other.output)
+def _same_output(case: Case, first: Observation, second: Observation) -> bool:
+    if first.error is None and second.error is None:
+        diff = output_difference(case, first.output, second.output)
         return diff is None or diff.kind == "dtype"
-    if one.error is None or other.error is None:
+    if first.error is None or second.error is None:
         return False
-    if case.raises is not None and keeps_promise(case, one.error) != keeps_promise(case, other.error):
-        return False
-    if case.raises is not None and keeps_promise(case, one.error):
-        return True
-    return one.error.type == other.error.type
+    kept = [keeps_promise(case, error) for error in (first.error, second.error)]
+    return all(kept) or kept[0] == kept[1] and first.error.type == second.error.type
 
 
-def _same_dtypes(one, other) -> bool | None:
+def _same_dtypes(first, second) -> bool | None:
     """None where the two trees are not alike, so that no tensor of one has a partner in the other."""
-    if isinstance(one, (torch.Tensor, Sketch)) and isinstance(other, (torch.Tensor, Sketch)):
-        return one.dtype == other.dtype and (rounded(one) or not rounded(other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        if one.keys() != other.keys():
-            return None
-        one, other = list(one.values()), [other[key] for key in one]
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other):
-        found = [same for same in map(_same_dtypes, one, other) if same is not None]
-        return all(found) if found else None
-    return None
+    if isinstance(first, (torch.Tensor, Sketch)) and isinstance(second, (torch.Tensor, Sketch)):
+        return first.dtype == second.dtype and (rounded(first) or not rounded(second))
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        first, second = list(first.values()), [second[key] for key in first]
+    if not (isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)) and len(first) == len(second)):
+        return None
+    pairs = [same for same in map(_same_dtypes, first, second) if same is not None]
+    return all(pairs) if pairs else None
 
 
 def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | None:
@@ -74,13 +67,10 @@ def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | 
 
 def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """A gradient that does not arrive is as good as one of zeros."""
-    some = b if a is None else a
-    if some is None:
+    shown = [item for item in (a, b) if item is not None]
+    if not shown:
         return True
-    a, b = (_zeros(some) if item is None else item for item in (a, b))
+    zeros = torch.zeros(shown[0].shape, dtype=shown[0].dtype)
+    a, b = (zeros if item is None else item for item in (a, b))
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"
-
-
-def _zeros(x: torch.Tensor | Sketch) -> torch.Tensor:
-    return torch.zeros(x.shape, dtype=x.dtype)

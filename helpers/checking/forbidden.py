@@ -32,76 +32,41 @@ from helpers.running.torch_insides import (
     watched_engine,
 )
 
+# Softmaxtransform is that of torch.distributions, which has a formula of its own.
 SOFTMAX = (
-    "softmax",
-    "log_softmax",
-    "logsumexp",
-    "logcumsumexp",
-    "logaddexp",
-    "logaddexp2",
-    "softmin",
-    "softmaxtransform",  # of torch.distributions: its own formula
-    "gumbel_softmax",
-    "softmax2d",
-    "masked_softmax",
-    "safe_softmax",
-    "scaled_dot_product_attention",
-    "multi_head_attention_forward",
-    "cross_entropy",
-    "nll_loss",
-    "sparse_softmax",
-    "adaptivelogsoftmaxwithloss",
-    "flex_attention",
+    "softmax log_softmax logsumexp logcumsumexp logaddexp logaddexp2 softmin softmaxtransform gumbel_softmax softmax2d "
+    "masked_softmax safe_softmax scaled_dot_product_attention multi_head_attention_forward cross_entropy nll_loss "
+    "sparse_softmax adaptivelogsoftmaxwithloss flex_attention"
 )
 # What an author writes in `forbidden`, and every name under which the same computation is to be had.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "one_hot": ("one_hot",),
+GROUPS = {
+    "one_hot": "one_hot",
     "cosine_similarity": (
-        "cosine_similarity",
-        "normalize",
-        "cosine_embedding_loss",
-        "cosinesimilarity",
-        "pairwise_cosine_similarity",
+        "cosine_similarity normalize cosine_embedding_loss cosinesimilarity pairwise_cosine_similarity"
     ),
     "softmax": SOFTMAX,
     "log_softmax": SOFTMAX,
     "cross_entropy": (
-        "cross_entropy",
-        "nll_loss",
-        "nll_loss2d",
-        "nll_loss_nd",
-        "crossentropyloss",
-        "nllloss",
-        "cross_entropy_loss",
-        "nll_loss_forward",
-        "nll_loss2d_forward",
+        "cross_entropy nll_loss nll_loss2d nll_loss_nd crossentropyloss nllloss cross_entropy_loss nll_loss_forward "
+        "nll_loss2d_forward"
     ),
-    "cross_entropy_alone": ("cross_entropy", "crossentropyloss", "cross_entropy_loss"),  # nll_loss is welcome
+    "cross_entropy_alone": "cross_entropy crossentropyloss cross_entropy_loss",  # nll_loss is welcome
     "attention": (
-        "scaled_dot_product_attention",
-        "multi_head_attention_forward",
-        "multiheadattention",
-        "native_multi_head_attention",
-        "transform_bias_rescale_qkv",
-        "flex_attention",
+        "scaled_dot_product_attention multi_head_attention_forward multiheadattention native_multi_head_attention "
+        "transform_bias_rescale_qkv flex_attention"
     ),
-    "softmax_backward": ("softmax_backward_data", "softmax_backward", "log_softmax_backward_data"),
-    "cat": ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack"),
-    "layer_norm": ("layer_norm", "layernorm", "native_layer_norm", "layer_norm_backward"),
-    "rms_norm": ("rms_norm", "rmsnorm"),
-    "batch_norm": ("batch_norm", "batch_norm_legit", "batch_norm_legit_functional", "batch_norm_legit_no_training"),
-    "group_norm": ("group_norm", "groupnorm"),
-    "instance_norm": ("instance_norm", "instancenorm"),
+    "softmax_backward": "softmax_backward_data softmax_backward log_softmax_backward_data",
+    "cat": "cat concat concatenate stack hstack vstack dstack column_stack row_stack",
+    "layer_norm": "layer_norm layernorm native_layer_norm layer_norm_backward",
+    "rms_norm": "rms_norm rmsnorm",
+    "batch_norm": "batch_norm batch_norm_legit batch_norm_legit_functional batch_norm_legit_no_training",
+    "group_norm": "group_norm groupnorm",
+    "instance_norm": "instance_norm instancenorm",
     "transformer": (
-        "transformer",
-        "transformerencoder",
-        "transformerencoderlayer",
-        "transformerencoderlayer_fwd",
-        "transformer_encoder_layer_fwd",
-        "transformerdecoder",
-        "transformerdecoderlayer",
+        "transformer transformerencoder transformerencoderlayer transformerencoderlayer_fwd "
+        "transformer_encoder_layer_fwd transformerdecoder transformerdecoderlayer"
     ),
-    "autograd": ("make_dual", "backward"),  # forward mode, and a backward formula called by hand
+    "autograd": "make_dual backward",  # forward mode, and a backward formula called by hand
 }
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
@@ -123,7 +88,7 @@ NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "
 
 def banned_names(forbidden: tuple[str, ...]) -> set[str]:
     """Every plain lower-case name that the groups (or single names) in `forbidden` stand for."""
-    return {name for item in forbidden for name in GROUPS.get(item, (item,))}
+    return {name for item in forbidden for name in GROUPS.get(item, item).split()}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -259,10 +224,10 @@ def _in_threads_too(watch: Watch):
             if threading.get_ident() not in own_threads:
                 return start(function, *args, **kwargs)
 
-            def run(*own, **named):
+            def run(*positional, **named):
                 own_threads.add(threading.get_ident())
                 with _ByOperator(watch), _ByName(watch):
-                    return function(*own, **named)
+                    return function(*positional, **named)
 
             return start(run, *args, **kwargs)
 
@@ -368,14 +333,19 @@ def _home_of_builtin(function) -> str:
 
 def lesson_number(lesson: str) -> int:
     """'04_scaling' -> 4."""
-    digits = lesson[:2]
-    return int(digits) if digits.isdigit() else 0
+    return int(lesson[:2]) if lesson[:2].isdigit() else 0
 
 
 def block_lesson(thing) -> int | None:
     """The lesson whose finished block `thing` is, or None."""
     match = re.fullmatch(r"helpers\.blocks\.(\d\d)_\w+", str(getattr(thing, "__module__", "") or ""))
     return int(match.group(1)) if match else None
+
+
+def is_block_of(thing, number: int) -> bool:
+    """Whether `thing` is a finished block of this lesson or of a later one."""
+    home = block_lesson(thing)
+    return home is not None and home >= number
 
 
 # The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
@@ -392,15 +362,8 @@ COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.tran
 
 def course_part(thing) -> str:
     """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
-    network = sys.modules.get("helpers.translator.network")
-    if network is not None and thing is network.FINISHED_PARTS:
-        return "helpers.translator.FINISHED_PARTS"
-    if isinstance(thing, dict):
-        for home, module in list(sys.modules.items()):
-            if re.fullmatch(r"helpers\.lessons\.\w+\.stand_ins", home) and thing is getattr(module, "STAND_INS", None):
-                return f"{home}.STAND_INS"
-    if isinstance(thing, torch.nn.Module):
-        return ""  # a model that a cell has made and trained: only its class would be an answer
+    if isinstance(thing, (dict, torch.nn.Module)):
+        return _stand_in_table(thing)  # of a model that a cell has made and trained, only its class would be an answer
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     home = home if _lies_in(home, COURSE_HOMES) else _file_of(thing) or home
     name = str(getattr(thing, "__name__", type(thing).__name__))
@@ -409,6 +372,16 @@ def course_part(thing) -> str:
     if not _lies_in(home, COURSE_HOMES) or f"{home}.{name}" == ASKS_FOR_A_PART:
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
+
+
+def _stand_in_table(thing) -> str:
+    """The full name of a table in which the course keeps what stands in for answers; else an empty string."""
+    network = sys.modules.get("helpers.translator.network")
+    if network is not None and thing is network.FINISHED_PARTS:
+        return "helpers.translator.FINISHED_PARTS"
+    homes = [home for home in list(sys.modules) if re.fullmatch(r"helpers\.lessons\.\w+\.stand_ins", home)]
+    tables = (f"{home}.STAND_INS" for home in homes if thing is getattr(sys.modules[home], "STAND_INS", None))
+    return next(tables, "")
 
 
 def _file_of(thing) -> str:
@@ -422,39 +395,40 @@ def _file_of(thing) -> str:
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
-    names, autograd = banned_names(forbidden), "autograd" in forbidden
-    found: list[str] = []
+    number = lesson_number(lesson)
     while isinstance(answer, functools.partial):
         answer = answer.func
     for thing in (answer, *_bases(answer)):
-        number = block_lesson(thing)
-        if number is not None and number >= lesson_number(lesson):
+        if is_block_of(thing, number):
             return [f"helpers.blocks.{thing.__name__}"]
     if part := course_part(answer):
         return [part]
-    words_are_free = lesson_number(lesson) >= FREE_FROM
-    found += [whole for base in _bases(answer) if (whole := course_part(base) or _whole_module(names, base))]
-    for text, thing in used_things(answer):
+    names, autograd, things = banned_names(forbidden), "autograd" in forbidden, list(used_things(answer))
+    scripts = any(text.rsplit(".", 1)[-1] == "script" for text, _ in things)
+    seen = [course_part(base) or _whole_module(names, base) for base in _bases(answer)]
+    for text, thing in things:
         if part := course_part(thing):
-            if not (words_are_free and part.startswith(f"{WORDS}.")):
-                found.append(part)
-            continue
-        number = block_lesson(thing)
-        home = str(getattr(thing, "__module__", "") or "")
-        name = _plain(str(getattr(thing, "__name__", "") or ""))
-        if number is not None and number >= lesson_number(lesson):
-            found.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
-        elif whole := _whole_module(names, thing):
-            found.append(whole)
-        elif name in names and home.split(".")[0] in FOREIGN:
-            found.append(text)
-        elif any(_plain(operator) in names for operator in scripted_operators(thing)):
-            found.append(text)
-        elif name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR and "script" in _uses(answer):
-            found.append(text)
-        elif autograd and _is_autograd(text, thing, home):
-            found.append(text)
-    return list(dict.fromkeys(found))
+            seen.append("" if number >= FREE_FROM and part.startswith(f"{WORDS}.") else part)
+        elif is_block_of(thing, number):
+            seen.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
+        else:
+            seen.append(
+                _whole_module(names, thing) or (text if _is_banned(text, thing, names, autograd, scripts) else "")
+            )
+    return list(dict.fromkeys(filter(None, seen)))
+
+
+def _is_banned(text: str, thing, names: set[str], autograd: bool, scripts: bool) -> bool:
+    """Whether a thing of another package, or of torch, does what is banned. scripts: whether the answer scripts it."""
+    home = str(getattr(thing, "__module__", "") or "")
+    name = _plain(str(getattr(thing, "__name__", "") or ""))
+    if name in names and home.split(".")[0] in FOREIGN:
+        return True
+    if any(_plain(operator) in names for operator in scripted_operators(thing)):
+        return True
+    if scripts and name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR:
+        return True
+    return autograd and _is_autograd(text, thing, home)
 
 
 def _bases(answer) -> tuple[type, ...]:
@@ -479,8 +453,3 @@ def _is_autograd(text: str, thing, home: str) -> bool:
 def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
     """Whether a dotted module name is one of `homes` or below it: torch.functional is not below torch.func."""
     return module in homes or module.startswith(tuple(f"{home}." for home in homes))
-
-
-def _uses(answer) -> set[str]:
-    """The last part of every dotted name in the answer's source."""
-    return {text.rsplit(".", 1)[-1] for text, _ in used_things(answer)}

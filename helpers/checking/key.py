@@ -19,12 +19,14 @@ from helpers.checking.codec import pack, unpack
 from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
+from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
 FORMAT = 5
 SKETCH = "sketch"  # how a Sketch stands in a file
 SKETCHED = ("output", "gradients")
+PLAIN = ("lesson", "name", "points", "bonus", "kind", "instead", "correct")  # fields that a tree holds as they are
 USUAL = Observation().to_tree()
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 
@@ -66,7 +68,7 @@ class ExerciseKey:
 
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
-    tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
+    tree = {name: getattr(key, name) for name in PLAIN}
     tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
     tree |= {"explanations": key.explanations} | ({"metric": key.metric} if key.metric else {})
     tree |= {"apart": list(key.apart)} if key.apart else {}
@@ -74,13 +76,8 @@ def key_to_tree(key: ExerciseKey):
     tree["cases"] = [case_to_tree(case) for case in key.cases]
     tree["expected"] = _steady(key.cases, key.expected)
     tree["mistakes"] = [
-        {
-            "name": m.name,
-            "label": m.label,
-            "hint": m.hint,
-            "observations": _told_apart(key, m.observations) if m.observations else [],
-        }
-        for m in key.mistakes
+        vars(mistake) | {"observations": _told_apart(key, mistake.observations) if mistake.observations else []}
+        for mistake in key.mistakes
     ]
     return tree
 
@@ -108,9 +105,9 @@ def _told_apart(key: ExerciseKey, observations: list[Observation]) -> list:
     trees = []
     for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
         apart = differs(case, expected, seen)
-        small = Observation(**vars(seen) | {name: _mapped(getattr(seen, name), _small) for name in SKETCHED})
+        small = Observation(**vars(seen) | {name: mapped(getattr(seen, name), _small) for name in SKETCHED})
         (tree,) = _steady([case], [small if differs(case, expected, small) == apart else seen])
-        tree |= {name: _mapped(tree[name], _written) for name in SKETCHED}
+        tree |= {name: mapped(tree[name], _written) for name in SKETCHED}
         trees.append({name: item for name, item in tree.items() if not _usual(name, item)} if apart else None)
     return trees
 
@@ -120,19 +117,12 @@ def _told_back(tree, expected: Observation) -> Observation:
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
-    seen.output, seen.gradients = (_mapped(tree.get(name), _read) for name in SKETCHED)
+    seen.output, seen.gradients = (mapped(tree.get(name), _read) for name in SKETCHED)
     return seen
 
 
 def _usual(name: str, item) -> bool:
     return type(item) is type(USUAL[name]) and item in (None, "", [], 0)
-
-
-def _mapped(tree, change):
-    """A tree with every leaf changed."""
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_mapped(item, change) for item in tree)
-    return {name: _mapped(item, change) for name, item in tree.items()} if isinstance(tree, dict) else change(tree)
 
 
 def _small(leaf):
@@ -158,30 +148,19 @@ def _read(leaf):
 
 
 def key_from_tree(tree) -> ExerciseKey:
-    """The key that `key_to_tree` wrote."""
-    lesson, name = tree["lesson"], tree["name"]
     expected = [Observation.from_tree(seen) for seen in tree["expected"]]
     return ExerciseKey(
-        lesson,
-        name,
-        tree["points"],
-        tree["bonus"],
-        tree["kind"],
-        Facts(name, lesson, tuple(tree["forbidden"]), tree["time_limit"]),
-        [case_from_tree(case) for case in tree["cases"]],
-        expected,
-        [
-            KnownMistake(m["name"], m["label"], m["hint"], list(map(_told_back, m["observations"], expected)))
-            for m in tree["mistakes"]
+        **{name: tree[name] for name in (*PLAIN, "arguments", "weights", "explanations")},
+        facts=Facts(tree["name"], tree["lesson"], tuple(tree["forbidden"]), tree["time_limit"]),
+        cases=[case_from_tree(case) for case in tree["cases"]],
+        expected=expected,
+        mistakes=[
+            KnownMistake(**mistake | {"observations": list(map(_told_back, mistake["observations"], expected))})
+            for mistake in tree["mistakes"]
         ],
-        tree["arguments"],
-        tuple(tree["axes"]),
-        tree["instead"],
-        tree["weights"],
-        tree["correct"],
-        tree["explanations"],
-        tree.get("metric", ""),
-        tuple(tree.get("apart", ())),
+        axes=tuple(tree["axes"]),
+        metric=tree.get("metric", ""),
+        apart=tuple(tree.get("apart", ())),
     )
 
 
@@ -198,7 +177,7 @@ def save_keys(path: Path, keys: list[ExerciseKey]):
 
 
 def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
-    """The stored keys of a lesson by exercise name. FileNotFoundError where the lesson has none."""
+    """The stored keys of a lesson by exercise name. Raises FileNotFoundError if the lesson has none."""
     path = path or FOLDER / f"{lesson}.npz"
     return _load(str(path), path.stat().st_mtime_ns)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import functools
 import inspect
 import linecache
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -24,10 +24,9 @@ from torch import nn
 from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.listing import ARROW
 from helpers.checking.messages import decide
+from helpers.checking.mistake_lists import ARROW
 from helpers.checking.observe import Facts, Observation, observe_all
-from helpers.checking.verdict import Verdict
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
@@ -84,89 +83,72 @@ def make_key(
     """Run the reference and every known mistake on the exercise's cases for `seed`.
 
     reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. Cases that by
-    chance show some mistake nowhere are drawn again. UnsoundKey where the reference raises or changes an input, or
-    where a mistake cannot be made or shows in no draw.
+    chance show some mistake nowhere are drawn again. Raises UnsoundKey if the reference raises or changes an input, or
+    if a mistake cannot be made or shows in no draw.
     """
+    key = ExerciseKey(lesson, exercise.name, points, bonus, facts=Facts(exercise.name, lesson))
     if isinstance(exercise, Quiz):
-        facts = Facts(exercise.name, lesson)
-        explanations = dict(exercise.explanations)
-        return ExerciseKey(
-            lesson, exercise.name, points, bonus, "quiz", facts, correct=exercise.correct, explanations=explanations
-        )
+        return replace(key, kind="quiz", correct=exercise.correct, explanations=dict(exercise.explanations))
+    facts = replace(key.facts, forbidden=tuple(exercise.forbidden), time_limit=exercise.time_limit)
+    key = replace(key, facts=facts, instead=exercise.instead)
     if exercise.metric:
-        return _measured_key(lesson, exercise, points, bonus, exercise.cases(Draw(seed)))
+        return _measured_key(key, exercise, exercise.cases(Draw(seed)))
     if reference is None:
         raise UnsoundKey(f"{lesson}, {exercise.name} has no solution to compare an answer with")
     for again in range(DRAWS - 1):
         with contextlib.suppress(NotShown):
-            return _drawn_key(lesson, exercise, points, bonus, reference, seed + again * FAR)
-    return _drawn_key(lesson, exercise, points, bonus, reference, seed + (DRAWS - 1) * FAR)
+            return _drawn_key(key, exercise, reference, seed + again * FAR)
+    return _drawn_key(key, exercise, reference, seed + (DRAWS - 1) * FAR)
 
 
-def _drawn_key(
-    lesson: str, exercise: Exercise, points: float, bonus: bool, reference: Callable, seed: int
-) -> ExerciseKey:
-    """The key with the cases of one draw. NotShown where a mistake differs from the reference on none of them."""
-    cases = exercise.cases(Draw(seed))
+def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: int) -> ExerciseKey:
+    """The key with the cases of one draw. Raises NotShown if a mistake differs from the reference on none of them."""
+    where, cases = f"{key.lesson}, {key.name}", exercise.cases(Draw(seed))
     if not any(case.part == VALUES for case in cases):
-        raise UnsoundKey(
-            f"{lesson}, {exercise.name}: no case is of part {VALUES!r}, so no answer would have any points"
-        )
-    open_facts = Facts(exercise.name, STRANGER, (), MISTAKE_TIME_LIMIT)
+        raise UnsoundKey(f"{where}: no case is of part {VALUES!r}, so no answer would have any points")
+    open_facts = Facts(key.name, STRANGER, (), MISTAKE_TIME_LIMIT)
     expected = _seen(reference, cases, open_facts)
     for case, seen in zip(cases, expected, strict=True):
-        _require_sound(f"{lesson}, {exercise.name}, case of part {case.part!r}", case, seen)
+        _require_sound(f"{where}, case of part {case.part!r}", case, seen)
     mistakes = []
     for item in exercise.mistakes:
         observations = _seen(wrong_answer(item, reference), cases, open_facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
             raise NotShown(
-                f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case, so it is "
+                f"{where}: the mistake {item.name} differs from the solution on no case, so it is "
                 "right; add a case that shows it, or take it out"
             )
         mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
-    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
-    return ExerciseKey(
-        lesson,
-        exercise.name,
-        points,
-        bonus,
-        "exercise",
-        facts,
-        cases,
-        expected,
-        mistakes,
-        _argument_names(reference, cases),
-        tuple(exercise.axes),
-        exercise.instead,
-        dict(exercise.weights),
+    return replace(
+        key,
+        cases=cases,
+        expected=expected,
+        mistakes=mistakes,
+        arguments=_argument_names(reference, cases),
+        axes=tuple(exercise.axes),
+        weights=dict(exercise.weights),
         apart=tuple(exercise.apart),
     )
 
 
-def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, cases: list[Case]) -> ExerciseKey:
+def _measured_key(key: ExerciseKey, exercise: Exercise, cases: list[Case]) -> ExerciseKey:
     """The key of an exercise that is judged by a metric: its truths stand in the place of a reference's outputs."""
-    where = f"{lesson}, {exercise.name}"
+    where = f"{key.lesson}, {key.name}"
     for case in cases:
         if case.truth is None or case.view or case.gradient or case.raises:
             raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no view, gradient, raises")
-    expected = [Observation(output=case.truth) for case in cases]
-    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
-    key = ExerciseKey(
-        lesson,
-        exercise.name,
-        points,
-        bonus,
-        "exercise",
-        facts,
-        [dataclasses.replace(case, truth=None) for case in cases],
-        expected,
-        instead=exercise.instead,
+    key = replace(
+        key,
+        cases=[replace(case, truth=None) for case in cases],
+        expected=[Observation(output=case.truth) for case in cases],
         metric=exercise.metric,
     )
-    _require_sound_measure(where, decide(key, [Observation(output=output) for output in best_outputs(exercise, cases)]))
+    verdict = decide(key, [Observation(output=output) for output in best_outputs(exercise, cases)])
+    if not verdict.passed or verdict.points != verdict.max_points:
+        why = " ".join(verdict.message.splitlines()) or "no reason given"
+        raise UnsoundKey(f"{where}: what should be a perfect answer is measured as not good enough ({why})")
     for item in exercise.mistakes:
-        seen = [] if item.wrong is None else _seen(wrong_answer(item, None), key.cases, Facts(exercise.name, STRANGER))
+        seen = [] if item.wrong is None else _seen(wrong_answer(item, None), key.cases, Facts(key.name, STRANGER))
         if seen and decide(key, seen).passed:
             raise UnsoundKey(f"{where}: the mistake {item.name} is measured as right")
         key.mistakes.append(KnownMistake(item.name, item.label, item.hint, seen))
@@ -178,14 +160,8 @@ def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
     return [case.truth if exercise.best is None else exercise.best(case) for case in cases]
 
 
-def _require_sound_measure(where: str, verdict: Verdict) -> None:
-    if not verdict.passed or verdict.points != verdict.max_points:
-        why = " ".join(verdict.message.splitlines()) or "no reason given"
-        raise UnsoundKey(f"{where}: what should be a perfect answer is measured as not good enough ({why})")
-
-
 def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
-    """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
+    """The mistake as code: its own function, or the edited solution. Raises UnsoundKey if an edit does not fit."""
     if mistake.wrong is None:
         raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
     if callable(mistake.wrong):
@@ -204,7 +180,7 @@ def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
 
 
 def edited(mistake: Mistake, reference: Callable) -> str:
-    """The source of the solution with the mistake's edits. UnsoundKey where one does not fit."""
+    """The source of the solution with the mistake's edits. Raises UnsoundKey if one does not fit."""
     name = reference.__name__
     source = definition(Path(_globals(reference)["__file__"]).read_text(encoding="utf-8"), name)
     for edit in mistake.edits:
@@ -212,8 +188,8 @@ def edited(mistake: Mistake, reference: Callable) -> str:
         if not arrow:
             raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
         if source.count(old) != 1:
-            found = source.count(old)
-            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {found} times in the solution, not once")
+            count = source.count(old)
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times in the solution, not once")
         source = source.replace(old, new)
     return source
 
@@ -227,7 +203,7 @@ def _globals(reference: Callable) -> dict:
 
 @functools.lru_cache(maxsize=64)  # asked once for each mistake of an exercise
 def definition(text: str, name: str) -> str:
-    """The source of one function or class in a module's text. LookupError where there is none."""
+    """The source of one function or class in a module's text. Raises LookupError if there is none."""
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             return f"{ast.get_source_segment(text, node)}\n"

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 import torch
 
@@ -17,6 +18,7 @@ from helpers.checking.compare import difference, wrong_entries
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
+from helpers.checking.trees import leaves
 from helpers.checking.verdict import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, decided, worst
 from helpers.checking.vocabulary import Case, Stub
 
@@ -112,19 +114,11 @@ def _right_values(problem, key) -> str:
     return f"\noutput at {' and '.join(right)}: right" if right else ""
 
 
-def _measured(problem, key) -> str:
-    return problem.where
-
-
-def _forbidden(problem, key) -> str:
-    return forbidden_text(problem.where, key)
-
-
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
-        other = name.rpartition(".")[2]
-        if other != key.name:
-            return f"{name} is the course's finished answer to another exercise; use your own {other}."
+        block = name.rpartition(".")[2]
+        if block != key.name:
+            return f"{name} is the course's finished answer to another exercise; use your own {block}."
         return f"{name} is the course's finished answer to this exercise; build your own."
     if name.startswith("helpers."):
         return f"{name} is the course's own code, which an answer cannot call; write your own."
@@ -136,10 +130,10 @@ def called(key, case: Case) -> list[str]:
     call = call_text(key, case)
     lines = [call if call.startswith("with ") else f"with {call}"]
     named = {id(item): name for name, item in _own_stubs(key, case).items()}
-    for item in _stubs((case.args, case.kwargs)):
-        words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
-        if words and not case.note:
-            first = words.splitlines()[0].rstrip(".")
+    for item in [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, Stub)]:
+        doc = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
+        if doc and not case.note:
+            first = doc.splitlines()[0].rstrip(".")
             name, made = named.get(id(item), item.name), _stub(item).removeprefix(item.name)
             made = f" {made}" if name != item.name and item.args else ""
             subject = "" if first.startswith(f"{name}(") else f"{name} is "  # its signature has the name already
@@ -156,9 +150,9 @@ def call_text(key, case: Case) -> str:
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
     if _builds(case):
         return made
-    own = _own_stubs(key, case)
-    inner = [_argument(argument_name(key, position), value, own) for position, value in enumerate(args)]
-    inner += [f"{name}={_argument(name, value, own)}" for name, value in kwargs.items()]
+    stubs = _own_stubs(key, case)
+    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(args)]
+    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in kwargs.items()]
     return f"{made}({', '.join(inner)})"
 
 
@@ -175,21 +169,9 @@ def _own_stubs(key, case: Case) -> dict[str, Stub]:
     return {name: value for name, value in named.items() if isinstance(value, Stub) and name.isidentifier()}
 
 
-def _argument(name: str, value, own: dict[str, Stub]) -> str:
+def _argument(name: str, value, stubs: dict[str, Stub]) -> str:
     """An argument as it is written in a call: a function of ours by the exercise's name for it."""
-    return name if name in own else written(value)
-
-
-def _leaves(tree) -> list:
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        return [leaf for item in tree for leaf in _leaves(item)]
-    return [tree]
-
-
-def _stubs(tree) -> list[Stub]:
-    return [leaf for leaf in _leaves(tree) if isinstance(leaf, Stub)]
+    return name if name in stubs else written(value)
 
 
 def _known(item: Stub) -> bool:
@@ -255,10 +237,6 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def _not_answered(problem, key) -> str:
-    return "part of it is not answered yet"
-
-
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
     if error.type == "WrongParts":
@@ -277,8 +255,8 @@ def _raises(problem, key) -> str:
 def _helper(error, key) -> str:
     """ "your helper weights_of, " where the line stands in a function other than the answer itself."""
     name = getattr(error, "function", "").split("<locals>.")[-1]
-    own = name == key.name or name.startswith(f"{key.name}.") or "<" in name
-    return "" if own or not name else f"your helper {name}, "
+    is_answer = name == key.name or name.startswith(f"{key.name}.") or "<" in name
+    return "" if is_answer or not name else f"your helper {name}, "
 
 
 def _wrong_type(problem, key) -> str:
@@ -300,10 +278,10 @@ def _type_words(value) -> str:
     if isinstance(value, (list, tuple)):
         return f"{_a(type(value).__name__)} of {len(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
-    words = names.get(type(value), _a(type(value).__name__))
+    kind = names.get(type(value), _a(type(value).__name__))
     if isinstance(value, float):
-        return f"{words}, {value:.6g}"
-    return f"{words}, {written(value)}" if isinstance(value, (bool, int, str)) else words
+        return f"{kind}, {value:.6g}"
+    return f"{kind}, {written(value)}" if isinstance(value, (bool, int, str)) else kind
 
 
 def _at(path) -> str:
@@ -320,7 +298,9 @@ def _property(problem) -> str:
 def _wrong_shape(problem, key) -> str:
     diff = problem.difference
     if not isinstance(diff.expected, torch.Tensor):
-        want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
+        want, got = (
+            f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in (diff.expected, diff.actual)
+        )
         return f"expected {want}{_at(diff.path)}\nyours    {got}"
     shape = tuple(diff.expected.shape)
     axes = () if any(diff.path) else key.axes  # they are the first output's
@@ -328,10 +308,6 @@ def _wrong_shape(problem, key) -> str:
     if sorted(diff.actual.shape) == sorted(shape):
         lines += "\nthe sizes are right and in another order: are two axes exchanged?"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
-
-
-def _two(diff):
-    return diff.expected, diff.actual
 
 
 def _axes_words(shape, axes) -> str:
@@ -409,10 +385,10 @@ def _no_error(problem, key) -> str:
 
 
 def _no_name(problem, key) -> str:
-    said = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
+    message = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
     wanted = problem.case.raises
     alone = " alone" if wanted.omits and wanted.omits in problem.seen.error.message else ""
-    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {said[:120]}"
+    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {message[:120]}"
 
 
 def _gradient(problem, key) -> str:
@@ -430,13 +406,13 @@ def _value(problem, key) -> str:
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
+        if seen.startswith("a constant factor off"):
+            seen += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
         lines += [seen] if seen and not first_by_mask else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
-        if seen.startswith("a constant factor off"):
-            lines[0] += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
         if diff.path:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines) + _right_values(problem, key)
@@ -460,7 +436,7 @@ def _value(problem, key) -> str:
 
 def _of_a_size(case: Case, factor: float) -> str:
     """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
-    tensors = [leaf for leaf in _leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
     for size in sorted({size for tensor in tensors for size in tensor.shape if size > 1}):
         for number, words in (
             (size, f"{size}"),
@@ -475,7 +451,7 @@ def _of_a_size(case: Case, factor: float) -> str:
 
 def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
     """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
-    masks = [leaf for leaf in _leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
+    masks = _masks(case)
     for mask in masks if got.is_floating_point() else []:
         if mask.dim() > want.dim() or any(a not in (1, b) for a, b in zip(mask.shape[::-1], want.shape[::-1])):  # noqa: B905
             continue
@@ -490,12 +466,12 @@ def _keys_differ(want: dict, got: dict) -> str:
     """Which keys a dictionary lacks and which it should not have."""
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
-    said = [
+    parts = [
         f"{words} {', '.join(keys[:4])}{' …' if len(keys) > 4 else ''}"
         for words, keys in (("your dictionary lacks", missing), ("it should not have", extra))
         if keys
     ]
-    return "; ".join(said).replace("it should", "your dictionary should", 0 if missing else 1)
+    return "; ".join(parts).replace("it should", "your dictionary should", 0 if missing else 1)
 
 
 def picture(key, problem: Problem) -> Picture | None:
@@ -547,8 +523,8 @@ def index_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
 
 def _numbered(title: str, number: int, nouns: tuple[str, ...]) -> str:
     """ "row 2 (query 2)"; a noun of several words, or the title again, is left out."""
-    told = [noun for noun in nouns if noun != title and " " not in noun]
-    return f"{title} {number}" + "".join(f" ({noun} {number})" for noun in told)
+    shown = [noun for noun in nouns if noun != title and " " not in noun]
+    return f"{title} {number}" + "".join(f" ({noun} {number})" for noun in shown)
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
@@ -606,67 +582,80 @@ def _number(value, digits: int = 4) -> str:
 def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
-    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does.
-
-    Tried from the most telling to the least.
-    """
-    if want.numel() < 2 or want.dtype == torch.bool:
+    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
+    if want.numel() < 2 or want.dtype == torch.bool or not (want.isfinite().all() and got.isfinite().all()):
         return "", None
     if not want.is_floating_point():
         return "the right numbers in another order" if _reordered(want, got) else "", None
-    dtype, wrong = want.dtype, wrong_entries(want, got, tolerance)
-    want, got = want.double(), got.double()
-    if not (want.isfinite().all() and got.isfinite().all()):
-        return "", None
-    gap = got - want
-    shift = gap.mean().item()
-    noise = 1e-6 * float(want.abs().max()) if dtype == torch.float32 else 1e-12
-    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
-        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}", None
-    seen = _rounding(want, got)
-    if seen or torch.allclose(got, want, 1e-4, 1e-6):
-        return seen or _close(want, got), None
+    wrong = wrong_entries(want, got, tolerance)
+    noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
+    tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
+    return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
+
+
+def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
+    """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
+    yield _shifted(got - want, noise), None
+    yield _rounding(want, got), None
+    if torch.allclose(got, want, 1e-4, 1e-6):
+        yield _close(want, got), None
     factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
     if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
         if torch.allclose(got, -want, 1e-4, 1e-6):
-            return "the right numbers with the opposite sign", None
+            yield "the right numbers with the opposite sign", None
         times = two_numbers(1.0, factor.item())[1]
-        return f"a constant factor off: every number is {times} times what it should be", None
+        yield f"a constant factor off: every number is {times} times what it should be", None
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
-        return "transposed: rows and columns have changed places", None
+        yield "transposed: rows and columns have changed places", None
     if want.dim() >= 2:
-        blank = (want == 0).all(-1)
-        wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
-        if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
-            index = wrong_rows.nonzero()[0].tolist()
-            return (f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index)
-    total = got.sum(-1)
-    if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
-        if want.dim() == 1:
-            return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}", None
-        index = worst_index(torch.ones_like(total), total)
-        number = two_numbers(1.0, total[tuple(index)].item())[1]
-        return f"each row should sum to 1; {row_words(index, axes)} sums to {number}", index
+        yield _rows_of_zeros(want, got, axes)
+    yield _sums(want, got, axes)
     if want.dim() >= 2 and _columns_permuted(want, got):
-        return "the right columns in another order", None
+        yield "the right columns in another order", None
     if _reordered(want, got):
-        return "the right numbers in another order", None
+        yield "the right numbers in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
-        return "right for the first item of the batch only", None
-    return "", None
+        yield "right for the first item of the batch only", None
+
+
+def _shifted(gap: torch.Tensor, noise: float) -> str:
+    shift = gap.mean().item()
+    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
+        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}"
+    return ""
+
+
+def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where all is right but rows that should be all zeros."""
+    blank = (want == 0).all(-1)
+    wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
+    if not wrong_rows.any() or (wrong_rows & ~blank).any():
+        return "", None
+    index = wrong_rows.nonzero()[0].tolist()
+    return f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index
+
+
+def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where rows should sum to 1 and do not."""
+    total = got.sum(-1)
+    ones = torch.ones_like(total)
+    if not torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) or (total - 1).abs().max() <= 1e-3:
+        return "", None
+    index = worst_index(ones, total) if want.dim() > 1 else []
+    number = two_numbers(1.0, total[tuple(index)].item())[1]
+    row = f"{row_words(index, axes)} sums" if index else "yours sums"
+    return f"each row should sum to 1; {row} to {number}", index or None
+
+
+def _masks(case: Case) -> list[torch.Tensor]:
+    """The boolean tensors among a case's arguments."""
+    return [leaf for leaf in leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
 
 
 def _first_sees_all(case: Case) -> bool:
     """Whether a mask of the case hides something, but nothing from the first item of its batch."""
-
-    def masks(tree):
-        if isinstance(tree, torch.Tensor) and tree.dtype == torch.bool and tree.dim() > 2:
-            yield tree
-        for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ():
-            yield from masks(item)
-
-    return any(bool(mask[:1].all()) and not mask.all() for mask in masks([case.args, case.kwargs]))
+    return any(bool(mask[:1].all()) and not mask.all() for mask in _masks(case) if mask.dim() > 2)
 
 
 def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
@@ -675,8 +664,8 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         return ""
     for digits in range(1, 7):
         grid = 10.0**digits
-        own, other = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
-        if own < 1e-2 < other and (got - want).abs().max() <= 0.51 / grid:
+        gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
+        if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
             return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
@@ -707,9 +696,9 @@ def _columns_permuted(want, got) -> bool:
 
 
 _BY_KIND = {
-    "forbidden_call": _forbidden,
-    "measured": _measured,
-    "not_answered": _not_answered,
+    "forbidden_call": lambda problem, key: forbidden_text(problem.where, key),
+    "measured": lambda problem, key: problem.where,
+    "not_answered": lambda problem, key: "part of it is not answered yet",
     "raises": _raises,
     "wrong_type": _wrong_type,
     "wrong_shape": _wrong_shape,

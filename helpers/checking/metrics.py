@@ -20,15 +20,15 @@ and the rest of the dict is the metric's own business.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.compare import KINDS, Difference
+from helpers.checking.compare import Difference, is_alike, keys_of, most_serious
 from helpers.checking.registry import Registry
 
 METRICS = Registry()
+metric = METRICS.register
 
 
 @dataclass(frozen=True)
@@ -46,42 +46,27 @@ class Score:
     mistake: str | None = None
 
 
-def metric(function: Callable) -> Callable:
-    """Register `function` as a metric under its own name."""
-    return METRICS.register(function)
-
-
 def misfit(truth, output, path: tuple = ()) -> Difference | None:
     """How an output is not of the truth's type and shape, whatever its values; None where it is."""
     if isinstance(truth, dict) and "shape" in truth:
         truth = torch.zeros(()).expand(tuple(truth["shape"]))
         if isinstance(output, torch.Tensor) and not output.is_floating_point():
             return Difference("type", path, truth, output)
-    if truth is None:
-        return None
-    if isinstance(truth, torch.Tensor):
-        if not isinstance(output, torch.Tensor):
-            return Difference("type", path, truth, output)
-        if truth.shape != output.shape:
-            return Difference("shape", path, truth, output)
-        not_there = output.is_floating_point() and bool(output.isnan().any())
-        return Difference("nan", path, truth, output) if not_there else None
-    if isinstance(truth, bool) or not isinstance(truth, (int, float)):
-        if not isinstance(output, type(truth)) or isinstance(output, bool) is not isinstance(truth, bool):
-            return Difference("type", path, truth, output)
-    elif isinstance(output, bool) or not isinstance(output, (int, float) if isinstance(truth, float) else int):
-        return Difference("type", path, truth, output)
+    kind = "" if truth is None else _misfit_kind(truth, output)
+    if kind:
+        return Difference(kind, path, truth, output)
+    return most_serious(misfit(truth[key], output[key], (*path, key)) for key in keys_of(truth))
+
+
+def _misfit_kind(truth, output) -> str:
+    tensor = isinstance(truth, torch.Tensor)
+    if not (isinstance(output, torch.Tensor) if tensor else is_alike(truth, output)):
+        return "type"
+    if tensor:
+        lost = output.is_floating_point() and bool(output.isnan().any())
+        return "shape" if truth.shape != output.shape else "nan" if lost else ""
     if isinstance(truth, (list, tuple)):
-        if len(truth) != len(output):
-            return Difference("shape", path, truth, output)
-        return _first(misfit(a, b, (*path, i)) for i, (a, b) in enumerate(zip(truth, output, strict=True)))
+        return "" if len(truth) == len(output) else "shape"
     if isinstance(truth, dict):
-        if truth.keys() != output.keys():
-            return Difference("value", path, truth, output)
-        return _first(misfit(truth[name], output[name], (*path, name)) for name in truth)
-    return Difference("nan", path, truth, output) if output != output else None
-
-
-def _first(found) -> Difference | None:
-    found = [item for item in found if item is not None]
-    return min(found, key=lambda item: KINDS.index(item.kind), default=None)
+        return "" if truth.keys() == output.keys() else "value"
+    return "" if output == output else "nan"

@@ -83,7 +83,6 @@ def _walk(answer, look: Callable) -> Iterator[tuple[str, object]]:
 
 
 def _is_own(thing, function: types.FunctionType) -> bool:
-    """Whether a thing comes from where the function does."""
     if isinstance(thing, type):
         return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
     thing = thing.__func__ if isinstance(thing, types.MethodType) else thing
@@ -102,45 +101,43 @@ def _loaded(code: types.CodeType) -> set[str]:
 
 def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]]:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        nodes = list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))))
     except (OSError, TypeError, SyntaxError, IndentationError, ValueError):
         return
+    imported = list(_imported(nodes))
+    for _, text, thing in imported:
+        if text and not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
+            yield text, thing
     try:
         closure = inspect.getclosurevars(function).nonlocals
     except (TypeError, ValueError):
         closure = {}
-    scope = {**function.__globals__, **closure}
-    nodes = list(ast.walk(tree))
+    scope = {**function.__globals__, **closure, **{name: thing for name, _, thing in imported}}
+    local = set(function.__code__.co_varnames) - {name for name, _, _ in imported}
+    local |= _stored_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        chain = _chain(node)
+        if chain and chain[0] in scope and chain[0] not in local:
+            thing = scope[chain[0]]
+            for part in chain[1:]:
+                thing = getattr(thing, part, None)
+            on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
+            if thing is not None and not on_the_way:
+                yield ".".join(chain), thing
+
+
+def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str, object]]:
+    """(name that is bound, dotted text, thing) of imports inside a function; the text is empty for a whole module."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.name if alias.asname else alias.name.split(".")[0]
-                scope[alias.asname or name] = sys.modules.get(name)
+                yield alias.asname or name, "", sys.modules.get(name)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             home = sys.modules.get(node.module or "")
             for alias in node.names:
-                thing = getattr(home, alias.name, None)
-                scope[alias.asname or alias.name] = thing
-                if not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
-                    yield f"{node.module}.{alias.name}", thing
-    local = set(function.__code__.co_varnames) - {
-        alias.asname or alias.name.split(".")[0]
-        for node in nodes
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    }
-    local |= _stored_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
-    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            chain = _chain(node)
-            if chain and chain[0] in scope and chain[0] not in local:
-                thing = scope[chain[0]]
-                for part in chain[1:]:
-                    thing = getattr(thing, part, None)
-                on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
-                if thing is not None and not on_the_way:
-                    yield ".".join(chain), thing
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}", getattr(home, alias.name, None)
 
 
 def _stored_within(nodes) -> set[str]:

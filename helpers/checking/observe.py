@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import linecache
 import sys
@@ -10,11 +11,13 @@ import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
+from helpers.checking import trees
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.first_use import import_first
@@ -101,19 +104,10 @@ class Observation:
     drew: bool = False
 
     def to_tree(self):
-        left = {} if self.left is None else {"left": self.left}
-        return left | {
-            "output": self.output,
-            "error": _error_tree(self.error),
-            "gradients": self.gradients,
-            "gradient_error": _error_tree(self.gradient_error),
-            "changed": list(self.changed),
-            "forbidden": list(self.forbidden),
-            "printed": self.printed,
-            "seconds": self.seconds,
-            "said": self.said,
-            "drew": self.drew,
-        }
+        tree = vars(self) | {"error": _error_tree(self.error), "gradient_error": _error_tree(self.gradient_error)}
+        if tree.pop("left") is not None:
+            tree = {"left": self.left, **tree}
+        return tree
 
     @staticmethod
     def from_tree(tree) -> Observation:
@@ -137,7 +131,7 @@ class Observation:
 
 
 def _error_tree(error: Error | None):
-    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases, error.function)
+    return None if error is None else dataclasses.astuple(error)
 
 
 def _error_from(tree) -> Error | None:
@@ -156,24 +150,13 @@ def _tensor_or_none(value):
 
 
 def case_to_tree(case: Case):
-    """A case as a tree (see codec)."""
-    raises = None if case.raises is None else (case.raises.error, case.raises.names, case.raises.omits)
-    return {
-        "args": list(case.args),
-        "kwargs": dict(case.kwargs),
-        "part": case.part,
-        "gradient": case.gradient,
-        "no_gradient": list(case.no_gradient),
-        "raises": raises,
-        "tolerance": case.tolerance,
-        "via": case.via,
-        "view": case.view,
-        "note": case.note,
-    }
+    """A case as a tree (see codec), without its truth."""
+    raises = None if case.raises is None else dataclasses.astuple(case.raises)
+    tree = vars(case) | {"args": list(case.args), "no_gradient": list(case.no_gradient), "raises": raises}
+    return {name: item for name, item in tree.items() if name != "truth"}
 
 
 def case_from_tree(tree) -> Case:
-    """The case that `case_to_tree` wrote."""
     parts = dict(tree)
     parts["args"] = tuple(parts["args"])
     parts["no_gradient"] = tuple(parts["no_gradient"])
@@ -205,15 +188,17 @@ def observe_all(
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
         else:
             left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
-            told = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
-            late = told.time_limit < facts.time_limit
+            limited = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
+            late = limited.time_limit < facts.time_limit
             modules = len(sys.modules)
-            one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
-            if one.error is not None and one.error.type == TOO_SLOW and len(sys.modules) > modules:
-                one = observe(answer, case, told, scan=scan and number == 0, leave=leave)
-            if late and one.error is not None and one.error.type == TOO_SLOW:
-                one.error = Error(TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}")
-            seen.append(one)
+            observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
+            if observation.error is not None and observation.error.type == TOO_SLOW and len(sys.modules) > modules:
+                observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
+            if late and observation.error is not None and observation.error.type == TOO_SLOW:
+                observation.error = Error(
+                    TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
+                )
+            seen.append(observation)
     return seen
 
 
@@ -221,7 +206,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> str:
     """One more call, in which Python's profiler listens for what is forbidden, in every thread: torch's own looks can
     be switched off. What it hears is told at once (see forbidden.tell). The name of the error that the call raised, ""
     where it raised none or took too long."""
-    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
+    with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink := _Sink()), redirect_stderr(sink):
         torch.default_generator.manual_seed(APART)
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
@@ -243,7 +228,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
     seen = Observation()
     started = time.perf_counter()
     sink = _Sink()
-    with switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
+    with switches_set(), torch.random.fork_rng(devices=[]), redirect_stdout(sink), redirect_stderr(sink):
         torch.default_generator.manual_seed(APART)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         undrawn = torch.default_generator.get_state()
@@ -262,8 +247,8 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         seen.changed = _changed(case, call)
         if leave:
             seen.left = _left(call)
-        found = watch.found if watch else []
-        seen.forbidden = list(dict.fromkeys(found + (_scan(answer, facts) if scan else [])))
+        calls = watch.found if watch else []
+        seen.forbidden = list(dict.fromkeys(calls + (_scan(answer, facts) if scan else [])))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
     seen.seconds = time.perf_counter() - started
@@ -311,7 +296,7 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
 
 
 def _require_unfrozen(parameters: list, names: list[str]):
-    """WrongParts where a parameter is frozen: torch's own message would not say which, nor what to do."""
+    """Raises WrongParts if a parameter is frozen: torch's own message would not say which, nor what to do."""
     for number, parameter in enumerate(parameters):
         if not parameter.requires_grad:
             name = names[number] if number < len(names) else ""
@@ -325,41 +310,35 @@ def _inputs(call: Call) -> dict:
 
 def _with_leaves(tree, leaves: list):
     """The tree with every float tensor replaced by a copy of a new leaf that wants a gradient."""
-    if isinstance(tree, torch.Tensor) and tree.is_floating_point():
-        leaf = tree.detach().clone().requires_grad_()
-        leaves.append(leaf)
-        return leaf.clone()  # not the leaf itself, so that an in-place answer still has a gradient
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_with_leaves(item, leaves) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _with_leaves(item, leaves) for key, item in tree.items()}
-    return tree
+
+    def live(item):
+        if not isinstance(item, torch.Tensor) or not item.is_floating_point():
+            return item
+        leaves.append(item.detach().clone().requires_grad_())
+        return leaves[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
+
+    return trees.mapped(tree, live)
 
 
 def _weighted_sum(tree) -> torch.Tensor | None:
     """All float tensors of a tree times a fixed cotangent, cos(1), cos(2), ..., summed; None where there is none."""
-    if isinstance(tree, torch.Tensor):
-        if not tree.is_floating_point():
-            return None
-        count = torch.arange(1, tree.numel() + 1, dtype=torch.float64, device="cpu")
-        return (tree * count.cos().reshape(tree.shape).to(tree.device, tree.dtype)).sum()
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        sums = [item for item in map(_weighted_sum, tree) if item is not None]
-        return sum(sums) if sums else None
-    return None
+    sums = []
+    for item in trees.leaves(tree):
+        if isinstance(item, torch.Tensor) and item.is_floating_point():
+            count = torch.arange(1, item.numel() + 1, dtype=torch.float64, device="cpu")
+            sums.append((item * count.cos().reshape(item.shape).to(item.device, item.dtype)).sum())
+    return sum(sums) if sums else None
 
 
 def _fresh(tree):
     """A copy of a case's inputs, with the objects that its Stubs name."""
-    if isinstance(tree, torch.Tensor):
-        return tree.detach().clone()
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_fresh(item) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _fresh(item) for key, item in tree.items()}
-    return resolve(tree) if isinstance(tree, Stub) else tree
+
+    def copied(item):
+        if isinstance(item, torch.Tensor):
+            return item.detach().clone()
+        return resolve(item) if isinstance(item, Stub) else item
+
+    return trees.mapped(tree, copied)
 
 
 def _changed(case: Case, call: Call) -> list:
@@ -372,11 +351,7 @@ def _changed(case: Case, call: Call) -> list:
 
 def _wants_grad(tree) -> bool:
     """Whether a tensor in the tree is a leaf that wants a gradient, as no case's input does; not a module's own."""
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if isinstance(tree, (list, tuple)):
-        return any(map(_wants_grad, tree))
-    return type(tree) is torch.Tensor and tree.requires_grad
+    return any(type(item) is torch.Tensor and item.requires_grad for item in trees.leaves(tree))
 
 
 def _left(call: Call) -> dict:
@@ -397,10 +372,9 @@ def changed_of(case: Case, left) -> list:
 
 
 def _differs(old, new) -> bool:
-    if not isinstance(old, MUTABLE):
+    same = isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new)
+    if same or not isinstance(old, MUTABLE):  # the usual cases, told at once
         return False
-    if isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new):
-        return False  # the usual case, told at once
     try:
         return difference(plain(_fresh(old)), plain(new), 0.0) is not None
     except Exception:
@@ -430,12 +404,6 @@ def shortened(text: str) -> str:
     return beginning if len(beginning) >= len(text.rstrip("\n")) else f"{beginning}\n…"
 
 
-@contextlib.contextmanager
-def _quiet(sink):
-    with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-        yield
-
-
 def describe(error: BaseException, seconds: float = 0.0, answer: object = None) -> Error:
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
@@ -454,26 +422,18 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    ours = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors and all
-    foreign = ours and not isinstance(error, WrongParts)
-    if foreign and not lineno and _has_own_code(answer) and not _is_wrong_call(message):
-        return Error(
-            WrongParts.__name__, f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
-        )
-    own = getattr(answer, "__qualname__", "")
-    if function == own or function.startswith(f"{own}."):  # or a function or method inside it
+    of_course = home.startswith(HELPERS) and not home.startswith(
+        BLOCKS
+    )  # an answer may be made of blocks, errors and all
+    # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
+    if of_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
+        if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):
+            text = f"your answer returned something else than asked for ({message[:MAX_MESSAGE]})"
+            return Error(WrongParts.__name__, text)
+    qualified_name = getattr(answer, "__qualname__", "")
+    if function == qualified_name or function.startswith(f"{qualified_name}."):  # or a function or method inside it
         function = ""
     return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
-
-
-def _has_own_code(answer: object) -> bool:
-    """Whether an answer is written in Python by a learner, so that what it raises itself has a line of theirs."""
-    return any(not function.__code__.co_filename.startswith(LIBRARIES) for function in functions_of(answer))
-
-
-def _is_wrong_call(message: str) -> bool:
-    """Whether an error says that a function was called with other arguments than it takes."""
-    return "argument" in message
 
 
 def _safe_text(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import torch
 from helpers.checking.messages import index_words, two_numbers
 from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
+from helpers.drawing.dark import DARK
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
 HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B", "○": "#B8860B"}
@@ -46,7 +47,6 @@ class Line:
 
 
 def as_text(verdict: Verdict) -> str:
-    """The lines of a check."""
     return "\n".join(map(str, lines(verdict)))
 
 
@@ -79,34 +79,25 @@ def tint(mark: str) -> str:
 
 
 def _mark(verdict: Verdict) -> str:
-    if not verdict.answered:
-        return "–"
-    if verdict.passed:
-        return "✓"
-    if _is_wrong_choice(verdict):
-        return "○"
-    half = any(part.name == VALUES and part.passed for part in verdict.parts)
-    return "◐" if half or verdict.points else "✗"
-
-
-def points_text(points: float) -> str:
-    return f"{points:g}"
+    half = verdict.points or any(part.name == VALUES and part.passed for part in verdict.parts)
+    marks = ((not verdict.answered, "–"), (verdict.passed, "✓"), (_is_wrong_choice(verdict), "○"), (half, "◐"))
+    return next((mark for holds, mark in marks if holds), "✗")
 
 
 def counted(points: float, bonus: bool = False) -> str:
     """ "20 points", "1 point", "10 bonus points"."""
-    return f"{points_text(points)} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
+    return f"{points:g} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
 
 
 def _headline(verdict: Verdict) -> str:
     worth = counted(verdict.max_points, verdict.bonus)
     if not verdict.answered:
-        return f"{verdict.exercise}   not answered yet" + (f" ({worth})" if verdict.max_points else "")
-    if not verdict.max_points:
-        return verdict.exercise
-    if _is_wrong_choice(verdict):
-        return f"{verdict.exercise}   not the best choice; your attempt keeps its {worth}"
-    return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}"
+        result = "not answered yet" + (f" ({worth})" if verdict.max_points else "")
+    elif _is_wrong_choice(verdict) and verdict.max_points:
+        result = f"not the best choice; your attempt keeps its {worth}"
+    else:
+        result = f"{verdict.points:g} of {worth}" if verdict.max_points else ""
+    return f"{verdict.exercise}   {result}".rstrip()
 
 
 def _is_wrong_choice(verdict: Verdict) -> bool:
@@ -130,10 +121,10 @@ def lines(verdict: Verdict) -> list[Line]:
     shown = {row.text for row in rows}
     for part in failed[:MOST_CASES]:
         details = [line.strip() for line in part.detail.splitlines() if line.strip()]
-        told = shown.issuperset(line for line in details if not line.startswith("with "))
-        if mark == "◐" or not told or not details:
+        repeated = shown.issuperset(line for line in details if not line.startswith("with "))
+        if mark == "◐" or not repeated or not details:
             rows.append(Line(part.name, 1, "✗"))
-        if not told:
+        if not repeated:
             rows += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
         shown |= {part.name, *details}
     if failed[MOST_CASES:]:
@@ -188,8 +179,8 @@ def _picture(picture: Picture) -> str:
     largest = f"; the largest difference is {gap_scale:.2g}, on a color scale of its own" if floats else ""
     below = f"framed: {where}: yours {b}, expected {a}{largest}"
     return (
-        f'<img style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
-        f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>'
+        f'<img class="on-white" style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
+        f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>{DARK}'
     )
 
 

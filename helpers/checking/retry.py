@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import importlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from helpers.checking.forbidden import not_watched
 from helpers.checking.key import ExerciseKey
@@ -20,60 +20,80 @@ from helpers.checking.verdict import Verdict
 from helpers.or_finished import stand_in_for
 
 
-def judged(
-    key: ExerciseKey,
-    observe: Callable[[list[str], bool], Verdict],
-    hides_builtins: Callable[[], bool],
-    earlier: Callable[[], Mapping[str, Verdict]],
-    has_piece: Callable[[str], bool],
-    refuse: Callable[[Verdict], Verdict | None] = lambda verdict: None,
-    rebound: Callable[[], Collection[str]] = tuple,
-) -> Verdict:
-    """The verdict on an answer, with its words. What the notebook and the grader each do in their way:
+class TriedAnswer:
+    """An answer that can be tried again. Notebook and grader each say how; nothing is asked before it matters, so that
+    of a right answer only the first observation is made."""
 
-    observe: run the answer with finished blocks in place of the earlier answers of these names, and with Python's own
-        functions where they are hidden or not; decided, or with its words.
-    hides_builtins: whether the names that the answer looks up hide functions of Python's.
-    earlier: the verdicts on the earlier answers that it calls, itself or through others, in the lesson's order.
-    has_piece: whether a finished block of an exercise is at hand.
-    refuse: another verdict on an answer that failed, which no finished block changes; else None.
-    rebound: earlier answers that passed, and whose names stand for something else by now.
+    def __init__(self, key: ExerciseKey):
+        self.key = key
 
-    None of them is asked before it matters: of a right answer only the first.
-    """
+    def observe(self, replaced: Sequence[str], builtins: bool) -> Verdict:
+        """The verdict with finished blocks in place of the earlier answers of these names, and with Python's own
+        functions where they are hidden or not."""
+        raise NotImplementedError
 
-    def tried(replaced: list[str]) -> Verdict:
-        verdict = observe(replaced, False)
-        if verdict.passed or not verdict.answered or not hides_builtins():
-            return verdict
-        again = observe(replaced, True)
-        return again if again.points > verdict.points else verdict
+    def hides_builtins(self) -> bool:
+        """Whether the names that the answer looks up hide functions of Python's."""
+        raise NotImplementedError
 
-    first = tried([])
-    if first.passed or not first.answered:
-        return first
-    other = refuse(first)
-    if other is not None:
-        return other
-    found, others = earlier(), list(rebound())
-    wrong = [name for name, verdict in found.items() if not verdict.passed]
-    theirs = any(found[name].mistake == "forbidden_call" for name in wrong)
-    if not wrong and not others or first.mistake == "forbidden_call" and not theirs:
-        return with_message(key, first)
-    if missing := [name for name in wrong if not has_piece(name)]:
-        return mend_first(first, missing)
-    again = tried([*wrong, *others])
-    if again.mistake == "forbidden_call":
-        return with_message(key, again)  # whatever else is wrong: this call is its own
-    if wrong:
-        unanswered = not any(found[name].answered for name in wrong)
-        forbidden = all(found[name].mistake == "forbidden_call" for name in wrong)
-        return charged_once(with_message(key, first), with_message(key, again), wrong, unanswered, forbidden)
-    if again.points <= first.points:
-        return with_message(key, first)
-    again = with_message(key, again)
-    note = f"Judged with a finished {' and '.join(others)}: by here the name stands for something else."
-    return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note)
+    def earlier(self) -> dict[str, Verdict]:
+        """The verdicts on the earlier answers that it calls, itself or through others, in the lesson's order."""
+        raise NotImplementedError
+
+    def has_block(self, name: str) -> bool:
+        """Whether a finished block of an exercise is at hand."""
+        raise NotImplementedError
+
+    def refusal(self, verdict: Verdict) -> Verdict | None:
+        """Another verdict on an answer that failed, which no finished block changes; else None."""
+        return None
+
+    def rebound(self) -> list[str]:
+        """Earlier answers that passed, and whose names stand for something else by now."""
+        return []
+
+    def verdict(self) -> Verdict:
+        """The verdict on the answer, with its words."""
+        first = self._better_with_builtins([])
+        if first.passed or not first.answered:
+            return first
+        return self.refusal(first) or self._charged_once(first)
+
+    def _better_with_builtins(self, replaced: Sequence[str]) -> Verdict:
+        verdict = self.observe(replaced, False)
+        if not verdict.passed and verdict.answered and self.hides_builtins():
+            return max(verdict, self.observe(replaced, True), key=lambda verdict_on_one: verdict_on_one.points)
+        return verdict
+
+    def _charged_once(self, first: Verdict) -> Verdict:
+        """The verdict on an answer that failed: with finished blocks, where that is fair and does not cost points."""
+        earlier, rebound = self.earlier(), self.rebound()
+        wrong = {name: verdict for name, verdict in earlier.items() if not verdict.passed}
+        forgivable = any(verdict.mistake == "forbidden_call" for verdict in wrong.values())
+        if not wrong and not rebound or first.mistake == "forbidden_call" and not forgivable:
+            return with_message(self.key, first)
+        if missing := [name for name in wrong if not self.has_block(name)]:
+            return fix_first(first, missing)
+        again = with_message(self.key, self._better_with_builtins([*wrong, *rebound]))
+        if again.mistake == "forbidden_call":
+            return again  # whatever else is wrong: this call is its own
+        if again.points < first.points or again.points == first.points and not wrong:
+            return with_message(self.key, first)
+        note = _note(wrong, rebound)
+        message = f"{again.message}\n{note}" if again.message else note
+        return dataclasses.replace(again, message=message, alone=again.alone and not wrong)
+
+
+def _note(wrong: dict[str, Verdict], rebound: list[str]) -> str:
+    """A sentence on what was replaced, and why: the earlier answers that are wrong, else those of other meaning."""
+    names, several = " and ".join(wrong or rebound), len(wrong) > 1
+    if not wrong:
+        return f"Judged with a finished {names}: by here the name stands for something else."
+    if all(verdict.mistake == "forbidden_call" for verdict in wrong.values()):
+        yours = "yours are finished ones too, or call" if several else "yours is a finished one too, or calls"
+        return f"Judged with a finished {names}: {yours} what is forbidden there. Here that does not count."
+    state = "right" if any(verdict.answered for verdict in wrong.values()) else "there"
+    return f"Judged with a finished {names} in place of yours, which {'are' if several else 'is'} not {state} yet."
 
 
 def finished_block(lesson: str, name: str) -> Callable | None:
@@ -88,9 +108,9 @@ def hidden_builtins(names: Mapping[str, object]) -> dict[str, Callable]:
     """Python's own functions that `from torch import *` and its like hide in a namespace, as `float` and `range`."""
     homes = [sys.modules.get(home) for home in ("torch", "torch.nn.functional", "numpy", "math")]
     return {
-        name: own
-        for name, own in vars(builtins).items()
-        if names.get(name, own) is not own and any(names[name] is getattr(home, name, None) for home in homes)
+        name: builtin
+        for name, builtin in vars(builtins).items()
+        if names.get(name, builtin) is not builtin and any(names[name] is getattr(home, name, None) for home in homes)
     }
 
 
@@ -110,24 +130,7 @@ def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -
                 names.pop(name, None)
 
 
-def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: bool, forbidden: bool) -> Verdict:
-    """The verdict on an answer whose earlier ones are wrong: `again` is the one with finished blocks in their place.
-
-    missing: whether none of them is answered. forbidden: whether each is or uses what it may not, as a finished block.
-    """
-    if again.points < first.points:
-        return first
-    names = " and ".join(replaced)
-    several = len(replaced) > 1
-    state = f"{'are' if several else 'is'} not {'there' if missing else 'right'} yet"
-    note = f"Judged with a finished {names} in place of yours, which {state}."
-    if forbidden:
-        yours = "yours are finished ones too, or call" if several else "yours is a finished one too, or calls"
-        note = f"Judged with a finished {names}: {yours} what is forbidden there. Here that does not count."
-    return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
-
-
-def mend_first(verdict: Verdict, wrong: list[str]) -> Verdict:
+def fix_first(verdict: Verdict, wrong: list[str]) -> Verdict:
     """The verdict where no finished block is at hand: it names no mistake, as it may be the earlier answer's."""
     names = " and ".join(wrong)
     message = f"It calls {names}, which {'are' if len(wrong) > 1 else 'is'} not right yet: mend {names} first."

@@ -7,24 +7,20 @@ learner code. Shared ones stand here, a lesson's own in its room, helpers/lesson
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 
 import torch
 
 from helpers.checking.registry import Registry
+from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import MODULE, Call
 
 SCENARIOS = Registry()
+scenario = SCENARIOS.register
 MOST_NAMES = 8  # of a module's parameters in one message
 
 
 class WrongParts(AttributeError):
     """A module is not what was asked for, most often in its parameters. Its message says it all: no code raised it."""
-
-
-def scenario(function: Callable) -> Callable:
-    """Register `function` as a scenario under its own name."""
-    return SCENARIOS.register(function)
 
 
 @scenario
@@ -57,14 +53,14 @@ def module_called_again(answer, args, kwargs):
     return outputs, leaves
 
 
-def alike(one, other) -> bool:
+def alike(first, second) -> bool:
     """Whether two outputs hold the same numbers; True where they hold something else."""
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return all(map(alike, one, other))
-    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+    if isinstance(first, (tuple, list)) and isinstance(second, (tuple, list)):
+        return all(map(alike, first, second))
+    if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
-    fit = one.shape == other.shape and one.dtype == other.dtype
-    return fit and torch.allclose(one, other, equal_nan=True)
+    fit = first.shape == second.shape and first.dtype == second.dtype
+    return fit and torch.allclose(first, second, equal_nan=True)
 
 
 def module_in(training: bool, answer, args):
@@ -104,22 +100,22 @@ def loaded_module(training: bool, answer, call: Call):
     state, built = call.state, answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
-    own = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
+    tensors = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
     first = {}  # the name under which each tensor came first
     for name, value in state.items():
-        if name not in own:
-            more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
-            names = ", ".join(list(own)[:MOST_NAMES]) or "none"
+        if name not in tensors:
+            more = f" and {len(tensors) - MOST_NAMES} more" if len(tensors) > MOST_NAMES else ""
+            names = ", ".join(list(tensors)[:MOST_NAMES]) or "none"
             if missing := _missing_part(built, name):
                 raise WrongParts(missing)
             raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
-        if own[name].shape != value.shape:
-            shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
+        if tensors[name].shape != value.shape:
+            shapes = f"{tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")
-        if first.setdefault(id(own[name]), name) != name:
-            twin = first[id(own[name])]
+        if first.setdefault(id(tensors[name]), name) != name:
+            twin = first[id(tensors[name])]
             raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs numbers of its own")
-    for name, tensor in own.items():
+    for name, tensor in tensors.items():
         layer = name.removesuffix(".bias")
         if layer != name and name not in state and f"{layer}.weight" in state and bool(tensor.any()):
             raise WrongParts(f"your module has a parameter {name}; the exercise asks for {layer} without a bias")
@@ -149,12 +145,14 @@ def _builds(args) -> bool:
 
 def _turned(tree):
     """The tree with every tensor of two axes or more as a view of one that has two of its last three exchanged."""
-    if isinstance(tree, torch.Tensor):
-        axes = max(-3, -tree.dim()), -2 if tree.dim() > 2 else -1
-        return tree if tree.dim() < 2 else tree.transpose(*axes).contiguous().transpose(*axes)
-    if isinstance(tree, dict):
-        return {name: _turned(item) for name, item in tree.items()}
-    return type(tree)(map(_turned, tree)) if isinstance(tree, (list, tuple)) else tree
+
+    def turned(item):
+        if not isinstance(item, torch.Tensor) or item.dim() < 2:
+            return item
+        axes = max(-3, -item.dim()), -2 if item.dim() > 2 else -1
+        return item.transpose(*axes).contiguous().transpose(*axes)
+
+    return mapped(tree, turned)
 
 
 @scenario

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from helpers.checking.failures import CheckFailed, NotAnswered
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
-from helpers.checking.retry import finished_block, hidden_builtins, judged, put_in
+from helpers.checking.retry import TriedAnswer, finished_block, hidden_builtins, put_in
 from helpers.checking.verdict import Verdict, decide_quiz, decided, not_answered, refused
+from helpers.errors import CheckFailed, NotAnswered
 from helpers.progress import remember, remember_passed
 from helpers.running.global_switches import switches_set
 from helpers.setup import current_lesson
@@ -49,19 +49,19 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     """The key of the exercise that an answer belongs to: by the given name, by the name it is bound to in the
     notebook, or by its own name. CheckFailed with one sentence where there is none."""
     lesson = current_lesson()
-    own = _keys(lesson) if lesson else {}
+    keys = _keys(lesson) if lesson else {}
     named = getattr(answer, "__name__", "")
     candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
     candidates.append(type(answer).__name__)  # an object that the learner's class has made
     for candidate in candidates:
-        if candidate in own:
-            return own[candidate]
+        if candidate in keys:
+            return keys[candidate]
     for candidate in candidates:  # only now, as it takes the keys of all lessons
         home = lesson_of(candidate) if candidate else None
         if home:
             return _keys(home)[candidate]
     shown = name or named or type(answer).__name__
-    known = ", ".join(own) or "none: run the set-up cell first"
+    known = ", ".join(keys) or "none: run the set-up cell first"
     raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
 
 
@@ -78,40 +78,42 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return decide_quiz(key, answer)
     if answer is None or answer is Ellipsis:
         return not_answered(key)
-    if is_instance(key.name, answer):
-        return refused(key, "wrong_type", wrong_kind_text(key, INSTANCE))
-    if not callable(answer):
-        return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    names = namespace(answer)
-    order = list(_keys(key.lesson).values())
-    index = next((i for i, other in enumerate(order) if other.name == key.name), 0)
-    pieces: dict[str, Callable] = {}
-
-    def observe(replaced: list[str], builtins: bool) -> Verdict:
-        if names is None or not replaced and not builtins:
-            return _observed(key, answer)
-        hidden = hidden_builtins(names) if builtins else {}
-        with put_in(names, {name: pieces[name] for name in replaced}), put_in(names, hidden, watched=True):
-            return _observed(key, answer)
-
-    def earlier() -> dict[str, Verdict]:
-        if names is None:
-            return {}
-        used = used_names(answer)
-        called = [other for other in order[:index] if other.kind == "exercise" and other.name in used]
-        return {other.name: verdict_on(other, names.get(other.name)) for other in called}
-
-    def has_piece(name: str) -> bool:
-        if (piece := finished_block(key.lesson, name)) is not None:
-            pieces[name] = piece
-        return piece is not None
-
-    return judged(key, observe, lambda: names is not None and bool(hidden_builtins(names)), earlier, has_piece)
+    kind = INSTANCE if is_instance(key.name, answer) else "" if callable(answer) else type(answer).__name__
+    return refused(key, "wrong_type", wrong_kind_text(key, kind)) if kind else NotebookAnswer(key, answer).verdict()
 
 
-def _observed(key: ExerciseKey, answer) -> Verdict:
-    observations = observe_all(answer, key.cases, key.facts)
-    return dataclasses.replace(decided(key, observations), said=observations[0].said)
+class NotebookAnswer(TriedAnswer):
+    """An answer that is tried in the learner's own kernel."""
+
+    def __init__(self, key: ExerciseKey, answer: Callable):
+        super().__init__(key)
+        self.answer = answer
+        self.names = namespace(answer) or {}
+        self.blocks: dict[str, Callable] = {}
+
+    def observe(self, replaced: Sequence[str], builtins: bool) -> Verdict:
+        key, blocks = self.key, {name: self.blocks[name] for name in replaced}
+        hidden = hidden_builtins(self.names) if builtins else {}
+        with put_in(self.names, blocks), put_in(self.names, hidden, watched=True):
+            observations = observe_all(self.answer, key.cases, key.facts)
+        return dataclasses.replace(decided(key, observations), said=observations[0].said)
+
+    def hides_builtins(self) -> bool:
+        return bool(hidden_builtins(self.names))
+
+    def earlier(self) -> dict[str, Verdict]:
+        used, verdicts = used_names(self.answer), {}
+        for exercise in _keys(self.key.lesson).values():
+            if exercise.name == self.key.name:
+                break
+            if exercise.kind == "exercise" and exercise.name in used:
+                verdicts[exercise.name] = verdict_on(exercise, self.names.get(exercise.name))
+        return verdicts
+
+    def has_block(self, name: str) -> bool:
+        if (block := finished_block(self.key.lesson, name)) is not None:
+            self.blocks[name] = block
+        return block is not None
 
 
 def is_instance(name: str, answer) -> bool:

@@ -12,15 +12,10 @@ from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Stub
 
 STUBS = Registry()
-
-
-def stub(make: Callable) -> Callable:
-    """Register `make` under its own name: Stub(name, args) becomes make(*args)."""
-    return STUBS.register(make)
+stub = STUBS.register  # Stub(name, args) becomes make(*args) of the function `make` of that name
 
 
 def resolve(item: Stub):
-    """The object that a Stub names."""
     made = STUBS[item.name](*item.args)
     return _unnamed(made) if isinstance(made, types.FunctionType) else made
 

@@ -14,7 +14,8 @@ from helpers.checking.compare import Difference, difference, gradient_tolerance,
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.metrics import METRICS, misfit
-from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
+from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise
+from helpers.checking.trees import leaves
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
@@ -35,6 +36,8 @@ RESERVED = (
     "too_slow",
     "hard_coded",
 )
+# The kind of problem that a difference of two outputs is.
+KIND_OF = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}
 WHOLE = ("forbidden_call", "measured")  # kinds of problems that are no single case's
 
 
@@ -158,7 +161,6 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
 
 def _wrong(key: ExerciseKey, points: float, mistake: str | None, parts: list[Part], problems: list[Problem]) -> Verdict:
-    """A verdict on an answer that is not right."""
     return Verdict(key.name, points, key.points, False, mistake, parts=parts, bonus=key.bonus, problems=problems)
 
 
@@ -178,12 +180,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         if seen.changed:
             changed.append(Problem("input_changed", UNCHANGED, case, seen))
         diff = None if seen.error else misfit(expected.output, seen.output)
-        if seen.error is not None:
-            kind: str | None = "too_slow" if seen.error.type == TOO_SLOW else "raises"
-            kind = "not_answered" if is_not_answered(seen.error) else kind
-        else:
-            kind = {"type": "wrong_type", "shape": "wrong_shape"}.get(diff.kind, diff.kind) if diff else None
-        if kind:
+        if kind := _error_kind(seen.error) or (KIND_OF[diff.kind] if diff else ""):
             problems.append(Problem(kind, VALUES, case, seen, diff))
     if problems:
         return _wrong(key, 0, _reserved(worst(problems)), [Part(VALUES, False)], problems)
@@ -195,56 +192,56 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     if changed:
         share *= 1 - CHANGED_COSTS
     points = key.points if share == 1 else math.floor(key.points * share)
-    if not result.passed:
-        name = result.mistake or _same_as_a_known_mistake(key, observations)
-        return _wrong(key, points, name, parts, [_whole("measured", result.words), *changed])
-    if changed:
+    if result.passed and not changed:
+        return Verdict(key.name, points, key.points, True, parts=parts, bonus=key.bonus)
+    if result.passed:
         return _wrong(key, points, "input_changed", parts, changed)
-    return Verdict(key.name, points, key.points, True, parts=parts, bonus=key.bonus)
+    name = result.mistake or _same_as_a_known_mistake(key, observations)
+    return _wrong(key, points, name, parts, [_whole("measured", result.words), *changed])
 
 
 def _same_as_a_known_mistake(key: ExerciseKey, observations: list[Observation]) -> str | None:
-    """The first known mistake with the same outputs."""
     outputs = [seen.output for seen in observations]
-    same = (m.name for m in key.mistakes if m.observations and _same([o.output for o in m.observations], outputs))
-    return next(same, None)
-
-
-def _same(one, other) -> bool:
-    return difference(one, other) is None
+    for mistake in key.mistakes:
+        if mistake.observations and difference([seen.output for seen in mistake.observations], outputs) is None:
+            return mistake.name
+    return None
 
 
 def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
-    found = []
-
-    def add(kind, part=case.part, diff=None, where=""):
-        found.append(Problem(kind, part, case, seen, diff, where))
-
-    if seen.changed:
-        add("input_changed", UNCHANGED)
-    if case.raises is not None:
-        if seen.error is None:
-            add("no_error")
-        elif seen.error.type == TOO_SLOW:
-            add("too_slow")
-        elif case.raises.error not in (seen.error.type, *seen.error.bases):
-            add("raises")
-        elif not keeps_promise(case, seen.error):
-            add("no_name")
-        return found
-    if seen.error is not None:
-        kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
-        add("not_answered" if is_not_answered(seen.error) else kind)
-        return found
+    """What is wrong on one case. Gradients are looked at only where the output is right, but for its dtype."""
+    problems = [Problem("input_changed", UNCHANGED, case, seen)] if seen.changed else []
+    kind = _error_kind(seen.error) if case.raises is None else _promise_kind(case, seen.error)
+    if kind:
+        problems.append(Problem(kind, case.part, case, seen))
+    if kind or case.raises is not None:
+        return problems
     diff = output_difference(case, expected.output, seen.output)
     if diff is not None:
-        kinds = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}
-        add(kinds[diff.kind], DTYPE if diff.kind == "dtype" else case.part, diff)
+        part = DTYPE if diff.kind == "dtype" else case.part
+        problems.append(Problem(KIND_OF[diff.kind], part, case, seen, diff))
     if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
         kind, diff, where = _gradient_problem(key, case, expected, seen)
-        if kind:
-            add(kind, GRADIENT, diff, where)  # one slip in a gradient fails one part, wherever it shows
-    return found
+        if kind:  # one slip in a gradient fails one part, wherever it shows
+            problems.append(Problem(kind, GRADIENT, case, seen, diff, where))
+    return problems
+
+
+def _error_kind(error: Error | None) -> str:
+    """The kind of problem that an error is; empty where there is none."""
+    if error is None:
+        return ""
+    return "not_answered" if is_not_answered(error) else "too_slow" if error.type == TOO_SLOW else "raises"
+
+
+def _promise_kind(case: Case, error: Error | None) -> str:
+    """The same on a case that has to raise."""
+    assert case.raises is not None
+    if error is None or error.type == TOO_SLOW:
+        return "too_slow" if error else "no_error"
+    if case.raises.error not in (error.type, *error.bases):
+        return "raises"
+    return "" if keeps_promise(case, error) else "no_name"
 
 
 def _gradient_problem(key, case, expected, seen):
@@ -254,13 +251,9 @@ def _gradient_problem(key, case, expected, seen):
     if seen.gradients is None or len(seen.gradients) != len(expected.gradients):
         return "detached", None, ""
     for number, (want, got) in enumerate(zip(expected.gradients, seen.gradients, strict=True)):
-        if want is None:
-            continue
-        if got is None:
-            if bool(want.any()):
-                return "detached", None, _cut_off(key, case, number, seen.gradients)
-            continue
-        diff = difference(want, got, gradient_tolerance(case, want))
+        if want is not None and got is None and bool(want.any()):
+            return "detached", None, _cut_off(key, case, number, seen.gradients)
+        diff = None if want is None or got is None else difference(want, got, gradient_tolerance(case, want))
         if diff is not None and diff.kind != "dtype":
             kind = "nan" if diff.kind == "nan" else "gradient"
             return kind, diff, leaf_name(key, case, number)
@@ -306,7 +299,8 @@ def _leaf_names(name: str, tree) -> list[str]:
 
 def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
     names = list(dict.fromkeys([VALUES, *(case.part for case in key.cases)]))
-    if _holds_tensor([seen.output for seen in key.expected]) and DTYPE not in names:
+    outputs = leaves([seen.output for seen in key.expected])
+    if DTYPE not in names and any(isinstance(leaf, torch.Tensor) for leaf in outputs):
         names.append(DTYPE)
     if any(case.gradient for case in key.cases) and GRADIENT not in names:
         names.append(GRADIENT)
@@ -314,14 +308,6 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
         names.insert(names.index(DTYPE) + 1 if DTYPE in names else len(names), UNCHANGED)
     wrong = {problem.part for problem in problems}
     return [Part(name, name not in wrong) for name in names]
-
-
-def _holds_tensor(tree) -> bool:
-    if isinstance(tree, torch.Tensor):
-        return True
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return isinstance(tree, (list, tuple)) and any(map(_holds_tensor, tree))
 
 
 def _mutable(tree) -> bool:

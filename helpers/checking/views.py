@@ -8,7 +8,6 @@ A lesson's own views stand in its room, helpers/lessons/TOPIC/probes.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 from helpers.checking.codec import Odd, plain
 from helpers.checking.observe import Observation
@@ -16,11 +15,7 @@ from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Case
 
 VIEWS = Registry()
-
-
-def view(function: Callable) -> Callable:
-    """Register `function` as a view under its own name."""
-    return VIEWS.register(function)
+view = VIEWS.register
 
 
 def viewed(case: Case, seen: Observation) -> Observation:

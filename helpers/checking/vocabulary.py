@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from helpers.checking.listing import Mistake as Mistake
-from helpers.checking.listing import Quiz as Quiz
-from helpers.checking.listing import UnreadableList, mistakes
-from helpers.checking.listing import listed_quizzes as listed_quizzes
+from helpers.checking.mistake_lists import Mistake as Mistake
+from helpers.checking.mistake_lists import Quiz as Quiz
+from helpers.checking.mistake_lists import UnreadableList, mistakes
+from helpers.checking.mistake_lists import listed_quizzes as listed_quizzes
 
 VALUES = "values"
 LEADING = "any leading dimensions"
@@ -133,7 +133,7 @@ class Exercise:
     best: Callable[[Case], object] | None = None
 
     def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
-        """The exercise with the mistakes that a text lists (helpers/checking/listing.py). UnreadableList."""
+        """The exercise with the mistakes of a text (helpers/checking/mistake_lists.py). Raises UnreadableList."""
         try:
             listed = mistakes(text, **functions)
             if not self.metric and (bare := [item.name for item in listed if item.wrong is None]):
@@ -162,7 +162,6 @@ class Draw:
         return torch.randint(low, high, shape, generator=self.generator)
 
     def integer(self, low: int, high: int) -> int:
-        """One Python int in [low, high)."""
         return self.python.randrange(low, high)
 
     def permutation(self, n: int) -> torch.Tensor:
@@ -186,7 +185,6 @@ class Draw:
         return self.python.sample(list(items), k)
 
     def word(self, low: int = 3, high: int = 8) -> str:
-        """A made-up lower-case word."""
         return "".join(self.python.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(self.integer(low, high)))
 
 

@@ -16,7 +16,7 @@ from helpers.classroom.platforms import AGAIN, NAMES, HandIn, submissions
 from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
-from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, read_due
+from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, lateness, read_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, lesson_of
 from helpers.grading.lesson_release import course_release
@@ -29,16 +29,18 @@ SHOWN = 12  # names in one line of the terminal
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", type=Path, help="a zip or folder from a platform, or of your own")
-    parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; else the notebooks tell")
+    parser.add_argument(
+        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling (default: found from the notebooks)"
+    )
     parser.add_argument("--roster", metavar="FILE", type=Path, help="the class as your platform exports it (CSV)")
     add_due_arguments(parser)
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect and say what came of it. CourseError where nothing could be collected."""
+    """Collect and say what came of it. Raises CourseError if nothing could be collected."""
     folders, _ = load(args.gradebook)
-    lesson = known_lesson(folders, args.lesson) if args.lesson else None
+    lesson = folders.lesson(args.lesson) if args.lesson else None
     keep_due(folders, lesson, args)
     notes: list[str] = []
     roster = read_roster(args.roster, class_zone(folders), notes) if args.roster else []
@@ -56,14 +58,6 @@ def run(args: argparse.Namespace) -> int:
     for line in summary(folders, outcomes, notes):
         print(line)
     return 0
-
-
-def known_lesson(folders: Folders, name: str) -> str:
-    """A lesson by its name or number. CourseError, which lists them, where there is none."""
-    for lesson in folders.lessons():
-        if name in (lesson, lesson[:2], lesson[:2].removeprefix("0")):
-            return lesson
-    raise CourseError(f"There is no lesson {one_line(name, 60)!r}. Lessons: {', '.join(folders.lessons())}.")
 
 
 @dataclass
@@ -103,97 +97,99 @@ def collect(
     lessons = folders.lessons()
     releases = [course_release(folders.executed(name)) for name in lessons]
     files = find_files(path, room)
-    found, notes = submissions(files.found, lessons, class_zone(folders))
+    hand_ins, notes = submissions(files.found, lessons, class_zone(folders))
     notes = [*files.notes, *notes]
-    parts = list(_parts(found, lesson, releases, notes))
+    parts = list(_parts(hand_ins, lesson, releases, notes))
     if not parts:
         raise CourseError(" ".join([f"Nothing was collected: {path} holds no submission of a lesson.", *notes[:3]]))
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
         enrolled = enroll(gradebook, roster) if roster else []
-        ids = {one.student for one in enrolled}
-        people = enrolled + [one for one in known(gradebook) if one.student not in ids]
+        ids = {person.student for person in enrolled}
+        people = enrolled + [person for person in known(gradebook) if person.student not in ids]
         people = _of_this_assignment(people, parts)
         outcomes = []
         for target in sorted({part.target for part in parts}):
             outcome = Outcome(target)
             sources = read_sources(folders, target)
-            here = [part for part in parts if part.target == target]
+            parts_of_lesson = [part for part in parts if part.target == target]
             before = set(sources)
-            _name(here, people, sources, notes)
+            _name(parts_of_lesson, people, sources, notes)
             _forget(gradebook, before - set(sources))
-            submitted = {one.student: one.submitted for one in people if one.submitted}
-            for part in sorted(here, key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order)):
+            submitted = {person.student: person.submitted for person in people if person.submitted}
+            for part in sorted(
+                parts_of_lesson, key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order)
+            ):
                 part.hand_in.time = part.hand_in.time or submitted.get(part.student)
                 _keep(folders, part, sources, outcome)
-            for one in enrolled:
-                if one.participant and one.student not in sources:
-                    sources[one.student] = Source("moodle", one.participant)
+            for person in enrolled:
+                if person.participant and person.student not in sources:
+                    sources[person.student] = Source("moodle", person.participant)
             write_sources(folders, target, sources)
             _register(gradebook, sources, people)
             due = read_due(folders, gradebook, target)
             outcome.due = str(due)
             _late(gradebook, sources, outcome, due)
-            there = set(find_submissions(folders.submitted, target))
-            outcome.missing = sorted({one.student for one in known(gradebook)} - there)
+            handed_in = set(find_submissions(folders.submitted, target))
+            outcome.missing = sorted({person.student for person in known(gradebook)} - handed_in)
             if enrolled:
                 outcome.strangers = sorted((set(outcome.became) | set(outcome.misplaced)) - ids)
             outcomes.append(outcome)
     return outcomes, notes
 
 
-def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
+def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
     """Submissions, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
-    told = {
+    lessons_of = {
         file.path: lesson_of(file.path, releases)
-        for one in found
-        for name, file in one.files
+        for hand_in in hand_ins
+        for name, file in hand_in.files
         if name.lower().endswith((".ipynb", ".json"))
     }
-    found = [replace(one, files=_without_other_lessons(one, told, lesson)) for one in found]
+    hand_ins = [replace(hand_in, files=_without_other_lessons(hand_in, lessons_of, lesson)) for hand_in in hand_ins]
     of_download: dict[tuple, Counter] = {}
-    for one in found:
-        if one.platform != "files":
-            counts = of_download.setdefault(one.download, Counter())
-            counts.update({told[file.path][0] for _, file in one.files if file.path in told} - {None})
-    for one in found:
-        common = (of_download.get(one.download) or Counter()).most_common(1)
+    for hand_in in hand_ins:
+        if hand_in.platform != "files":
+            counts = of_download.setdefault(hand_in.download, Counter())
+            counts.update({lessons_of[file.path][0] for _, file in hand_in.files if file.path in lessons_of} - {None})
+    for hand_in in hand_ins:
+        common = (of_download.get(hand_in.download) or Counter()).most_common(1)
         target = lesson or (common[0][0] if common else None)
         notebooks: dict[str | None, list[Found]] = {}
-        for name, file in one.files:
-            of, _ = told.get(file.path, (None, -1))
+        for name, file in hand_in.files:
+            of, _ = lessons_of.get(file.path, (None, -1))
             if of is not None or name.lower().endswith(".ipynb"):
                 by_name = next((r.lesson for r in releases if r.lesson.lower() in "/".join(file.names).lower()), None)
                 notebooks.setdefault(of or target or by_name, []).append(file)
-        others = [(name, file) for name, file in one.files if not any(file in them for them in notebooks.values())]
+        others = [(name, file) for name, file in hand_in.files if not any(file in them for them in notebooks.values())]
         if target is None and None in notebooks:
-            notes.append(f"{one.place}: its notebook does not say of which lesson it is; name the lesson.")
+            notes.append(f"{hand_in.place}: its notebook does not say which lesson it belongs to; name the lesson.")
         chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]
         for of in chosen:
             mine = notebooks.get(of, [])
-            best = max(mine, key=lambda file: told[file.path][1], default=None)
-            if one.platform != "files":  # what else was handed in here is kept beside, where the grader names it
+            best = max(mine, key=lambda file: lessons_of[file.path][1], default=None)
+            if hand_in.platform != "files":  # what else was handed in here is kept beside, where the grader names it
                 mine = [file for them in notebooks.values() for file in them]
-            named_so = [(name, file) for name, file in one.files if file in mine]
+            named_so = [(name, file) for name, file in hand_in.files if file in mine]
             if of or target:
-                yield _Part(one, of or target, target or of, best, named_so + others)
+                yield _Part(hand_in, of or target, target or of, best, named_so + others)
 
 
 def _without_other_lessons(
-    one: HandIn, told: dict[Path, tuple[str | None, int]], lesson: str | None
+    hand_in: HandIn, lessons_of: dict[Path, tuple[str | None, int]], lesson: str | None
 ) -> list[tuple[str, Found]]:
     """The files of a submission; of a whole clone the notebooks of `lesson`, or else those that hold answers."""
-    ours = [file for _, file in one.files if file.of_clone and file.path in told]
-    kept = [file for file in ours if (told[file.path][0] == lesson if lesson else told[file.path][1] > 0)]
-    left = {file.path for file in ours if file not in kept} if kept else set()
-    return [(name, file) for name, file in one.files if file.path not in left]
+    cloned = [file for _, file in hand_in.files if file.of_clone and file.path in lessons_of]
+    kept = [file for file in cloned if (lessons_of[file.path][0] == lesson if lesson else lessons_of[file.path][1] > 0)]
+    left = {file.path for file in cloned if file not in kept} if kept else set()
+    return [(name, file) for name, file in hand_in.files if file.path not in left]
 
 
 def _of_this_assignment(people: list[Person], parts: list[_Part]) -> list[Person]:
     """Moodle's numbers are those of one assignment: a worksheet of another one tells names only."""
     numbers = {part.hand_in.id for part in parts if part.hand_in.platform == "moodle"}
-    if numbers and not numbers & {one.participant for one in people}:
-        return [replace(one, participant="", submitted=None) for one in people]
+    if numbers and not numbers & {person.participant for person in people}:
+        return [replace(person, participant="", submitted=None) for person in people]
     return people
 
 
@@ -202,66 +198,67 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
     before = {(source.platform, source.id): student for student, source in sources.items() if source.id}
     by_name: dict[str, list[_Part]] = {}
     for part in parts:
-        one = part.hand_in
-        person, sure = who(one, people)
+        hand_in = part.hand_in
+        person, sure = who(hand_in, people)
         if person is not None and sure:
             part.student = person.student
-            old = before.get((one.platform, one.id), part.student) if one.id else part.student
+            old = before.get((hand_in.platform, hand_in.id), part.student) if hand_in.id else part.student
             if old != part.student:
                 del sources[old]
                 notes.append(
                     f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
                     "or both are graded."
                 )
-        elif (one.platform, one.id) in before:
-            part.student = before[one.platform, one.id]
+        elif (hand_in.platform, hand_in.id) in before:
+            part.student = before[hand_in.platform, hand_in.id]
         else:
-            alike = person is None and sum(bool(_alike(one, other)) for other in people) > 1
-            numbered = one.platform in ("canvas", "brightspace") or alike
-            part.student = person.student if person else own_name(one, numbered)
+            alike = person is None and sum(bool(_alike(hand_in, known_person)) for known_person in people) > 1
+            numbered = hand_in.platform in ("canvas", "brightspace") or alike
+            part.student = person.student if person else own_name(hand_in, numbered)
             by_name.setdefault(part.student, []).append(part)
     sure_ids = {part.student: part.hand_in.id for part in parts if part.student not in by_name}
-    for student, them in by_name.items():
-        ids = {part.hand_in.id for part in them} | ({sure_ids[student]} if student in sure_ids else set())
+    for student, same_name in by_name.items():
+        ids = {part.hand_in.id for part in same_name} | ({sure_ids[student]} if student in sure_ids else set())
         source = sources.get(student)
-        if source is not None and source.platform == them[0].hand_in.platform and source.sha:
+        if source is not None and source.platform == same_name[0].hand_in.platform and source.sha:
             ids.add(source.id)
         if len(ids - {""}) > 1:
-            for part in them:
+            for part in same_name:
                 part.student = own_name(part.hand_in, numbered=True)
-            told = " · ".join(sorted({part.student for part in them}))
+            students = " · ".join(sorted({part.student for part in same_name}))
             notes.append(
-                f"More than one learner is called {them[0].hand_in.name}; they were told apart by number: {told}. "
-                "A roster with the platform's ids (of Moodle, this assignment's grading worksheet) names them for good."
+                f"More than one learner is called {same_name[0].hand_in.name}; they are distinguished by number: "
+                f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) gives "
+                "them permanent names."
             )
 
 
-def _alike(one: HandIn, other: Person) -> set[str]:
-    return Person("", one.name).names & other.names
+def _alike(hand_in: HandIn, person: Person) -> set[str]:
+    return Person("", hand_in.name).names & person.names
 
 
 def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
     """Store one part, and write down what became of it."""
-    one, student = part.hand_in, part.student
+    hand_in, student = part.hand_in, part.student
     files = named(_as_called(part), part.notebook, part.lesson)
     if part.lesson != part.target:
         aside = put_aside(folders, part.target, student, files)
         outcome.misplaced[student] = f"handed in {part.lesson} (kept in {shown(aside)})"
         return
-    outcome.platforms.add(one.platform)
-    place = one.place
-    if one.platform == "canvas":  # it takes a file back under its whole name
+    outcome.platforms.add(hand_in.platform)
+    place = hand_in.place
+    if hand_in.platform == "canvas":  # it takes a file back under its whole name
         last = part.notebook or part.files[0][1]
-        place = last.names[len(one.download)]
-    time = one.time.isoformat() if one.time else ""
-    new = Source(one.platform, one.id, place, one.name, one.email, one.late, "", time)
-    became, other = store(folders, part.lesson, student, files, new, sources.get(student))
+        place = last.names[len(hand_in.download)]
+    time = hand_in.time.isoformat() if hand_in.time else ""
+    new = Source(hand_in.platform, hand_in.id, place, hand_in.name, hand_in.email, hand_in.late, "", time)
+    became, place_of_other = store(folders, part.lesson, student, files, new, sources.get(student))
     if became == "older":
-        outcome.twice[student] = other
+        outcome.twice[student] = place_of_other
         outcome.became.setdefault(student, "unchanged")
         return
     if became == "newer":
-        outcome.twice[student] = other
+        outcome.twice[student] = place_of_other
     if outcome.became.get(student) != "new":
         outcome.became[student] = became
     if became != "unchanged" or student not in sources or not sources[student].place:
@@ -281,7 +278,7 @@ def _as_called(part: _Part) -> list[tuple[str, Found]]:
 
 def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> None:
     """Put whoever handed in into the gradebook, with e-mail and id where the platform's holds for all lessons."""
-    has = {one.student: one.platform_id for one in people}
+    has = {person.student: person.platform_id for person in people}
     for student, source in sources.items():
         numbered = source.platform in ("canvas", "brightspace") and source.id.isdigit()
         facts = {"lms_user_id": source.id} if numbered and not has.get(student) else {}
@@ -292,8 +289,8 @@ def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> No
 
 def _forget(gradebook, students: set[str]) -> None:
     """Take old names out of the gradebook, where nothing was graded under them."""
-    for one in [one for one in gradebook.students if one.id in students and not one.submissions]:
-        gradebook.remove_student(one.id)
+    for student in [student for student in gradebook.students if student.id in students and not student.submissions]:
+        gradebook.remove_student(student.id)
 
 
 def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> None:
@@ -309,8 +306,8 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
             except MissingEntry:
                 extension = None
             seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
-            if days := due.days_late(seconds - (extension.total_seconds() if extension else 0)):
-                outcome.late[student] = "1 day" if days == 1 else f"{days} days"
+            if late := due.late(seconds - (extension.total_seconds() if extension else 0)):
+                outcome.late[student] = lateness(late)
         elif source.late:
             outcome.late[student] = f"says {NAMES[source.platform]}"
 

@@ -40,7 +40,7 @@ class Source:
 
 
 def read_sources(folders: Folders, lesson: str) -> dict[str, Source]:
-    """student -> where the submission came from; empty where nothing was collected. CourseError where it is damaged."""
+    """Where the submission of each student came from, as far as collected. Raises CourseError if it is damaged."""
     path = _sources(folders, lesson)
     try:
         return {student: Source(**facts) for student, facts in json.loads(path.read_text(encoding="utf-8")).items()}

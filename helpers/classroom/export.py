@@ -23,7 +23,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.classroom.collect import known_lesson
 from helpers.classroom.collected import Source, kept_roster, read_sources
 from helpers.classroom.give_back import write_feedback_zip
 from helpers.classroom.platforms import NAMES
@@ -47,17 +46,17 @@ CANVAS |= {"section"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling")
     parser.add_argument("--all", action="store_true", help="all lessons that were graded, and a total")
-    parser.add_argument("--format", choices=FORMATS, required=True, help="who is to read it")
-    parser.add_argument("--feedback", action="store_true", help="also a zip of the feedback, to be given back there")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="the platform that will read it")
+    parser.add_argument("--feedback", action="store_true", help="also write a zip of the feedback for the platform")
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files and say where. CourseError where there is nothing to write."""
+    """Write the files and say where. Raises CourseError if there is nothing to write."""
     if bool(args.lesson) == args.all:
         raise CourseError("Name one lesson, or give --all for all of them.")
     folders, _ = load(args.gradebook)
-    lessons = [known_lesson(folders, args.lesson)] if args.lesson else folders.lessons()
+    lessons = [folders.lesson(args.lesson)] if args.lesson else folders.lessons()
     table = read_totals(folders, lessons, args.all)
     name = "all" if args.all else lessons[0]
     write = {"moodle": as_moodle, "canvas": as_canvas, "brightspace": as_brightspace, "csv": as_csv}[args.format]
@@ -73,13 +72,17 @@ def run(args: argparse.Namespace) -> int:
         part.replace(path)
     for line in told(table, path, args.format):
         print(line)
+    worth = next(iter(table.worth.values()))
+    if form and possible(form, args.format) not in (None, worth):
+        there = f"{NAMES[args.format]} gives {possible(form, args.format):g} points for this lesson"
+        print(f"  {there}, and the course {worth:g}. Change it to {worth:g} there before you import.")
     for lesson in table.worth if args.feedback else ():
         target = folders.gradebook / "exported" / f"{lesson}{ending}.feedback.zip"
         count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
         print(f"{shown(target)}: feedback for {count}" if count else f"No feedback for {lesson} was written:")
         if unplaced:
             print(
-                f"  left out, as they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
+                f"  left out, because they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
                 f"Their pages lie in {shown(folders.feedback)}."
             )
     return 0
@@ -105,6 +108,10 @@ class Table:
         row = self.rows[lesson].get(student)
         return row.total if row and (row.status == "graded" or not finished) else None
 
+    def cells(self, student: str, finished: bool = True) -> list[str]:
+        """The points in each lesson as a table has them."""
+        return [_number(self.points(lesson, student, finished)) for lesson in self.worth]
+
     def total(self, student: str) -> float | None:
         """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
         of_lessons = {self.status(lesson, student) for lesson in self.worth}
@@ -114,13 +121,14 @@ class Table:
 
 
 def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> Table:
-    """What the class has in those of the lessons that were graded. CourseError where that is none."""
+    """What the class has in those of the lessons that were graded. Raises CourseError if that is none."""
     from nbgrader.api import MissingEntry
 
     folders.gradebook.mkdir(parents=True, exist_ok=True)
     with open_gradebook(folders) as gradebook:
         table = Table(
-            sorted(known(gradebook), key=lambda one: (one.last_name.casefold(), one.student.casefold())), several
+            sorted(known(gradebook), key=lambda person: (person.last_name.casefold(), person.student.casefold())),
+            several,
         )
     for lesson in lessons:
         try:
@@ -150,7 +158,7 @@ class Form:
 
 
 def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
-    """The one lesson's roster, if it is of this platform. CourseError where its column of grades is not certain."""
+    """The one lesson's roster, if it is of this platform. Raises CourseError if its column of grades is not certain."""
     lesson = next(iter(table.worth))
     path = kept_roster(folders, lesson)
     if table.several or platform == "csv" or not path.is_file():
@@ -164,23 +172,25 @@ def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
         name for name in ("username", "orgdefinedid") if name in headings
     )
     if platform == "moodle":
-        ids = {number: one.student for one in table.people if (number := _participant(table, one.student))}
+        ids = {number: person.student for person in table.people if (number := _participant(table, person.student))}
     else:
-        ids = {(one.platform_id if platform == "canvas" else one.student): one.student for one in table.people}
+        ids = {
+            (person.platform_id if platform == "canvas" else person.student): person.student for person in table.people
+        }
     places = {}
     for place, row in enumerate(sheet.rows[1:], 1):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
-        own = re.sub(r"^\D*(?=\d+$)", "", cells[key]) if platform == "moodle" else cells[key].removeprefix("#")
-        if own in ids and not is_nobody(cells):
-            places[ids[own]] = place
+        own_id = re.sub(r"^\D*(?=\d+$)", "", cells[key]) if platform == "moodle" else cells[key].removeprefix("#")
+        if own_id in ids and not is_nobody(cells):
+            places[ids[own_id]] = place
     return Form(sheet, headings, places, _grades(sheet, headings, lesson, platform, path))
 
 
 def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path: Path) -> int | None:
     """The column that a platform reads the lesson's points from."""
     if platform != "moodle":
-        ours = [n for n, name in enumerate(headings) if re.match(rf"{lesson}\b(?! *text)", name, re.IGNORECASE)]
-        return ours[0] if len(ours) == 1 else None
+        columns = [n for n, name in enumerate(headings) if re.match(rf"{lesson}\b(?! *text)", name, re.IGNORECASE)]
+        return columns[0] if len(columns) == 1 else None
     if "grade" in headings:
         return headings.index("grade")
     # In another language the grade stands before its maximum, which is one number in all lines.
@@ -191,10 +201,22 @@ def _grades(sheet: Sheet, headings: list[str], lesson: str, platform: str, path:
     ]
     if len(most) != 1:
         raise CourseError(
-            f"In {path.name} the column of grades is not certain. Switch Moodle to English, download the worksheet "
+            f"In {path.name} the column of grades is ambiguous. Switch Moodle to English, download the worksheet "
             "again, and collect with it."
         )
     return most[0] - 1
+
+
+def possible(form: Form, platform: str) -> float | None:
+    """The most points that the platform gives for the lesson, where the list says so."""
+    if form.grade is None:
+        return None
+    heading, *rows = form.sheet.rows
+    cells = [heading[form.grade].partition("MaxPoints:")[2]]
+    cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
+    cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
+    found = next((found for cell in cells if (found := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
+    return float(found[1].replace(",", ".")) if found else None
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:
@@ -210,7 +232,9 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
             item = lesson if platform == "canvas" else f"{lesson} Points Grade"
             for row in rows:
                 cells = dict(zip(form.headings, row, strict=False))
-                top = _number(table.worth[lesson]) if is_nobody(cells) and "oints" in "".join(row) else ""
+                top = (
+                    _number(table.worth[lesson]) if is_nobody(cells) and row[0].startswith(" ") else ""
+                )  # Points Possible
                 row.append(top)
             rows[0][-1] = item
         kept.append(grade)
@@ -229,52 +253,47 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
 
 def as_brightspace(table: Table) -> str:
     """Brightspace's import of grades, which goes by the user's name there."""
-    lessons = list(table.worth)
-    lines = [["Username", *(f"{lesson} Points Grade" for lesson in lessons), "End-of-Line Indicator"]]
-    for one in table.people:
-        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
-        lines.append([f"#{one.student}", *points, "#"])
-    return _written(lines)
+    heading = ["Username", *(f"{lesson} Points Grade" for lesson in table.worth), "End-of-Line Indicator"]
+    return _written([heading, *([f"#{person.student}", *table.cells(person.student), "#"] for person in table.people)])
 
 
 def as_csv(table: Table) -> str:
     """One line a student, with ids, e-mail, totals, points possible and what a total waits for."""
-    lessons = list(table.worth)
     end = ["total", "maximum", "status"] if table.several else ["maximum", "bonus", "days late", "status"]
-    lines = [["student", "last_name", "first_name", "email", "lms_user_id", *lessons, *end]]
-    for one in table.people:
-        line = [one.student, one.last_name, one.first_name, one.email, one.platform_id]
-        line += [_number(table.points(lesson, one.student, finished=False)) for lesson in lessons]
-        waits = [(lesson, table.status(lesson, one.student)) for lesson in lessons]
+    lines = [["student", "last_name", "first_name", "email", "lms_user_id", *table.worth, *end]]
+    for person in table.people:
+        line = [person.student, person.last_name, person.first_name, person.email, person.platform_id]
+        line += table.cells(person.student, finished=False)
+        waits = {lesson: table.status(lesson, person.student) for lesson in table.worth}
+        worth = _number(sum(table.worth.values()))
         if table.several:
-            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits if told != "graded") or "graded"
-            line += [_number(table.total(one.student)), _number(sum(table.worth.values())), status]
+            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits.items() if told != "graded") or "graded"
+            line += [_number(table.total(person.student)), worth, status]
         else:
-            row = table.rows[lessons[0]].get(one.student)
-            line += [_number(table.worth[lessons[0]]), _number(row.bonus if row and row.total is not None else None)]
-            line += [str(row.days_late) if row else "", waits[0][1]]
+            ((lesson, status),) = waits.items()
+            row = table.rows[lesson].get(person.student)
+            bonus = _number(row.bonus) if row and row.total is not None else ""
+            line += [worth, bonus, str(row.days_late) if row else "", status]
         lines.append(line)
     return BOM + _written(lines)
 
 
 def as_moodle(table: Table) -> str:
     """Of one lesson a grading worksheet, of several a file for the import of grades."""
-    lessons = list(table.worth)
     if table.several:
-        lines = [["Student", "First name", "Last name", "Email address", *lessons, "Total"]]
-        for one in table.people:
-            points = [_number(table.points(lesson, one.student)) for lesson in lessons]
-            total = _number(table.total(one.student))
-            lines.append([one.student, one.first_name, one.last_name, one.email, *points, total])
+        lines = [["Student", "First name", "Last name", "Email address", *table.worth, "Total"]]
+        for person in table.people:
+            who = [person.student, person.first_name, person.last_name, person.email]
+            lines.append([*who, *table.cells(person.student), _number(table.total(person.student))])
         return BOM + _written(lines)
-    heading = ["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]
-    lines = [heading]
-    for one in table.people:
-        if number := _participant(table, one.student):
-            name = f"{one.first_name} {one.last_name}".strip() or table.sources[lessons[0]][one.student].name
-            points = _number(table.points(lessons[0], one.student))
-            worth = _number(table.worth[lessons[0]])
-            lines.append([f"Participant {number}", name, one.email, points, worth, ""])
+    ((lesson, worth),) = table.worth.items()
+    lines = [["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]]
+    for person in table.people:
+        if number := _participant(table, person.student):
+            name = f"{person.first_name} {person.last_name}".strip() or table.sources[lesson][person.student].name
+            lines.append(
+                [f"Participant {number}", name, person.email, *table.cells(person.student), _number(worth), ""]
+            )
     return BOM + _written(lines)
 
 
@@ -285,16 +304,14 @@ def _participant(table: Table, student: str) -> str:
 
 def as_canvas(table: Table) -> str:
     """Canvas's gradebook; it adds up its own total, and passes over ours."""
-    lessons = list(table.worth)
     end = ["Final Points"] if table.several else []
-    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *lessons, *end]]
-    possible = [_number(table.worth[lesson]) for lesson in lessons]
+    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *table.worth, *end]]
+    possible = map(_number, table.worth.values())
     lines.append(["    Points Possible", "", "", "", "", *possible, *["(read only)" for _ in end]])
-    for one in table.people:
-        name = f"{one.last_name}, {one.first_name}".strip(", ") or one.student
-        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
-        total = [_number(table.total(one.student)) for _ in end]
-        lines.append([name, one.platform_id, "", one.student, "", *points, *total])
+    for person in table.people:
+        name = f"{person.last_name}, {person.first_name}".strip(", ") or person.student
+        total = [_number(table.total(person.student)) for _ in end]
+        lines.append([name, person.platform_id, "", person.student, "", *table.cells(person.student), *total])
     return _written(lines)
 
 
@@ -310,21 +327,21 @@ def _number(value: float | None) -> str:
 
 def told(table: Table, path: Path, platform: str) -> list[str]:
     """Where the file lies, and whose total is missing in it and why."""
-    students = [one.student for one in table.people]
+    students = [person.student for person in table.people]
     lines = [f"{shown(path)}: {len(students)} students, {', '.join(table.worth)}"]
     for lesson in table.worth:
         for status in ("waits for a person", "not graded", "not graded yet", "nothing handed in"):
-            them = [student for student in students if table.status(lesson, student) == status]
-            if them:
-                lines.append(f"  {lesson}, {status}: {_names(them)}")
+            named = [student for student in students if table.status(lesson, student) == status]
+            if named:
+                lines.append(f"  {lesson}, {status}: {_names(named)}")
     if platform == "moodle" and not table.several:
         lost = [student for student in students if not _participant(table, student)]
         if lost:
             lines.append(
-                f"  left out, as Moodle's number of the participant is not known: {_names(lost)}. "
+                f"  left out, because Moodle's participant number is not known: {_names(lost)}. "
                 "Collect again, with the assignment's grading worksheet as --roster."
             )
-    if platform == "canvas" and (lost := [one.student for one in table.people if not one.platform_id]):
+    if platform == "canvas" and (lost := [person.student for person in table.people if not person.platform_id]):
         lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(lost)}")
     return lines
 

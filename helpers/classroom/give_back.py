@@ -25,7 +25,7 @@ from helpers.grading.record import plain_number
 def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path) -> tuple[int, list[str]]:
     """Write the zip, if it holds anything; returns for how many it does, and who has feedback but is not from there.
 
-    CourseError where no feedback was written yet.
+    Raises CourseError if no feedback was written yet.
     """
     pages = sorted(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
     if not pages:
@@ -71,17 +71,17 @@ def _for_canvas(folders: Folders, gradebook, lesson: str, student: str, place: s
     for cell in notebook.cells:
         cells.append(cell)
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        told = []
+        paragraphs = []
         if name in points:
             waits = points[name].needs_manual_grade and points[name].manual_score is None
             score = "not graded yet" if waits else plain_number(round(points[name].score, 2))
-            told.append(f"**{score} of {plain_number(points[name].max_score)} points**")
+            paragraphs.append(f"**{score} of {plain_number(points[name].max_score)} points**")
         if comments.get(name):
-            told.append(f"> {comments[name]}".replace("\n", "\n> "))
-        if told:
+            paragraphs.append(f"> {comments[name]}".replace("\n", "\n> "))
+        if paragraphs:
             cells.append(
                 nbformat.v4.new_markdown_cell(
-                    "\n\n".join(told), id=f"feedback-{len(cells)}", metadata={"tags": ["feedback"]}
+                    "\n\n".join(paragraphs), id=f"feedback-{len(cells)}", metadata={"tags": ["feedback"]}
                 )
             )
     notebook.cells = cells

@@ -24,7 +24,7 @@ from pathlib import Path
 from helpers.grading.class_scores import alphabetical, called, full_name
 from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
-from helpers.grading.grade import lesson_name, write_pages
+from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
@@ -96,7 +96,7 @@ class Question:
     @property
     def reasons(self) -> list[str]:
         """Lines of the comments so far, the commonest first, without those of the marking scheme."""
-        lines = Counter(line.strip() for one in self.answers for line in one.comment.splitlines() if line.strip())
+        lines = Counter(line.strip() for answer in self.answers for line in answer.comment.splitlines() if line.strip())
         items = {item.text for item in self.items}
         return [line for line, _ in lines.most_common() if line.partition(": ")[2] not in items]
 
@@ -104,14 +104,14 @@ class Question:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
-    parser.add_argument("--anonymous", action="store_true", help="show neither names nor ids, in an order of chance")
+    parser.add_argument("--anonymous", action="store_true", help="hide names and ids, and shuffle the answers")
     parser.add_argument("--no-browser", action="store_true", help="print the page's address and open nothing")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl+C or its Done button; then write report and feedback pages anew."""
     folders, config = load(args.gradebook)
-    lesson = lesson_name(folders, args.lesson)
+    lesson = folders.lesson(args.lesson)
     read_question(folders, lesson)
     with serving(folders, lesson, args.anonymous) as (server, address):
         print(
@@ -128,11 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
-    """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
-
-    if not folders.executed(lesson).is_file():
-        known = ", ".join(folders.lessons())
-        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {known}.")
+    """The question `name`, or the lesson's first, with everybody's answers. Raises GradingStopped if there is none."""
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
@@ -142,7 +138,7 @@ def read_question(folders: Folders, lesson: str, name: str | None = None) -> Que
     answers, blank, unread = _answers(folders, lesson, name)
     if not answers and not blank:
         raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
-    others = [other for other in release.written if other != name]
+    others = [question for question in release.written if question != name]
     text, scheme = _asked(folders, lesson, name)
     items = scheme_items(scheme, release.written[name])
     shown = _html(text), _html(scheme).replace("<details", "<details open")
@@ -159,7 +155,7 @@ def _answers(folders: Folders, lesson: str, name: str) -> tuple[list[Answer], in
             handed_in = gradebook.assignment_submissions(lesson)
         except api.MissingEntry:
             handed_in = []
-        for person in sorted((one.student for one in handed_in), key=alphabetical):
+        for person in sorted((submission.student for submission in handed_in), key=alphabetical):
             result = read_result(folders, lesson, person.id)
             if result is None or result.problem:
                 unread += 1
@@ -180,11 +176,11 @@ def without_names(question: Question, secret: str) -> tuple[Question, dict[str, 
     """The question with numbers in place of names and ids, in an order of chance that is the same for one secret; and
     whose each number is."""
 
-    def chance(one: Answer) -> str:
-        return hashlib.sha256(f"{secret} {one.student}".encode("utf-8", "replace")).hexdigest()
+    def chance(answer: Answer) -> str:
+        return hashlib.sha256(f"{secret} {answer.student}".encode("utf-8", "replace")).hexdigest()
 
     answers = sorted(question.answers, key=chance)
-    hidden = [replace(one, student=chance(one)[:12], called=f"Answer {i}") for i, one in enumerate(answers, 1)]
+    hidden = [replace(answer, student=chance(answer)[:12], called=f"Answer {i}") for i, answer in enumerate(answers, 1)]
     whose = {new.student: old.student for new, old in zip(hidden, answers, strict=True)}
     return replace(question, answers=hidden), whose
 
@@ -194,9 +190,9 @@ def scheme_items(scheme: str, worth: float) -> list[Item]:
     text = SCHEME.split(scheme)[-1].partition("</details>")[0]
     text = re.sub(r"\A[^\n]*?\*\*", "", text)
     for way in ITEMS:
-        items = [(float(one["points"]), " ".join(one["text"].split()).strip(" .,;:")) for one in way.finditer(text)]
+        items = [(float(item["points"]), " ".join(item["text"].split()).strip(" .,;:")) for item in way.finditer(text)]
         if items and math.isclose(sum(points for points, _ in items), worth):
-            return [Item(*one, _html(one[1]).strip().removeprefix("<p>").removesuffix("</p>")) for one in items]
+            return [Item(*item, _html(item[1]).strip().removeprefix("<p>").removesuffix("</p>")) for item in items]
     return []
 
 
@@ -231,7 +227,7 @@ def _html(markdown: str, attachments: dict | None = None) -> str:
 
 def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
     """Write one answer's points and comment as Formgrader does. change: student, points (or None: it waits again),
-    comment, digest. Refused where it makes no sense, or where the answer is no longer the one that was read."""
+    comment, digest. Raises Refused if it makes no sense, or if the answer is no longer the one that was read."""
     from nbgrader import api
 
     student, points, comment = (change.get(key) for key in ("student", "points", "comment"))
@@ -239,7 +235,7 @@ def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
     if result is None or not isinstance(comment, str) or len(comment) > LONGEST:
         raise Refused("This could not be saved: no such answer, or a comment that is too long.")
     if result.answers.get(name, "") != change.get("digest"):
-        raise Refused("This answer was handed in anew and graded meanwhile. Load the page again to read it.")
+        raise Refused("This answer was submitted again and graded in the meantime. Load the page again to read it.")
     with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
         try:
             grade = gradebook.find_grade(name, lesson, lesson, student)
@@ -279,7 +275,7 @@ class Server(ThreadingHTTPServer):
         return as_page(asked)
 
     def save(self, question: str, change: dict) -> None:
-        """Write a change that the page sent. Refused."""
+        """Write a change that the page sent. Raises Refused."""
         if self.anonymous:
             change["student"] = self.whose.get(str(change.get("student")))
         with self.writing:
@@ -331,8 +327,8 @@ class Handler(BaseHTTPRequestHandler):
         except (Refused, ValueError) as refused:
             self._reply(HTTPStatus.BAD_REQUEST, str(refused))
         except Exception as error:  # such as a gradebook that is locked: the page keeps what was typed
-            said = one_line(str(getattr(error, "orig", error)), 150)
-            self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, f"This could not be saved ({said}). Try again.")
+            reason = one_line(str(getattr(error, "orig", error)), 150)
+            self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, f"This could not be saved ({reason}). Try again.")
         else:
             self._reply(HTTPStatus.OK, "")
 
@@ -372,9 +368,10 @@ def as_page(question: Question) -> tuple[str, str]:
         loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     answers = [
-        {key: value for key, value in asdict(one).items() if key not in ("html", "called")} for one in question.answers
+        {key: value for key, value in asdict(item).items() if key not in ("html", "called")}
+        for item in question.answers
     ]
     page = pages.get_template("grade_by_hand.html.jinja").render(
-        question=question, answers=answers, items=[asdict(one) for one in question.items], nonce=nonce
+        question=question, answers=answers, items=[asdict(item) for item in question.items], nonce=nonce
     )
     return page, nonce

@@ -77,7 +77,7 @@ def submissions(
     lessons: names of all lessons. zone: of times in names.
     """
     timeless = []
-    ours: dict[tuple, HandIn] = {}
+    hand_ins: dict[tuple, HandIn] = {}
     loose: list[Found] = []
     for file in found:
         if (place := _place(file)) is None:
@@ -86,27 +86,27 @@ def submissions(
         platform, depth, match = place
         facts = match.groupdict()
         key = (*file.names[:depth], facts["student_id"] if platform in ("moodle", "canvas") else facts["place"])
-        if key not in ours:
-            ours[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
-            ours[key].download = file.names[:depth]
-        one = ours[key]
+        if key not in hand_ins:
+            hand_ins[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
+            hand_ins[key].download = file.names[:depth]
+        hand_in = hand_ins[key]
         if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
-            one.place = facts["place"]
-        one.late = one.late or bool(facts.get("late"))
-        if one.time is None and facts.get("timestamp"):
+            hand_in.place = facts["place"]
+        hand_in.late = hand_in.late or bool(facts.get("late"))
+        if hand_in.time is None and facts.get("timestamp"):
             try:
-                one.time = read_time(facts["timestamp"], zone or zone_of(""))
+                hand_in.time = read_time(facts["timestamp"], zone or zone_of(""))
             except (ValueError, OverflowError):
-                timeless.append(f"{one.place}: the time in its name is not certain, so it never counts as late.")
-        one.order = max(one.order, int(facts.get("order") or 0))
+                timeless.append(f"{hand_in.place}: the time in its name is not certain, so it never counts as late.")
+        hand_in.order = max(hand_in.order, int(facts.get("order") or 0))
         rest = file.names[depth + 1 :]
-        one.files.append((rest[-1] if rest else facts["file_id"], file))
-    taken = _with_metadata(ours, [file for file in loose if file.names[-1] == METADATA])
+        hand_in.files.append((rest[-1] if rest else facts["file_id"], file))
+    taken = _with_metadata(hand_ins, [file for file in loose if file.names[-1] == METADATA])
     if taken and len(taken) < len(loose):  # pages and lists that the platform puts beside the submissions
         loose = [file for file in loose if file.names[-1].lower().endswith(".ipynb")]
     loose = [file for file in loose if file.names[-1] != METADATA]
-    own, notes = _loose(loose, lessons)
-    return taken + own, timeless + notes
+    unnamed, notes = _loose(loose, lessons)
+    return taken + unnamed, timeless + notes
 
 
 def _place(file: Found) -> tuple[str, int, re.Match] | None:
@@ -127,29 +127,29 @@ class _Metadata(yaml.SafeLoader):
 _Metadata.add_multi_constructor("!ruby/", lambda loader, _, node: loader.construct_mapping(node, deep=True))
 
 
-def _with_metadata(ours: dict[tuple, HandIn], files: list[Found]) -> list[HandIn]:
+def _with_metadata(hand_ins: dict[tuple, HandIn], files: list[Found]) -> list[HandIn]:
     """All submissions, those from Gradescope with names and times; a group's submission counts for each member."""
-    told: dict[tuple, dict] = {}
+    metadata: dict[tuple, dict] = {}
     for file in files:
         try:
             facts = yaml.load(file.path.read_text(encoding="utf-8"), Loader=_Metadata)
         except (yaml.YAMLError, UnicodeDecodeError, ValueError):
             continue  # then the submissions go by their numbers
         for folder, fact in facts.items() if isinstance(facts, dict) else ():
-            told[(*file.names[:-1], str(folder))] = fact if isinstance(fact, dict) else {}
+            metadata[(*file.names[:-1], str(folder))] = fact if isinstance(fact, dict) else {}
     all_of_them = []
-    for key, one in ours.items():
-        facts = told.get(key, {}) if one.platform == "gradescope" else {}
-        one.time = one.time or _gradescope_time(facts.get(":created_at"))
-        one.order = one.order or (int(one.id) if one.platform in ("brightspace", "gradescope") else 0)
+    for key, hand_in in hand_ins.items():
+        facts = metadata.get(key, {}) if hand_in.platform == "gradescope" else {}
+        hand_in.time = hand_in.time or _gradescope_time(facts.get(":created_at"))
+        hand_in.order = hand_in.order or (int(hand_in.id) if hand_in.platform in ("brightspace", "gradescope") else 0)
         members = facts.get(":submitters")
         members = [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
         for member in members:
             person = {name: str(member.get(f":{name}") or "") for name in ("name", "sid", "email")}
             who = {"id": person["sid"], "name": person["name"], "email": person["email"]}
-            all_of_them.append(HandIn(**{**vars(one), **who}))
+            all_of_them.append(HandIn(**{**vars(hand_in), **who}))
         if not members:
-            all_of_them.append(one)
+            all_of_them.append(hand_in)
     return all_of_them
 
 
@@ -169,32 +169,32 @@ def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], li
     notebooks = [file for file in files if file.names[-1].lower().endswith(".ipynb")]
     folders = [file.names[:-1] for file in notebooks]
     shared = 0  # folders that all have in common say nothing about whose a notebook is
-    while len(set(folders)) > 1 and all(one[: shared + 1] == folders[0][: shared + 1] for one in folders):
+    while len(set(folders)) > 1 and all(folder[: shared + 1] == folders[0][: shared + 1] for folder in folders):
         shared += 1
-    ours: dict[str, HandIn] = {}
+    hand_ins: dict[str, HandIn] = {}
     homes: dict[tuple[str, ...], str] = {}  # a student's folder -> the student
     notes = []
     for file in notebooks:
         above = file.names[:-1]
         depths = [*range(shared, len(above)), *reversed(range(shared))]
         depth = next((depth for depth in depths if _student(above[depth], lessons)), None)
-        own = _student(file.names[-1], lessons)
-        if depth is not None and (depth >= shared or not own):
-            own = _student(above[depth], lessons)
-            homes[above[: depth + 1]] = own
-        if own:
-            ours.setdefault(own, HandIn("files", own, name=own)).files.append((file.names[-1], file))
+        student = _student(file.names[-1], lessons)
+        if depth is not None and (depth >= shared or not student):
+            student = _student(above[depth], lessons)
+            homes[above[: depth + 1]] = student
+        if student:
+            hand_ins.setdefault(student, HandIn("files", student, name=student)).files.append((file.names[-1], file))
         else:
-            told = "/".join(file.names)
-            notes.append(f"{told} does not say whose it is; put it into a folder with the student's name.")
+            place = "/".join(file.names)
+            notes.append(f"{place} does not say whose it is; put it into a folder with the student's name.")
     for file in files:
         if file not in notebooks:
             home = next((homes[file.names[:n]] for n in range(len(file.names), 0, -1) if file.names[:n] in homes), None)
             if home:
-                ours[home].files.append((file.names[-1], file))
+                hand_ins[home].files.append((file.names[-1], file))
             else:
                 notes.append(f"{'/'.join(file.names)} was not collected: no notebook lies there.")
-    return list(ours.values()), notes
+    return list(hand_ins.values()), notes
 
 
 def _student(name: str, lessons: Sequence[str]) -> str:

@@ -68,11 +68,14 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     notes = [] if notes is None else notes
     if sheet.encoding == "cp1252":
         notes.append(f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names.")
-    people, left = [], []
+    people, left, nobody = [], [], []
     for row, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
         role = _first(cells, ROLE)
         if is_nobody(cells):
+            called = _first(cells, NAME) or ", ".join(filter(None, (_first(cells, LAST), _first(cells, FIRST))))
+            if not NOBODY.fullmatch(called.casefold()):
+                nobody.append(called)
             continue
         if role and not re.search("student|learner", role.casefold()):
             left.append(f"{_first(cells, (*NAME, *FIRST, *STUDENT))} ({role})")
@@ -84,15 +87,21 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
             )
         people.append(one)
     if left:
-        notes.append(f"{path.name}: left out, as their role is not Student: {', '.join(left)}.")
+        notes.append(f"{path.name}: left out, because their role is not Student: {', '.join(left)}.")
+    if nobody:
+        notes.append(f"{path.name}: left out, because they are Canvas's own lines: {', '.join(nobody)}.")
+    if people and IDENTIFIER not in headings and not any(one.first_name or one.last_name for one in people):
+        notes.append(f"{path.name} has no known column of names, so students go by their ids. {ENGLISH}")
     if not people:
         raise CourseError(
-            f"{path} is no roster that can be read: it needs a heading, and lines with one of id, "
+            f"{path} cannot be read as a roster: it needs a heading, and lines with one of id, "
             f"{', '.join(STUDENT)} or a name."
         )
     twice = [name for name, count in Counter(one.student for one in people).items() if count > 1]
     if twice:
-        raise CourseError(f"Two lines of {path} are the student {twice[0]!r}. Give each an id or e-mail of their own.")
+        raise CourseError(
+            f"Two lines of {path} are the student {twice[0]!r}. Give each student a separate id or e-mail."
+        )
     for one in people:
         if problem := name_problem(one.student):
             raise CourseError(problem.replace("The folder", f"In {path}, the student") + " Nothing was collected.")
@@ -102,7 +111,7 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
 def english_headings(sheet: Sheet, path: Path) -> list[str]:
     """The headings in small letters; those of Moodle's worksheet in English, whatever language it is in."""
     if not sheet.rows:
-        raise CourseError(f"{path} is no roster that can be read: it is empty.")
+        raise CourseError(f"{path} cannot be read as a roster: it is empty.")
     headings = [heading.strip().casefold() for heading in sheet.heading]
     for name in {heading for heading in headings if headings.count(heading) > 1} & {*STUDENT, *FIRST, *LAST, *NAME}:
         raise CourseError(f"{path} has two columns {name!r}. Remove one of them.")
@@ -118,8 +127,10 @@ def english_headings(sheet: Sheet, path: Path) -> list[str]:
     # shown of a person, status, ..., grade, ..., the submission's time, ..., the grade's time.
     mail = [place for place, column in enumerate(columns) if _are(column, r"[^@\s]+@[^@\s]+")]
     times = [place for place, column in enumerate(columns) if _are(column, r"-|.*20\d\d.*\d.*", r".*20\d\d.*|-")]
-    if len(mail) != 1 or mail[0] < 2 or len(times) > 2:
-        raise CourseError(f"{path} is a worksheet in a language whose columns are not certain. {ENGLISH}")
+    never = [place for place in times if set(columns[place]) <= {"-", ""}]
+    doubtful = times and times[0] in never and len(never) < len(times)  # the one real time may be the grade's
+    if len(mail) != 1 or mail[0] < 2 or len(times) > 2 or doubtful:
+        raise CourseError(f"{path} is a worksheet in a language whose columns are not known. {ENGLISH}")
     for place, name in [(0, IDENTIFIER), (1, "full name"), (mail[0], "email address"), *((n, TIME) for n in times[:1])]:
         headings[place] = name
     return headings
@@ -133,18 +144,17 @@ def _are(column: list[str], form: str, least: str = ".+") -> bool:
 
 def is_nobody(cells: dict[str, str]) -> bool:
     """Whether a line is one of Canvas's own: points possible, manual posting, or the student that tries things."""
-    canvas = "sis login id" in cells
-    name = _first(cells, (*NAME, *LAST)).strip().casefold()
-    return bool(canvas and (NOBODY.fullmatch(name) or TEST_STUDENT.fullmatch(cells["sis login id"]))) or bool(
-        name and NOBODY.fullmatch(name)
-    )
+    name = _first(cells, (*NAME, *LAST)).casefold()
+    if "section" in cells and "id" in cells and not cells["id"]:  # in any language: of students Canvas writes the id
+        return True
+    return bool(TEST_STUDENT.fullmatch(cells.get("sis login id", "")) or name and NOBODY.fullmatch(name))
 
 
 def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
     canvas = "sis login id" in cells or "student" in cells
     own = "" if canvas else cells.get("id", "")
     first, last, name = _first(cells, FIRST), _first(cells, LAST), _first(cells, NAME)
-    if not first + last and canvas and "," in name:
+    if not first + last and "," in name and (canvas or len(name.split()) == 2):
         last, first = (part.strip() for part in name.split(",", 1))
     elif not first + last:
         # Where a longer name splits, nobody can tell from here: it stays in one piece.

@@ -107,4 +107,4 @@ def _decoded(content: bytes, path: Path) -> tuple[str, str]:
             continue
         if "\0" not in text:
             return text, encoding
-    raise CourseError(f"{path} is in no encoding that can be read for certain. Save it as CSV (UTF-8).")
+    raise CourseError(f"{path} has an unknown encoding. Save it as CSV (UTF-8).")

@@ -18,7 +18,6 @@ from itertools import combinations
 
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.grade import lesson_name
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import GradingStopped
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it lies and whom it shows."""
     folders, _ = load(args.gradebook)
-    lesson = lesson_name(folders, args.lesson)
+    lesson = folders.lesson(args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))
     same = same_numbers(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     for pair in pairs[:10]:
         print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
     for students in same:
-        print(f"  kept numbers that are equal byte for byte: {', '.join(map(one_line, students))}")
+        print(f"  weights files that are equal byte for byte: {', '.join(map(one_line, students))}")
     print(f"  side by side: {shown(page)}")
     return 0
 
@@ -67,8 +66,6 @@ def run(args: argparse.Namespace) -> int:
 def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
     """student -> exercise -> code, of every submission that can be read; exercise -> what everybody has: the release's
     code and the solution's."""
-    if not folders.executed(lesson).is_file():
-        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {', '.join(folders.lessons())}.")
     release = course_release(folders.executed(lesson))
     students = find_submissions(folders.submitted, lesson)
     if not students:
@@ -80,10 +77,10 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
             continue
         answers: dict[str, str] = defaultdict(str)
         for cell in submission.cells:
-            if cell.kind == "answer" and not cell.exercise.startswith("quiz_"):
+            if cell.kind == "answer" and cell.exercise and not cell.exercise.startswith("quiz_"):
                 answers[cell.exercise] += cell.source + "\n"
         handed_in[student] = dict(answers)
-    public = defaultdict(list)
+    public: dict[str, list[str]] = defaultdict(list)
     for cell in json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]:
         if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
             public[name] += ["".join(cell["source"]), release.graded[name]["source"]]
@@ -102,25 +99,25 @@ def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
 
 def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]]) -> list[Pair]:
     """Pairs of students with much in common that is their own, most alike first."""
-    own: dict[str, set] = {}
+    runs_of: dict[str, set] = {}
     for student, answers in handed_in.items():
-        own[student] = {(name, run) for name, code in answers.items() for run in _runs(code)}
-        own[student] -= {(name, run) for name in answers for code in public.get(name, ()) for run in _runs(code)}
-    wrote = Counter(run for runs in own.values() for run in runs)
-    most = max(2, int(MANY * len(own)))
+        runs_of[student] = {(name, run) for name, code in answers.items() for run in _runs(code)}
+        runs_of[student] -= {(name, run) for name in answers for code in public.get(name, ()) for run in _runs(code)}
+    wrote = Counter(run for runs in runs_of.values() for run in runs)
+    most = max(2, int(MANY * len(runs_of)))
     who: dict[tuple, list[str]] = defaultdict(list)
-    for student in sorted(own):
-        own[student] = {run for run in own[student] if wrote[run] <= most}
-        for run in own[student]:
+    for student in sorted(runs_of):
+        runs_of[student] = {run for run in runs_of[student] if wrote[run] <= most}
+        for run in runs_of[student]:
             who[run].append(student)
     shared = Counter(pair for students in who.values() for pair in combinations(students, 2))
     pairs = []
-    for (one, other), count in shared.items():
-        share = count / min(len(own[one]), len(own[other]))
+    for (first, second), count in shared.items():
+        share = count / min(len(runs_of[first]), len(runs_of[second]))
         if count >= FEWEST and share >= ALIKE:
-            names = {name for name, _ in own[one] & own[other]}
-            both = {name: (code, handed_in[other][name]) for name, code in handed_in[one].items() if name in names}
-            pairs.append(Pair(one, other, share, both))
+            names = {name for name, _ in runs_of[first] & runs_of[second]}
+            both = {name: (code, handed_in[second][name]) for name, code in handed_in[first].items() if name in names}
+            pairs.append(Pair(first, second, share, both))
     return sorted(pairs, key=lambda pair: (-pair.share, pair.one, pair.other))
 
 
@@ -129,10 +126,10 @@ def _runs(code: str) -> set[tuple[str, ...]]:
     try:
         tree = _Nameless().visit(ast.parse(code))
         lines = io.StringIO(ast.unparse(tree)).readline
-        words = [token.string for token in tokenize.generate_tokens(lines) if token.string.strip()]
+        tokens = [token.string for token in tokenize.generate_tokens(lines) if token.string.strip()]
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return set()
-    return {tuple(words[start : start + RUN]) for start in range(len(words) - RUN + 1)}
+    return {tuple(tokens[start : start + RUN]) for start in range(len(tokens) - RUN + 1)}
 
 
 class _Nameless(ast.NodeTransformer):

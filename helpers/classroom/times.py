@@ -15,8 +15,11 @@ from helpers.errors import CourseError
 from helpers.grading.due import zone_of
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})(?:[:.h]|(?=\d\d(?!\d)))(\d\d)(?::(\d\d))?(?!\d)")
-NUMBERS = (r"(?P<y>\d{4})[-/](?P<m>\d\d?)[-/](?P<d>\d\d?)", r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})")
-NUMBERS += (r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",)
+NUMBERS = (
+    r"(?P<y>\d{4})[-/](?P<m>\d\d?)[-/](?P<d>\d\d?)",
+    r"(?P<d>\d\d?)\. ?(?P<m>\d\d?)\. ?(?P<y>\d{4})",
+    r"(?P<y>\d{4})[年년] ?(?P<m>\d\d?)[月월] ?(?P<d>\d\d?)[日일]",
+)
 AFTER = {"h", "uhr", "hrs", "", "utc", "gmt", "z"}  # words behind a clock that change nothing, and zones
 # Those that platforms are used in; a short word of a rarer language (de, pm) would make others uncertain.
 LANGUAGES = (
@@ -26,11 +29,11 @@ LANGUAGES = (
 
 
 def read_time(text: str, zone: tzinfo) -> datetime:
-    """A time as UTC without a zone. zone: its zone where the text names none. ValueError where it is not certain."""
+    """A time as UTC without a zone. zone: that of a text which names none. Raises ValueError if it is not certain."""
     text = unicodedata.normalize("NFKC", text).casefold()
     if iso := _iso(text):
         return _utc(iso, zone)
-    dates = [found for form in NUMBERS if (found := re.search(form, text))]
+    dates = [match for form in NUMBERS if (match := re.search(form, text))]
     rest = text
     if dates:
         day = datetime(int(dates[0]["y"]), int(dates[0]["m"]), int(dates[0]["d"]))
@@ -78,11 +81,11 @@ def _languages() -> list[tuple[dict[str, int], dict[str, int], dict[str, int]]]:
     """For each language the words for months, days of the week (Monday is 0), and the halves of a day."""
     from babel import Locale
 
-    found = []
+    languages = []
     for name in LANGUAGES.split():
         locale = Locale.parse(name)
         kinds = [locale.months, locale.days]
-        words = [{_bare(word): number for form in ("format", "stand-alone") for width in ("wide", "abbreviated")
+        names = [{_bare(word): number for form in ("format", "stand-alone") for width in ("wide", "abbreviated")
                   for number, word in kind[form][width].items()} for kind in kinds]  # fmt: skip
         halves = {
             _bare(word): half
@@ -90,8 +93,8 @@ def _languages() -> list[tuple[dict[str, int], dict[str, int], dict[str, int]]]:
             for half, key in enumerate(("am", "pm"))
             if (word := locale.day_periods["format"].get(width, {}).get(key))
         }
-        found.append((words[0], words[1], halves))
-    return found
+        languages.append((names[0], names[1], halves))
+    return languages
 
 
 def _bare(word: str) -> str:
@@ -103,7 +106,7 @@ def _day_in_words(words: set[str], year: int, number: int) -> datetime:
     readings: dict[int, set[datetime | None]] = {}
     for months, days, _ in _languages():
         for word in words & months.keys():
-            of_week = {days[other] for other in words - {word} if other in days}
+            of_week = {days[day_word] for day_word in words - {word} if day_word in days}
             known = len(words & (months.keys() | days.keys()))
             try:
                 day = datetime(year, months[word], number)
@@ -121,12 +124,12 @@ def _half(behind: str, before: str) -> int | None:
     """0 for a clock before noon, 1 for one after it, None for 24 hours; a word before it counts in East Asia."""
     word = re.findall(r"[^\W\d_]+", before)[-1:]
     word = word if word != ["de"] else []  # Hungarian's morning is Spanish's *of*
-    found = {halves[one] for _, _, halves in _languages() for one in (behind, *word) if one and one in halves}
-    return found.pop() if len(found) == 1 else None
+    readings = {halves[text] for _, _, halves in _languages() for text in (behind, *word) if text and text in halves}
+    return readings.pop() if len(readings) == 1 else None
 
 
 def known_time(text: str, zone: tzinfo, where: str) -> datetime | None:
-    """A cell's time; None where it holds none. CourseError where it cannot be read for certain."""
+    """A cell's time; None where it holds none. Raises CourseError if it cannot be read for certain."""
     if text.strip() in ("", "-", "–"):
         return None
     try:

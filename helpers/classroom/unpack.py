@@ -58,10 +58,10 @@ def find_files(path: Path, room: Path) -> Files:
     """The files of `path`, a folder or a file. room: an empty folder for what is unpacked. CourseError if none."""
     files = Files(room)
     if path.is_dir():
-        there = [(tuple(map(_label, file.relative_to(path).parts)), file) for file in _walk(path)]
-        own = own_files(inside for inside, _ in there)
-        for inside, file in there:
-            names = own.get(inside)
+        listed = [(tuple(map(_label, file.relative_to(path).parts)), file) for file in _walk(path)]
+        renamed = own_files(inside for inside, _ in listed)
+        for inside, file in listed:
+            names = renamed.get(inside)
             if names is None:
                 continue
             if file.is_symlink():
@@ -106,11 +106,11 @@ def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int) -> s
         with _zip(path) as archive:
             entries = [entry for entry in archive.infolist()[:MOST_LISTED] if not entry.is_dir()]
             listed = [(names + tuple(_parts(entry.filename)), entry) for entry in entries]
-            own = own_files(inside for inside, _ in listed if len(inside) > len(names))
-            there = [(inside, own[inside], entry) for inside, entry in listed if inside in own]
-            if depth and len(there) > MOST_INSIDE:
-                return f"it holds {len(there)} files"
-            for inside, inner, entry in there:
+            renamed = own_files(inside for inside, _ in listed if len(inside) > len(names))
+            kept = [(inside, renamed[inside], entry) for inside, entry in listed if inside in renamed]
+            if depth and len(kept) > MOST_INSIDE:
+                return f"it holds {len(kept)} files"
+            for inside, inner, entry in kept:
                 if _is_junk(inner):
                     continue
                 place = files.free()

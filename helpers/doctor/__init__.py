@@ -176,11 +176,6 @@ def lesson_in(path: Path) -> str | None:
 def look_at_path(root: Path) -> Finding:
     """Spaces and letters beyond ASCII do no harm to the course; on Windows a long path does."""
     if sys.platform == "win32" and len(str(root)) > 150:
-        return (
-            False,
-            f"the course's folder has a path of {len(str(root))} characters. Move it nearer to the drive's root.",
-        )
+        return False, f"the course's path has {len(str(root))} characters. Move it nearer to the drive's root."
     odd = " " in str(root) or not str(root).isascii()
-    return True, "the folder's path" + (
-        " has spaces or letters beyond ASCII; the course works there too" if odd else ""
-    )
+    return True, f"the folder's path{' has spaces or letters beyond ASCII; the course works there too' if odd else ''}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon
+from matplotlib.patches import Circle, Polygon
 
-from helpers.drawing.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
+from helpers.drawing.colors import K_COLOR, Q_COLOR, V_COLOR
+from helpers.drawing.diagrams import arrow, box
+from helpers.drawing.style import Picture, new_figure
 
 WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
 EDGE, LETTER = "#8C8C8C", "#222222"
@@ -118,19 +121,8 @@ def _look(part: Part, number: int) -> str:
 
 def _draw_part(ax, part: Part, look: str) -> None:
     face, edge, line, style, ink = LOOKS[look]
-    box = FancyBboxPatch(
-        (part.x, part.y),
-        part.width,
-        part.height,
-        boxstyle="round,pad=0,rounding_size=6",
-        facecolor=face,
-        edgecolor=part.hue or edge,
-        linewidth=line,
-        linestyle=style,
-        zorder=3,
-    )
-    ax.add_patch(box)
-    middle = (part.x + part.width / 2, part.y + part.height / 2)
+    middle, size = (part.x + part.width / 2, part.y + part.height / 2), (part.width, part.height)
+    box(ax, middle, size, rounding=6, facecolor=face, edgecolor=part.hue or edge, lw=line, ls=style, zorder=3)
     bold = "bold" if look == "today" else "normal"
     color = part.hue if part.hue and look != "today" else ink  # on yellow the hue has the edge instead
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
@@ -146,40 +138,16 @@ def _badge(ax, x: float, y: float, number: int, look: str) -> None:
     ax.text(x, y + 0.4, str(number), ha="center", va="center_baseline", fontsize=9, color=ink, zorder=6)
 
 
-def _arrow(ax, *points, color=EDGE, width=1.2, style="-", head=True) -> None:
+def _arrow(ax, *points, color=EDGE, width=1.2, style="-") -> None:
     """A line through the points, with a head at its end."""
     for start, end in zip(points[:-2], points[1:-1], strict=True):
         ax.plot(*zip(start, end, strict=True), color=color, lw=width, ls=style, solid_capstyle="round", zorder=2)
-    look = "-|>" if head else "-"
-    ax.add_patch(
-        FancyArrowPatch(
-            points[-2],
-            points[-1],
-            arrowstyle=look,
-            mutation_scale=9,
-            color=color,
-            lw=width,
-            ls=style,
-            shrinkA=0,
-            shrinkB=0,
-            zorder=2,
-        )
-    )
+    arrow(ax, points[-2], points[-1], color, width, linestyle=style, mutation_scale=9)
 
 
-def _frame(ax, x, y, width, height, face="#FAFAFA", edge="#C4C4C4", z=0.5, line=1.0) -> None:
-    ax.add_patch(
-        FancyBboxPatch(
-            (x, y),
-            width,
-            height,
-            boxstyle="round,pad=0,rounding_size=10",
-            facecolor=face,
-            edgecolor=edge,
-            linewidth=line,
-            zorder=z,
-        )
-    )
+def _frame(ax, corner, size, **look) -> None:
+    middle = [start + length / 2 for start, length in zip(corner, size, strict=True)]
+    box(ax, middle, size, rounding=10, **{"facecolor": "#FAFAFA", "edgecolor": "#C4C4C4", "zorder": 0.5} | look)
 
 
 def _draw_rows(ax, number: int) -> None:
@@ -188,7 +156,7 @@ def _draw_rows(ax, number: int) -> None:
     # The zoom from the encoder's attention into one head; the cards behind it are the other heads.
     ax.add_patch(Polygon([(270, 224), (354, 224), (752, 168), (166, 168)], closed=True, facecolor="#F0F0F0", zorder=0))
     for shift in (10, 5, 0):
-        _frame(ax, 166 + shift, 34 - shift, 586, 134, z=0.6 - shift / 100)
+        _frame(ax, (166 + shift, 34 - shift), (586, 134), zorder=0.6 - shift / 100)
     ax.text(290, TOP + 62, "one head, opened", **plain | {"ha": "left", "va": "bottom", "color": FADED})
     ax.text(181, TOP, "x", **plain | {"fontsize": 12, "style": "italic"})
     for shift in (-38, 0, 38):
@@ -201,13 +169,13 @@ def _draw_rows(ax, number: int) -> None:
     _arrow(ax, (732, TOP + 4), (776, TOP + 4))
     # The encoder.
     ax.text(34, ENCODER, "jane\nvisits\nafrica", **plain)
-    _frame(ax, 250, ENCODER - 54, 340, 90)
+    _frame(ax, (250, ENCODER - 54), (340, 90))
     ax.text(572, ENCODER - 43, "encoder block × N", **plain | {"ha": "right", "color": FADED})
     for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
         _arrow(ax, (start, ENCODER), (end, ENCODER))
     # The decoder, which reads the encoder's output.
     ax.text(34, DECODER, "<bos>\njane\nvisite", **plain)
-    _frame(ax, 250, DECODER - 54, 452, 90)
+    _frame(ax, (250, DECODER - 54), (452, 90))
     ax.text(690, DECODER - 43, "decoder block × N", **plain | {"ha": "right", "color": FADED})
     stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))
     for start, end in (*stops, (762, 774)):
@@ -229,38 +197,22 @@ def _draw_rows(ax, number: int) -> None:
     text = "training: the gradient of the loss goes back through every part"
     look = "today" if lit else "passed" if number > 11 else "to come"
     # A frame of its own: the words' own box would be measured at another size than a browser draws them.
-    _frame(ax, 230, 406, 464, 28, face=LOOKS["today"][0] if lit else "white", edge="none", z=3)
+    _frame(ax, (230, 406), (464, 28), facecolor=LOOKS["today"][0] if lit else "white", edgecolor="none", zorder=3)
     ax.text(452, 420, text, **plain | {"color": LETTER if number >= 11 else FADED}, zorder=4)
     _badge(ax, 813, 420, 11, look)
 
 
 def _draw_legend(ax, number: int) -> None:
     ax.text(12, 24, "The Transformer", fontsize=11.5, weight="bold", va="center", color="black")
-    words, line, lines = TODAY[number].split(), "", []
-    for word in words:
-        if len(line) + len(word) > 20:
-            lines, line = [*lines, line], ""
-        line = f"{line} {word}".strip()
-    ax.text(
-        12, 42, "\n".join([f"Lesson {number}:", *lines, line]), fontsize=10, va="top", color=LETTER, linespacing=1.3
-    )
+    said = "\n".join([f"Lesson {number}:", *textwrap.wrap(TODAY[number], 21)])
+    ax.text(12, 42, said, fontsize=10, va="top", color=LETTER, linespacing=1.3)
     for row, (look, text) in enumerate((("today", "today"), ("passed", "behind you"), ("to come", "still to come"))):
-        face, edge, line_width, style, _ = LOOKS[look]
+        face, edge, line, style, _ = LOOKS[look]
         y = 124 + 21 * row
         if number in (12, 13, 14) and look == "to come":
             text = "not part of it"
-        ax.add_patch(
-            FancyBboxPatch(
-                (13, y - 6),
-                18,
-                12,
-                boxstyle="round,pad=0,rounding_size=3",
-                facecolor=face,
-                edgecolor=edge,
-                linewidth=min(line_width, 1.6),
-                linestyle=style,
-            )
-        )
+        look = {"facecolor": face, "edgecolor": edge, "lw": min(line, 1.6), "ls": style}
+        box(ax, (22, y), (18, 12), rounding=3, **look)
         ax.text(38, y, text, fontsize=9.5, va="center", color=LETTER)
     _badge(ax, 22, 187, max(number, 1), "passed")
     ax.text(38, 187, "lesson that teaches it", fontsize=9.5, va="center", color=LETTER)

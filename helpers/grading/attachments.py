@@ -39,7 +39,7 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
             (named if re.search(rf"\b{re.escape(stem)}\b", text) else unnamed).append(name)
         skipped = 0
         for name in named + unnamed * (not only_named and suffix not in DATA):
-            if sum(other.endswith(suffix) for other in files) >= MOST[suffix]:
+            if sum(taken.endswith(suffix) for taken in files) >= MOST[suffix]:
                 skipped += 1
                 continue
             data, problem = _read_bounded(folder / name, LARGEST[suffix])

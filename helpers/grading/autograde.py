@@ -8,25 +8,10 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from traitlets import Bool, Float, Integer
 
+from helpers.errors import CourseError
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
 from helpers.grading.nbgrader_insides import replace_converter
-
-
-class LoggedProgress:
-    """nbgrader's log in place of a progress bar."""
-
-    def __init__(self, log):
-        self.log = log
-
-    def start(self, new: int, unchanged: int) -> None:
-        self.log.info("Grading %d submissions; %d are unchanged", new, unchanged)
-
-    def step(self, student: str) -> None:
-        self.log.info("Judged the submission of %s", student)
-
-    def slow(self, count: int) -> None:
-        self.log.info("%d submissions take long; each is recorded when it is judged", count)
 
 
 class CourseAutograde(Autograde):
@@ -37,9 +22,8 @@ class CourseAutograde(Autograde):
     cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
 
     def start(self) -> None:
-        from helpers.grading.batch import GradingOptions, grade_lesson
+        from helpers.grading.batch import GradingOptions, LoggedProgress, grade_lesson
         from helpers.grading.class_report import write_report
-        from helpers.grading.pool import GradingStopped
 
         folders = from_coursedir(self.coursedir)
         lesson = self.coursedir.assignment_id
@@ -48,7 +32,7 @@ class CourseAutograde(Autograde):
         try:
             students = self._students(folders, lesson)
             outcome = grade_lesson(folders, lesson, students, options, self.config, LoggedProgress(self.log))
-        except GradingStopped as stopped:
+        except CourseError as stopped:
             self.log.error(str(stopped))
             raise NbGraderException(str(stopped)) from None
         write_report(folders, lesson)

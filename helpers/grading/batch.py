@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -53,17 +54,20 @@ class GradingOptions:
     keep_judges: bool = False
 
 
-class Progress:
-    """What grading reports while it works: the number of submissions, then each student whose turn is over."""
+class LoggedProgress:
+    """What grading reports while it works, in a log: the number of submissions, then each that was judged."""
+
+    def __init__(self, log: logging.Logger):
+        self.log = log
 
     def start(self, new: int, unchanged: int) -> None:
-        """Called once, before the first submission is judged."""
+        self.log.info("Grading %d submissions; %d are unchanged", new, unchanged)
 
     def step(self, student: str) -> None:
-        """Called for each new submission that was judged."""
+        self.log.info("Judged the submission of %s", student)
 
     def slow(self, count: int) -> None:
-        """Called before those are judged that take long."""
+        self.log.info("%d submissions take long; each is recorded when it is judged", count)
 
 
 @dataclass
@@ -88,44 +92,41 @@ def grade_lesson(
     students: Iterable[str] | None = None,
     options: GradingOptions | None = None,
     config=None,
-    progress: Progress | None = None,
+    progress: LoggedProgress | None = None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`. config: nbgrader's.
 
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
-    options, progress = options or GradingOptions(), progress or Progress()
+    options, progress = options or GradingOptions(), progress or LoggedProgress(logging.getLogger("course"))
     release = _load_release(folders, lesson)
     names = _find_students(folders, lesson, students)
-    outcome = Outcome(lesson)
     problems = {name: problem for name in names if (problem := name_problem(name))}
     names = [name for name in names if name not in problems]
     if students is None:
         problems |= find_misplaced(folders.submitted, lesson)
-    unwritten = {name: unrecorded(name, problem) for name, problem in problems.items()}
+    left_out = {name: unrecorded(name, problem) for name, problem in problems.items()}
 
     def read(student: str) -> Submission:
         return read_submission(folders.submitted, student, release, folders.source)
 
     version = lesson_fingerprint(folders, lesson)
     with one_writer(folders, lesson), Recorder(folders, release, version, options.unsafe, config) as recorder:
-        finished = set()
-        if not options.force:
-            finished = {
-                name for name in names if folders.result(lesson, name).is_file() and recorder.finished(read(name))
-            }
-        fresh = [name for name in names if name not in finished]
-        outcome.unchanged = len(finished)
+        fresh = [
+            name
+            for name in names
+            if options.force or not folders.result(lesson, name).is_file() or not recorder.finished(read(name))
+        ]
+        outcome = Outcome(lesson, unchanged=len(names) - len(fresh))
         progress.start(len(fresh), outcome.unchanged)
         with contextlib.closing(_judge_class(folders, release, fresh, read, options, progress)) as portions:
-            for portion, reports in portions:
-                for submission in portion:
-                    result = recorder.record(submission, reports[submission.student])
-                    outcome.new += 1
-                    if not result.sha:
-                        unwritten[submission.student] = result
-    results = (read_result(folders, lesson, name) for name in names if name not in unwritten)
-    outcome.results = [result for result in results if result is not None] + list(unwritten.values())
+            for submission, report in ((one, reports[one.student]) for portion, reports in portions for one in portion):
+                result = recorder.record(submission, report)
+                outcome.new += 1
+                if not result.sha:
+                    left_out[submission.student] = result
+    results = (read_result(folders, lesson, name) for name in names if name not in left_out)
+    outcome.results = [result for result in results if result is not None] + list(left_out.values())
     return outcome
 
 
@@ -135,7 +136,7 @@ def _judge_class(
     students: list[str],
     read: Callable[[str], Submission],
     options: GradingOptions,
-    progress: Progress,
+    progress: LoggedProgress,
 ) -> Iterator[Portion]:
     """(portion, what was judged of it), each judged between two self tests."""
     if not students:
@@ -162,7 +163,12 @@ def _judge_class(
 
 
 def _judge_portions(
-    pool: Pool, size: int, students: list[str], read: Callable[[str], Submission], release: Release, progress: Progress
+    pool: Pool,
+    size: int,
+    students: list[str],
+    read: Callable[[str], Submission],
+    release: Release,
+    progress: LoggedProgress,
 ) -> Iterator[Portion]:
     """The portions of a pool: at first `size` at a time and in a hurry, then one by one those that took too long."""
     slow = students[:] if len(students) == 1 else []
@@ -207,7 +213,6 @@ def one_writer(folders: Folders, lesson: str) -> Iterator[None]:
 
 
 def _require_bubblewrap() -> None:
-    """Refuse at once, before a judge is started."""
     if shutil.which("bwrap"):
         return
     from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
@@ -219,11 +224,7 @@ def _require_bubblewrap() -> None:
 
 
 def _load_release(folders: Folders, lesson: str) -> Release:
-    path = folders.executed(lesson)
-    if not path.is_file():
-        lessons = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
-        raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {lessons}.")
-    release = course_release(path)
+    release = course_release(folders.executed(folders.lesson(lesson)))
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release

@@ -46,9 +46,7 @@ def environment_inside(home: str = HOME) -> dict[str, str]:
         "USER": "learner",
         "LOGNAME": "learner",
         "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
+        **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": f"{home}/.ipython",
         "TMPDIR": home,
@@ -74,7 +72,9 @@ def runtime_folders() -> list[str]:
     outermost: list[str] = []
     for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
         holds_project = folder == "/" or PROJECT.is_relative_to(folder)
-        covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in outermost)
+        covered = (
+            folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, parent) for parent in outermost)
+        )
         if not holds_project and not covered:
             outermost.append(folder)
     return outermost
@@ -128,20 +128,8 @@ def bubblewrap(course: Path, program: list[str]) -> list[str]:
     """
     bwrap = find_bubblewrap()
     files = view(course)
-    inside = [
-        bwrap,
-        "--unshare-all",
-        "--die-with-parent",
-        "--new-session",
-        "--hostname",
-        "sandbox",
-        "--clearenv",
-        *files,
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-    ]
+    inside = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    inside += [*files, "--proc", "/proc", "--dev", "/dev"]
     for place in writable_places():
         inside += ["--tmpfs", place]
     for name, value in environment_inside().items():

@@ -178,7 +178,7 @@ def _reason(report: ClassReport, row: Row, column: Column) -> str:
 def _discrimination(report: ClassReport, column: Column) -> str:
     """The corrected item-total correlation: of an exercise's points with the points of all others. Where points are
     all or nothing it is the point-biserial one. Answers that wait for a person are left out for everybody."""
-    others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
+    others = [each.grade_id for each in report.columns if each is not column and each.kind != "bonus"]
     rows = [row for row in report.rows if row.total is not None]
     others = [name for name in others if all(row.scores.get(name) is not None for row in rows)]
     points = [row.scores[column.grade_id] for row in rows]
@@ -197,8 +197,8 @@ def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, in
     if right:
         counts[right] = readable - made.total()
     chosen = [(option, count, option == right) for option, count in sorted(counts.items())]
-    other = sum(n for name, n in made.items() if not name.startswith("option_") and name != "not_answered")
-    return [*chosen, *([("no option", other, False)] if other else [])]
+    invalid = sum(n for name, n in made.items() if not name.startswith("option_") and name != "not_answered")
+    return [*chosen, *([("no option", invalid, False)] if invalid else [])]
 
 
 def mistakes(report: ClassReport) -> list[dict]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from helpers.grading.due import read_due
+from helpers.grading.due import lateness, read_due
 from helpers.grading.folders import Folders
 from helpers.grading.intake import find_submissions
 from helpers.grading.lesson_release import course_release
@@ -126,22 +126,11 @@ def alphabetical(student) -> tuple[str, ...]:
     return (*("".join(char for char in name if not unicodedata.combining(char)) for name in names), student.id)
 
 
-def lateness(seconds: float) -> str:
-    """How late something is, in true words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
-    if seconds < 60:
-        return "less than a minute"
-    minutes = round(seconds / 60)
-    days, hours = divmod(minutes // 60, 24)
-    units = [(days, "day"), (hours, "hour"), (minutes % 60, "minute")]
-    first = next(place for place, (count, _) in enumerate(units) if count)
-    return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in units[first : first + 2] if count)
-
-
 def graded_cells(gradebook, lesson: str) -> list[Grade]:
     """Every graded cell of every student of a lesson. MissingEntry where nothing of it was ever graded."""
     from nbgrader import api
 
-    found = (
+    rows = (
         gradebook.db.query(
             api.SubmittedAssignment.student_id,
             api.GradeCell.name,
@@ -158,7 +147,7 @@ def graded_cells(gradebook, lesson: str) -> list[Grade]:
         .join(api.SubmittedNotebook.assignment)
         .filter(api.SubmittedAssignment.assignment_id == gradebook.find_assignment(lesson).id)
     )
-    return [Grade(*one) for one in found]
+    return [Grade(*row) for row in rows]
 
 
 def read_class(folders: Folders, lesson: str) -> ClassReport:
@@ -249,19 +238,19 @@ def is_unanswered(grade, result: Result | None) -> bool:
 
 def _together(notes: list[str]) -> list[str]:
     """The notes; what is the same of several check cells is one of them."""
-    gone = [found[1] for note in notes if (found := GONE.match(note))]
+    gone = [match[1] for note in notes if (match := GONE.match(note))]
     if len(gone) < 2:
         return notes
     names = f"{', '.join(gone[:-1])} and {gone[-1]}"
-    told = f"The check cells of {names} are gone; they count as they stand at the end."
-    return [*(note for note in notes if not GONE.match(note)), told]
+    sentence = f"The check cells of {names} are gone; they count as they stand at the end."
+    return [*(note for note in notes if not GONE.match(note)), sentence]
 
 
 def _title(folders: Folders, lesson: str) -> str:
     """The first heading of the lesson's notebook."""
     prose = "\n".join("".join(cell["source"]) for cell in _solved(folders, lesson) if cell["cell_type"] == "markdown")
-    found = re.search(r"^# (.+)$", prose, re.MULTILINE)
-    return found[1] if found else lesson
+    match = re.search(r"^# (.+)$", prose, re.MULTILINE)
+    return match[1] if match else lesson
 
 
 def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], str]]:
@@ -269,9 +258,9 @@ def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], s
     right = {}
     for cell in _solved(folders, release.lesson):
         name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        if name.startswith("quiz_") and (found := CHOICE.search("".join(cell["source"]))):
+        if name.startswith("quiz_") and (match := CHOICE.search("".join(cell["source"]))):
             options = re.findall(r"[\"'](\w+)[\"']", release.graded.get(name, {}).get("source", ""))
-            right[name] = (sorted({*options, found[1]}), found[1])
+            right[name] = (sorted({*options, match[1]}), match[1])
     return right
 
 

@@ -11,7 +11,7 @@ def error_output(name: str, text: str) -> dict:
 
 def clean_output(output: dict) -> dict:
     """An output as nbformat wants it, whatever the learner's process made of it, and no longer than the worker makes
-    one. KeyError where it is none."""
+    one. Raises KeyError if it is none."""
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"
@@ -30,6 +30,6 @@ def clean_output(output: dict) -> dict:
         raise KeyError(kind)
     data = {str(mime)[:80]: body for mime, body in output["data"].items() if isinstance(body, str)}
     if sum(map(len, data.values())) > 2 * RICH_BYTES:
-        data = {"text/plain": "This output is too large; left out."}
+        data = {"text/plain": "This output is too large and was left out."}
     cleaned = {"output_type": kind, "data": data, "metadata": {}}
     return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned

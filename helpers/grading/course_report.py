@@ -12,9 +12,9 @@ import statistics
 from dataclasses import dataclass, field
 
 from helpers.grading.class_report import difficulty, mistakes, write_report
-from helpers.grading.class_scores import ClassReport, Row, called, lateness, number, read_class
+from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
+from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.grade import lesson_name
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import inert, one_line
@@ -68,11 +68,11 @@ def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
     if args.lesson is None:
         report = write_course_report(folders)
-        behind = sum(bool(one.behind) for one in report.students)
+        behind = sum(bool(student.behind) for student in report.students)
         lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
         print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
     else:
-        args.lesson = lesson_name(folders, args.lesson)
+        args.lesson = folders.lesson(args.lesson)
         try:
             write_report(folders, args.lesson)
         except (MissingEntry, FileNotFoundError):
@@ -190,9 +190,9 @@ def as_page(report: CourseReport) -> str:
     )
     pages.filters |= {"number": number}
     return pages.get_template("course_report.html.jinja").render(
-        lessons=[stumbled(one) for one in report.lessons],
-        students=[(one, [_cell(one, lesson) for lesson in report.lessons]) for one in report.students],
-        behind=[one for one in report.students if one.behind],
+        lessons=[stumbled(lesson) for lesson in report.lessons],
+        students=[(student, [_cell(student, lesson) for lesson in report.lessons]) for student in report.students],
+        behind=[student for student in report.students if student.behind],
         worth=number(report.worth),
     )
 
@@ -202,14 +202,14 @@ def as_csv(report: CourseReport) -> str:
     formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    lessons = [name for one in report.lessons for name in (one.lesson, f"{one.lesson} status")]
+    lessons = [name for lesson in report.lessons for name in (lesson.lesson, f"{lesson.lesson} status")]
     writer.writerow(["student", "name", *lessons, "total", "maximum", "fell behind"])
-    for one in report.students:
-        cells = [one.student, one.name]
+    for student in report.students:
+        cells = [student.student, student.name]
         for lesson in report.lessons:
-            row = one.rows.get(lesson.lesson)
-            cells += [number(row.total) if row else "", _status(one, lesson.lesson)]
-        cells += [number(one.total), number(report.worth), "; ".join(one.behind)]
+            row = student.rows.get(lesson.lesson)
+            cells += [number(row.total) if row else "", _status(student, lesson.lesson)]
+        cells += [number(student.total), number(report.worth), "; ".join(student.behind)]
         writer.writerow([inert(cell) for cell in cells])
     return file.getvalue()
 

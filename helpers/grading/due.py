@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -27,17 +26,16 @@ def zone_of(name: str) -> tzinfo:
         return _here()
     if name in ("UTC", "GMT", "Z"):
         return UTC
-    if found := OFFSET.fullmatch(name):
-        minutes = int(found[2]) * 60 + int(found[3])
-        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+    if match := OFFSET.fullmatch(name):
+        minutes = int(match[2]) * 60 + int(match[3])
+        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     try:
         if "/" in name:
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
         pass
     raise CourseError(
-        f"{name!r} is no time zone that is certain. Write its IANA name, such as Europe/Berlin, or its offset, such as "
-        "+02:00."
+        f"{name!r} is not a known time zone. Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
     )
 
 
@@ -74,10 +72,6 @@ class Due:
         """Seconds after the due date that count as late; none within the grace period."""
         return seconds if seconds > self.grace.total_seconds() else 0.0
 
-    def days_late(self, seconds: float) -> int:
-        """Begun days after the due date; none within the grace period."""
-        return math.ceil(self.late(seconds) / 86_400)
-
     def __str__(self) -> str:
         if self.moment is None:
             return ""
@@ -88,8 +82,18 @@ class Due:
         return f"due {local:%a} {local.day} {local:%b %Y, %H:%M} ({zone}{grace})"
 
 
+def lateness(seconds: float) -> str:
+    """How late something is, in true words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
+    if seconds < 60:
+        return "less than a minute"
+    minutes = round(seconds / 60)
+    days, hours = divmod(minutes // 60, 24)
+    units = [(days, "day"), (hours, "hour"), (minutes % 60, "minute")]
+    first = next(place for place, (count, _) in enumerate(units) if count)
+    return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in units[first : first + 2] if count)
+
+
 def read_due(folders: Folders, gradebook, lesson: str) -> Due:
-    """When a lesson is due for this class."""
     from nbgrader.api import MissingEntry
 
     try:
@@ -134,19 +138,19 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
 
 def _moment(text: str, zone: tzinfo) -> datetime:
     """`2026-11-03 23:59`, with a zone behind it or in the given one, as UTC without a zone."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
     try:
-        moment = datetime.fromisoformat(found[1] if found else "")
+        moment = datetime.fromisoformat(match[1] if match else "")
     except ValueError:
-        raise CourseError(f'--due {text!r} is no time. Write it as "2026-11-03 23:59".') from None
-    return moment.replace(tzinfo=zone_of(found[2]) if found[2] else zone).astimezone(UTC).replace(tzinfo=None)
+        raise CourseError(f'--due {text!r} is not a time. Write it as "2026-11-03 23:59".') from None
+    return moment.replace(tzinfo=zone_of(match[2]) if match[2] else zone).astimezone(UTC).replace(tzinfo=None)
 
 
 def _seconds(text: str) -> int:
-    found = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
-    if not found:
-        raise CourseError(f"--grace {text!r} is no span of time. Write 15m, 2h or 1d.")
-    return int(found[1]) * UNITS[found[2]]
+    match = re.fullmatch(r"(\d{1,4})([mhd])", text.strip())
+    if not match:
+        raise CourseError(f"--grace {text!r} is not a duration. Write 15m, 2h or 1d.")
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _facts(folders: Folders) -> dict:

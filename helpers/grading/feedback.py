@@ -8,8 +8,8 @@ import os
 
 from nbgrader.converters import GenerateFeedback
 
-from helpers.grading.class_scores import called, full_name, lateness
-from helpers.grading.due import read_due
+from helpers.grading.class_scores import called, full_name
+from helpers.grading.due import lateness, read_due
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import replace_converter
@@ -28,7 +28,8 @@ class CourseFeedback(GenerateFeedback):
         """As nbgrader's; that takes a student's folder for a pattern."""
         names = self.coursedir
         places = names.format_path(names.autograded_directory, names.student_id, names.assignment_id)
-        self.notebooks, self.assignments = [], {}
+        self.notebooks: list[str] = []
+        self.assignments: dict[str, list[str]] = {}
         for place in [places] if os.path.isdir(places) else glob.glob(places):
             if notebooks := glob.glob(os.path.join(glob.escape(place), f"{names.notebook_id}.ipynb")):
                 self.assignments[place] = notebooks

@@ -43,12 +43,12 @@ class FeedbackPage(HTMLExporter):
     """A learner's notebook with points, reports and comments. `resources["nbgrader"]` holds what `facts` returns."""
 
     def __init__(self, config=None, **more):
-        ours = Config()
-        ours.HTMLExporter.template_name = "classic"  # whose settings color code
-        ours.HTMLExporter.extra_template_basedirs = []
-        ours.HTMLExporter.extra_template_paths = [str(Path(__file__).parent)]
-        ours.HTMLExporter.template_file = "feedback_page.html.jinja"
-        ours.NbConvertBase.display_data_priority = [
+        settings = Config()
+        settings.HTMLExporter.template_name = "classic"  # whose settings color code
+        settings.HTMLExporter.extra_template_basedirs = []
+        settings.HTMLExporter.extra_template_paths = [str(Path(__file__).parent)]
+        settings.HTMLExporter.template_file = "feedback_page.html.jinja"
+        settings.NbConvertBase.display_data_priority = [
             "text/html",
             "image/svg+xml",
             "image/png",
@@ -56,7 +56,7 @@ class FeedbackPage(HTMLExporter):
             "text/plain",
         ]
         merged = Config(config or {})
-        merged.merge(ours)
+        merged.merge(settings)
         super().__init__(config=merged, **more)
 
     def from_notebook_node(self, nb, resources=None, **more):
@@ -79,7 +79,7 @@ def without_echoes(cells: list) -> list:
     kept = []
     for cell in cells:
         if cell.cell_type == "code":
-            names = {one or other for one, other in BOUND.findall(cell.source)}
+            names = {defined or assigned for defined, assigned in BOUND.findall(cell.source)}
             failed = any(output.output_type == "error" for output in cell.outputs)
             cell = copy.copy(cell)
             cell.outputs = [_quiet(output, lost) for output in cell.outputs]
@@ -89,12 +89,12 @@ def without_echoes(cells: list) -> list:
 
 
 def _quiet(output, lost: set[str]):
-    found = NOT_DEFINED.search(output.evalue) if output.get("ename") == "NameError" else None
-    if found is None or found[1] not in lost:
+    match = NOT_DEFINED.search(output.evalue) if output.get("ename") == "NameError" else None
+    if match is None or match[1] not in lost:
         return output
-    told = f"This cell did not run: <code>{found[1]}</code> is not defined, because its own cell has an error."
+    sentence = f"This cell did not run: <code>{match[1]}</code> is not defined, because its own cell has an error."
     return from_dict(
-        {"output_type": "display_data", "metadata": {}, "data": {"text/html": f'<p class="soft">{told}</p>'}}
+        {"output_type": "display_data", "metadata": {}, "data": {"text/html": f'<p class="soft">{sentence}</p>'}}
     )
 
 

@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.errors import CourseError
+from helpers.grading.safe_text import one_line
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -52,12 +55,19 @@ class Folders:
         """One submission to read, as the report links to it."""
         return self.gradebook / "reports" / lesson / f"{student}.html"
 
+    def lesson(self, name: str) -> str:
+        """A lesson by its name or number. Raises CourseError, which lists the lessons, if there is none."""
+        for lesson in self.lessons():
+            if name in (lesson, lesson[:2], lesson[:2].removeprefix("0")):
+                return lesson
+        known = ", ".join(self.lessons()) or "none is built yet; see `course build`"
+        raise CourseError(f"There is no lesson {one_line(name, 60)!r}. Lessons: {known}.")
+
     def lessons(self) -> list[str]:
         return sorted(path.stem for path in self.source.glob("*/*.ipynb") if path.stem == path.parent.name)
 
 
 def from_coursedir(coursedir) -> Folders:
-    """From nbgrader's CourseDirectory."""
     root = Path(coursedir.root)
     submitted = root / coursedir.submitted_directory
     return Folders(

@@ -36,7 +36,7 @@ def as_mathml(formula: str, block: bool = False) -> str:
     try:
         if len(formula) > LONGEST:
             raise ValueError("too long")
-        tex = WORDS.sub(lambda found: found[0].replace("\\_", "_"), BARS.sub("‖ ", formula))
+        tex = WORDS.sub(lambda match: match[0].replace("\\_", "_"), BARS.sub("‖ ", formula))
         return CLEANER.clean(convert(tex, display="block" if block else "inline"))
     except Exception:  # whatever a parser of TeX does with what a learner typed
         tag = "pre" if block else "code"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import re
@@ -24,13 +25,13 @@ SHOWN_FLAGS = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; --ci tells it from the notebook"
+        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling (with --ci: found from the notebook)"
     )
     parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
     parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
     parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
     parser.add_argument("--cell-seconds", type=float, metavar="S", help="what one cell of a notebook may take")
-    parser.add_argument("--feedback", action="store_true", help="write nbgrader's feedback pages too")
+    parser.add_argument("--feedback", action="store_true", help="also write nbgrader's feedback pages")
     parser.add_argument(
         "--unsafe",
         action="store_true",
@@ -69,13 +70,13 @@ def run(args: argparse.Namespace) -> int:
     """Grade and print a summary. Raises CourseError where grading could not be done."""
     try:
         if args.ci is not None:
-            from helpers.grading.ci import grade_file
+            from helpers.grading.one_notebook import grade_file
 
             return grade_file(args.ci, args.lesson, args.unsafe)
         if args.lesson is None:
             raise GradingStopped("Name the lesson to grade, as in: course grade 04_scaling")
         if args.gradescope is not None:
-            from helpers.grading.gradescope import grade_folder
+            from helpers.grading.one_notebook import grade_folder
 
             return grade_folder(args.gradescope, args.lesson, args.unsafe)
         if args.gradebook is not None and not os.path.isdir(args.gradebook):
@@ -88,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
             from helpers.grading import batch  # noqa: F401
 
             folders, config = load(args.gradebook)
-            keep_due(folders, lesson_name(folders, args.lesson), args)
+            args.lesson = folders.lesson(args.lesson)
+            keep_due(folders, args.lesson, args)
         finally:
             gc.enable()
         grade_and_tell(folders, config, args)
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
     from helpers.grading.batch import GradingOptions, grade_lesson
 
-    lesson, began = lesson_name(folders, args.lesson), time.monotonic()
+    lesson, began = args.lesson, time.monotonic()
     options = GradingOptions(args.jobs, args.force, args.unsafe, args.cell_seconds, args.scheduler or args.cluster)
     with ProgressBar(lesson) as progress:
         outcome = grade_lesson(folders, lesson, args.student, options, config, progress)
@@ -138,12 +140,6 @@ def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
 
 def has_pages(folders: Folders, lesson: str) -> bool:
     return any(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
-
-
-def lesson_name(folders: Folders, name: str) -> str:
-    """A lesson by its name or its number."""
-    lessons = folders.lessons()
-    return next((lesson for lesson in lessons if name in (lesson, lesson[:2], lesson[:2].removeprefix("0"))), name)
 
 
 def summary(graded: str, results: list[Result], report) -> list[str]:
@@ -199,14 +195,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-class ProgressBar:
+class ProgressBar(contextlib.AbstractContextManager):
     """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
 
     def __init__(self, lesson: str):
         self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
-
-    def __enter__(self) -> ProgressBar:
-        return self
 
     def __exit__(self, *exc) -> None:
         if self.bar is not None:

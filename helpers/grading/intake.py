@@ -29,28 +29,27 @@ MOST_NOTEBOOKS = 12  # of one submission, of which the answered one is looked fo
 
 def find_submissions(submitted: Path, lesson: str) -> list[str]:
     """The students who handed in something for this lesson, sorted."""
-    if not submitted.is_dir():
-        return []
-    students = []
-    for folder in submitted.iterdir():
-        with contextlib.suppress(OSError):  # a folder that nobody may look into holds no submission
-            if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson):
-                students.append(folder.name)
-    return sorted(students)
+    return [folder.name for folder in _student_folders(submitted) if os.path.lexists(folder / lesson)]
 
 
 def find_misplaced(submitted: Path, lesson: str) -> dict[str, str]:
     """A sentence for each student whose notebook of this lesson lies outside of the folder that it is expected in."""
     sentences = {}
+    for folder in _student_folders(submitted):
+        loose = sorted(path.name for path in folder.glob("*.ipynb") if lesson in path.name)
+        if loose and not os.path.lexists(folder / lesson):
+            name = one_line(loose[0], 80)
+            sentences[folder.name] = f"{name} lies outside of the folder {lesson}; move it there and grade again."
+    return sentences
+
+
+def _student_folders(submitted: Path) -> list[Path]:
+    folders = []
     for folder in submitted.iterdir() if submitted.is_dir() else ():
-        with contextlib.suppress(OSError):
-            if folder.name.startswith(".") or not folder.is_dir() or os.path.lexists(folder / lesson):
-                continue
-            loose = sorted(path.name for path in folder.glob("*.ipynb") if lesson in path.name)
-            if loose:
-                name = one_line(loose[0], 80)
-                sentences[folder.name] = f"{name} lies outside of the folder {lesson}; move it there and grade again."
-    return dict(sorted(sentences.items()))
+        with contextlib.suppress(OSError):  # one that nobody may look into holds no submission
+            if not folder.name.startswith(".") and folder.is_dir():
+                folders.append(folder)
+    return sorted(folders)
 
 
 def name_problem(student: str) -> str | None:
@@ -99,7 +98,7 @@ def _read_files_beside(submission: Submission) -> bytes:
     submission.flags += flags
     for name, data in files.items():
         if name.endswith(".safetensors") and is_course_model(data):
-            submission.flags.append(f"{name} holds the numbers of the course's own translator")
+            submission.flags.append(f"{name} holds the weights of the course's own translator")
     return b"".join(f"{name} {len(data)} ".encode() + data for name, data in files.items())
 
 
@@ -143,9 +142,9 @@ def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
         flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
     for path in candidates[:MOST_NOTEBOOKS]:
         if path != chosen and (path.suffix.lower() == ".ipynb" or _count_answers(path, release)[1] > 0):
-            flags.append(f"{path.name[:80]} lies beside it and was not graded")
+            flags.append(f"{path.name[:80]} is next to it and was not graded")
     if len(candidates) > MOST_NOTEBOOKS:
-        flags.append(f"{len(candidates)} notebooks lie in its folder; not all were looked at")
+        flags.append(f"{len(candidates)} notebooks are in its folder; not all of them were examined")
     return chosen
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from helpers.checking.key import ExerciseKey
@@ -18,7 +20,7 @@ from helpers.grading.trial import Trial
 TOO_DEEP = "Its code is nested too deeply to be looked at; grade it by hand."
 
 
-class Judge:
+class Judge(contextlib.AbstractContextManager):
     """Judges submissions of one lesson, with inputs drawn from `seed`. Use as a context manager.
 
     lesson: its name or number. unsafe: run learner code in a plain process where there is no bubblewrap.
@@ -50,9 +52,6 @@ class Judge:
             self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits, given)
         except SandboxFailed as error:
             raise GraderBroken(str(error)) from None
-
-    def __enter__(self) -> Judge:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()

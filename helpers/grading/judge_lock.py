@@ -8,11 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows, where nothing is judged
-    fcntl = None
-
 
 class JudgeLock:
     """Two locked files. A judge that wants to be alone holds the door while the room empties, so that no other enters.
@@ -21,7 +16,7 @@ class JudgeLock:
     """
 
     def __init__(self, folder: Path | str | None = None):
-        self.folder = folder
+        self.folder = Path(folder) if folder else None
 
     @contextlib.contextmanager
     def turn(self, alone: bool = False) -> Iterator[float]:
@@ -32,15 +27,13 @@ class JudgeLock:
         with contextlib.ExitStack() as stack:
             started = time.monotonic()
             with contextlib.suppress(OSError):
-                if self.folder is not None and fcntl is not None:
-                    with _open(self.folder, "door") as door, _open(self.folder, "room") as room:
+                if self.folder is not None:
+                    import fcntl  # Windows has none, and judges nothing
+
+                    with open(self.folder / "door", "a") as door, open(self.folder / "room", "a") as room:
                         fcntl.flock(door, fcntl.LOCK_EX)
                         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
                         stack.callback(os.close, os.dup(room.fileno()))  # held until the last copy is closed
                         if alone:
                             stack.callback(os.close, os.dup(door.fileno()))
             yield time.monotonic() - started
-
-
-def _open(folder: Path | str, name: str):
-    return open(Path(folder) / name, "a")  # noqa: SIM115

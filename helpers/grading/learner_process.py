@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import time
+from collections.abc import Callable
 
 from helpers.checking.codec import loads
 from helpers.grading.inside.channel import FORK, TOKEN_BYTES, send
@@ -24,14 +26,11 @@ class Lost(Exception):
         self.reason = reason
 
 
-class LearnerProcess:
+class LearnerProcess(contextlib.AbstractContextManager):
     """One submission's process, as the judge speaks to it."""
 
     def __init__(self, sandbox, channel: socket.socket):
         self.sandbox, self.channel = sandbox, channel
-
-    def __enter__(self) -> LearnerProcess:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()
@@ -59,7 +58,8 @@ class LearnerProcess:
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            end, notes, watch = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
+            notes: list[str] = []
+            end, watch = time.monotonic() + seconds, self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
                 remaining = end - time.monotonic()
                 reply = self._receive(ours, token, remaining, watch)
@@ -90,17 +90,31 @@ class LearnerProcess:
             raise Lost("gone") from None
 
 
-def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick):
+def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick: Callable[[], None]):
     """A reply that starts with `token`, within `seconds` and `most` bytes. Raises Lost, whatever arrives."""
     end = time.monotonic() + seconds
-    data, needed = bytearray(), 8 + len(token)
-    while len(data) < needed:
+    head = _exactly(channel, 8 + len(token), end, tick)
+    size = int.from_bytes(head[:8], "little")
+    if head[8:] != token or size > most:
+        raise Lost("garbage")
+    body = _exactly(channel, size, end, tick)
+    if int.from_bytes(body[:8], "little") > MOST_WORDS:
+        raise Lost("garbage")
+    try:
+        return loads(body)
+    except Exception:  # whatever a hostile process sent, it is no reply
+        raise Lost("garbage") from None
+
+
+def _exactly(channel: socket.socket, size: int, end: float, tick: Callable[[], None]) -> bytes:
+    data = bytearray()
+    while len(data) < size:
         remaining = end - time.monotonic()
         if remaining <= 0:
             raise Lost("too slow")
         channel.settimeout(min(remaining, TICK))
         try:
-            chunk = channel.recv(min(needed - len(data), 1 << 20))
+            chunk = channel.recv(min(size - len(data), 1 << 20))
         except TimeoutError:
             tick()
             continue
@@ -109,14 +123,4 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
         if not chunk:
             raise Lost("died")
         data += chunk
-        if len(data) == 8 + len(token) and needed == len(data):
-            if data[8:] != token or int.from_bytes(data[:8], "little") > most:
-                raise Lost("garbage")
-            needed += int.from_bytes(data[:8], "little")
-    body = bytes(data[8 + len(token) :])
-    if int.from_bytes(body[:8], "little") > MOST_WORDS:
-        raise Lost("garbage")
-    try:
-        return loads(body)
-    except Exception:  # whatever a hostile process sent, it is no reply
-        raise Lost("garbage") from None
+    return bytes(data)

@@ -33,7 +33,6 @@ def course_release(solution: Path) -> Release:
 
 
 def read_release(path: Path) -> Release:
-    """The release that is the notebook at `path`."""
     return _parse_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
 
 

@@ -92,7 +92,7 @@ class _Merge:
         if self.names.count(grade_id) > 1:
             if grade_id in self.release.written:
                 source = self._joined_copies(grade_id)
-                self.merged = [other for other in self.merged if other.metadata.get("copy") != grade_id]
+                self.merged = [item for item in self.merged if item.metadata.get("copy") != grade_id]
             self.flags.append(f"copied answer cell: {grade_id}")
         if cell["cell_type"] != pristine["cell_type"]:
             self.flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
@@ -220,7 +220,7 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
         if cell.kind != "written" or cell.source.strip() not in ("", release.graded[cell.grade_id]["source"].strip()):
             continue
         if cell.gone:
-            above = [other for other in merged if squeezed(other.source) == release.above.get(cell.grade_id)]
+            above = [any_cell for any_cell in merged if squeezed(any_cell.source) == release.above.get(cell.grade_id)]
             if above:
                 merged.remove(cell)
                 merged.insert(merged.index(above[0]) + 1, cell)
@@ -231,7 +231,7 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
                 cell.attachments |= neighbor.attachments
                 merged.remove(neighbor)
             flags.append(f"written answer {cell.grade_id} was found in a cell of its own")
-        elif any(_is_added_text(other, release) or _is_prose(other) for other in merged):
+        elif any(_is_added_text(any_cell, release) or _is_prose(any_cell) for any_cell in merged):
             cell.waits = True
             flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
         elif not cell.source.strip() and not cell.attachments:

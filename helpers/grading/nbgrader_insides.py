@@ -48,7 +48,7 @@ def not_usable(folders: Folders, error: Exception) -> GradingStopped:
     return GradingStopped(f"The gradebook {place} cannot be used ({reason}). Nothing was changed.")
 
 
-def newest_version() -> str:
+def newest_version() -> str | None:
     """The version of a gradebook that nbgrader makes now."""
     from alembic.script import ScriptDirectory
     from nbgrader.dbutil import ALEMBIC_DIR
@@ -71,7 +71,7 @@ def one_commit(gradebook):
 
 def register_lesson(gradebook, folders: Folders, lesson: str) -> None:
     """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does: its preprocessor takes what it
-    works on from `resources`. GradingStopped where they are other cells than those that were handed in."""
+    works on from `resources`. Raises GradingStopped if they are other cells than those that were handed in."""
     import nbformat
     from nbgrader.preprocessors import SaveCells
 

@@ -62,7 +62,7 @@ def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unrea
             version = _needed_version("\n".join(statement), problem, ran)
             if version is None:
                 return source, []
-            names = {one or other for one, other in BOUND.findall("\n".join(statement))}
+            names = {defined or assigned for defined, assigned in BOUND.findall("\n".join(statement))}
             unread.append(Unread(statement[0], version, frozenset(names)))
             statement = [MARK + line if line.strip() else line for line in statement]
         kept += statement
@@ -70,11 +70,11 @@ def without_newer_syntax(source: str, ran: bool | None) -> tuple[str, list[Unrea
     return "\n".join(kept), unread
 
 
-def _needed_version(statement: str, problem: SyntaxError, ran: bool | None) -> str | None:
+def _needed_version(statement: str, problem: SyntaxError | None, ran: bool | None) -> str | None:
     for version, looks in LOOKS.items():
         if looks.search(statement):
             return f"{version} or later"
-    if "f-string" in (problem.msg or ""):
+    if problem and "f-string" in (problem.msg or ""):
         return "3.12 or later"
     return "" if ran else None
 

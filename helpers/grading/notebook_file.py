@@ -107,7 +107,8 @@ def _decode(content: bytes) -> str:
 
 
 def _plain_cell(cell: dict) -> dict:
-    metadata = cell.get("metadata") if isinstance(cell.get("metadata"), dict) else {}
+    metadata = cell.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
     kind, cell_id = cell.get("cell_type"), cell.get("id", metadata.get("id"))  # Colab keeps ids in the metadata
     return {
         "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",

@@ -29,7 +29,6 @@ from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.skippable_cells import judge_input
 from helpers.grading.submission import Cell, LooseFile, Release, Submission
-from helpers.grading.temporary_folders import Scratch
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
@@ -110,6 +109,10 @@ class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
     def __init__(self, batch: Batch, jobs: int):
+        if not hasattr(os, "fork"):
+            raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
+        from helpers.grading.temporary_folders import Scratch
+
         self.lock_folder = Scratch("turns") if jobs > 1 else None
         if self.lock_folder is not None:
             key_cache = batch.key_cache or self.lock_folder.path / "keys.npz"
@@ -121,8 +124,6 @@ class Pool:
         self.closed = False
 
     def __enter__(self) -> Pool:
-        if not hasattr(os, "fork"):
-            raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
         self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
 
@@ -163,20 +164,24 @@ class Pool:
     ) -> dict[str, SubmissionReport | None]:
         """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
         judged when nobody waits for it."""
-        reports: dict[str, SubmissionReport | None] = {}
-        readable = [submission for submission in portion if not submission.problem]
-        for submission in portion:
-            if submission.problem:
-                reports[submission.student] = None
-                on_judged(submission.student)
-        for submission, report in self._reports(readable, release, on_judged, hurried):
-            reports[submission.student] = report
-        return reports
+        return {
+            submission.student: report for submission, report in self._reports(portion, release, on_judged, hurried)
+        }
 
     def judge_each(
         self, submissions: Iterable[Submission], release: Release, on_judged: Callable[[str], None]
     ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         """Judge submissions that take long: each comes as soon as its judge has tested itself behind it."""
+        yield from self._reports(submissions, release, on_judged, hurried=False, tested=True)
+
+    def _reports(
+        self,
+        submissions: Iterable[Submission],
+        release: Release,
+        on_judged: Callable[[str], None],
+        hurried: bool,
+        tested: bool = False,
+    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         readable = []
         for submission in submissions:
             if submission.problem:
@@ -184,20 +189,11 @@ class Pool:
                 yield submission, None
             else:
                 readable.append(submission)
-        yield from self._reports(readable, release, on_judged, hurried=False, tested=True)
 
-    def _reports(
-        self,
-        submissions: list[Submission],
-        release: Release,
-        on_judged: Callable[[str], None],
-        hurried: bool,
-        tested: bool = False,
-    ) -> Iterator[tuple[Submission, SubmissionReport | None]]:
         def request(submission: Submission) -> tuple:
             return *judge_message(submission, release), hurried, tested
 
-        for submission, kind, answer in self.answers(submissions, request):
+        for submission, kind, answer in self.answers(readable, request):
             if kind == "slow":
                 continue
             if kind == "unsound":
@@ -267,7 +263,7 @@ class JudgeProcess:
         had its time."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
-                return "died", "no answer in the time that it may take"
+                return "died", "no answer within the time limit"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -286,21 +282,16 @@ class JudgeProcess:
 
 
 def serve(handle: int) -> None:
-    """The whole program of a judge's process: `handle` is its end of the pipe."""
+    """The whole program of a judge's process: `handle` is its end of the pipe, whose first message is the batch."""
     die_with_parent()  # the end of the pipe is seen only between two submissions
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     pipe = Connection(handle)
     with contextlib.suppress(EOFError, ConnectionError):
-        _serve(pipe, pipe.recv())
-
-
-def _serve(pipe: Connection, batch: Batch) -> None:
-    """The judge's process: answers tests and submissions until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
+        batch = pipe.recv()
         try:
             from helpers.grading.bubblewrap import SandboxMissing
             from helpers.grading.judge import Judge
-            from helpers.grading.key_cache import cached_keys
+            from helpers.grading.reference import cached_keys
             from helpers.grading.sandbox import Limits
 
             gc.freeze()
@@ -311,14 +302,15 @@ def _serve(pipe: Connection, batch: Batch) -> None:
             os._exit(0)
         try:
             limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
-            keys = None if batch.key_cache is None else cached_keys(batch.lesson, batch.seed, batch.key_cache)
-            with Judge(
-                batch.lesson, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder
-            ) as judge:
+            lesson = course().lesson(batch.lesson)
+            keys = None if batch.key_cache is None else cached_keys(lesson, batch.seed, batch.key_cache)
+            with Judge(lesson.name, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv()))
         except SandboxMissing as error:
             pipe.send(("refused", str(error)))
+        except ConnectionError:
+            raise
         except (CourseError, OSError, ValueError, RuntimeError) as error:
             pipe.send(("broken", str(error) or type(error).__name__))
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
@@ -353,7 +345,9 @@ def _reply(judge, message) -> tuple[str, object]:
                 self_test(judge)
             except GraderBroken as error:
                 return "unsound", str(error)
-        return "judged", replace(graded, verdicts={name: rendered(one) for name, one in graded.verdicts.items()})
+        return "judged", replace(
+            graded, verdicts={name: rendered(verdict) for name, verdict in graded.verdicts.items()}
+        )
     except GraderBroken as error:
         return "broken", str(error)
     except SandboxMissing as error:
@@ -386,9 +380,9 @@ def rendered(verdict) -> ExerciseReport:
 def error_kind(message: str) -> str:
     """What kind of error a verdict speaks of, in a few words of ours: the learner's own are in its report."""
     raised = message.partition("\n")[0].split("your code raised ", 1)[-1]
-    found = next((words for pattern, words in ERRORS.items() if re.match(pattern, raised)), None)
+    kind = next((phrase for pattern, phrase in ERRORS.items() if re.match(pattern, raised)), None)
     name = re.match(r"[A-Z][A-Za-z]{1,40}(?=:|$)", raised)
-    return found or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
+    return kind or (f"raised {name[0]}" if name else MISTAKE_LABELS["raises"])
 
 
 def _failed_parts(verdict) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from helpers.grading.notebook_file import squeezed
 from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
-from helpers.released import BEGIN, END
+from helpers.released import BEGIN, solution_of, without_marks
 
 LONG = 120  # characters, from which two people do not write the same text
 
@@ -52,21 +52,11 @@ def is_published(sources: Iterable[tuple[str | None, str]], release: Release) ->
     """Whether a notebook, as (grade_id, source) of its cells, is the solution's own, its marks included."""
     source_of = dict(sources)
     marked = {name: source for name, source in release.solved.items() if BEGIN in source}
-    return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(own) for name, own in marked.items())
+    return bool(marked) and all(squeezed(source_of.get(name, "")) == squeezed(text) for name, text in marked.items())
 
 
 def is_characteristic(text: str) -> bool:
     return "#" in text or len(text) >= LONG
-
-
-def solution_of(source: str) -> str:
-    """What stands between the marks of a solution's cell."""
-    parts = source.split(BEGIN)[1:]
-    return "\n".join(part.split(END)[0] for part in parts)
-
-
-def without_marks(source: str) -> str:
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
 
 
 @functools.cache

@@ -85,11 +85,6 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
         raise
 
 
-def bounded_flags(flags: list[str]) -> list[str]:
-    more = len(flags) - MOST_FLAGS
-    return flags if more <= 0 else [*flags[:MOST_FLAGS], f"{more} more flags are left out"]
-
-
 def unrecorded(student: str, problem: str) -> Result:
     """The result of a submission that left no record at all."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
@@ -105,12 +100,8 @@ def answers_of(submission: Submission) -> dict[str, str]:
             parts.setdefault(f"check_{cell.exercise}", []).append(cell.source)
         elif cell.kind == "written":
             parts.setdefault(cell.grade_id, []).append([cell.source, cell.attachments])
-    return {
-        grade_id: hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()[
-            :16
-        ]
-        for grade_id, part in parts.items()
-    }
+    texts = {grade_id: json.dumps(part, sort_keys=True, default=str) for grade_id, part in parts.items()}
+    return {name: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] for name, text in texts.items()}
 
 
 class Recorder:
@@ -190,6 +181,9 @@ class Recorder:
             score = scores.get(exercise)
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
+        flags = [*submission.flags, *(graded.flags if graded else [])]
+        if len(flags) > MOST_FLAGS:
+            flags = [*flags[:MOST_FLAGS], f"{len(flags) - MOST_FLAGS} more flags are left out"]
         result = Result(
             submission.student,
             submission.sha,
@@ -197,7 +191,7 @@ class Recorder:
             points,
             bonus,
             {name: [score.mistake, score.label] for name, score in scores.items() if score.mistake},
-            bounded_flags([*submission.flags, *(graded.flags if graded else [])]),
+            flags,
             submission.problem,
             self.unsafe,
             submission.again,
@@ -241,7 +235,7 @@ class Recorder:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
-        if read_due(self.folders, self.gradebook, self.lesson).days_late(entry.total_seconds_late):
+        if read_due(self.folders, self.gradebook, self.lesson).late(entry.total_seconds_late):
             assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
 
@@ -284,13 +278,11 @@ def finished_notebook(submission: Submission, graded: SubmissionReport | None, r
 
     A check cell always ends in a plain number: nbgrader reads one without output as full marks.
     """
-    cells = []
+    cells = [_notebook_cell(cell, graded, release) for cell in submission.cells]
     if submission.problem:
         note = f"**This submission needs a person.** {safe_markdown(submission.problem)}"
-        cells.append(_text_cell(note, id="problem"))
-    for cell in submission.cells:
-        cells.append(_notebook_cell(cell, graded, release))
-    metadata = _release_metadata(release)
+        cells.insert(0, _text_cell(note, id="problem"))
+    metadata = {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
     notebook = from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
     nbformat.validate(notebook)
     return notebook
@@ -310,10 +302,6 @@ def _text_cell(source: str, kind: str = "markdown", **more):
 def _output(kind: str, **more):
     rich = {"metadata": {}} if kind in ("display_data", "execute_result") else {}
     return from_dict({"output_type": kind, **rich, **more})
-
-
-def _release_metadata(release: Release) -> dict:
-    return {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
 
 
 def _notebook_cell(cell: Cell, graded: SubmissionReport | None, release: Release):
@@ -346,14 +334,14 @@ def _shown(source: str) -> str:
     """A learner's code as pages show it: what highlights it takes the square of the length of white space, and of
     `a.b.c`."""
     if len(source) > LARGEST_SOURCE:
-        source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
+        source = source[:LARGEST_SOURCE] + "\n# ... (cut; the submission has all of it)"
     source = re.sub(r"\s++", lambda match: match[0][:LONGEST_SPACE], source)
-    return re.sub(r"[\w.*]{400,}+", lambda match: _broken(match[0]), source)
+    return re.sub(r"[\w.*]{400,}+", _with_spaces, source)
 
 
-def _broken(chain: str) -> str:
+def _with_spaces(chain: re.Match) -> str:
     """A chain of names with a space behind each LONGEST_CHAIN of them."""
-    links = re.findall(r"[^.*]*+[.*]|[^.*]++", chain)
+    links = re.findall(r"[^.*]*+[.*]|[^.*]++", chain[0])
     return " ".join("".join(links[i : i + LONGEST_CHAIN]) for i in range(0, len(links), LONGEST_CHAIN))
 
 
@@ -388,7 +376,7 @@ def safe_output(output: dict):
             "error",
             ename=_short(output.get("ename")),
             evalue=_short(output.get("evalue")),
-            traceback=[_short(line) for line in _list(output.get("traceback"))],
+            traceback=[_short(line) for line in lines] if isinstance(lines := output.get("traceback"), list) else [],
         )
     if kind not in ("display_data", "execute_result") or not isinstance(output.get("data"), dict):
         return None
@@ -401,10 +389,6 @@ def safe_output(output: dict):
         elif mime in PICTURES and (picture := _picture(value)):
             data[mime] = picture
     return _output("display_data", data=data) if data else None
-
-
-def _list(value) -> list:
-    return value if isinstance(value, list) else []
 
 
 def _joined(value) -> str:
@@ -434,10 +418,7 @@ def _picture(value) -> str | None:
 def _pictures_only(attachments: dict) -> dict:
     allowed = {}
     for name, bundle in attachments.items():
-        if isinstance(bundle, dict):
-            pictures = {
-                mime: picture for mime, value in bundle.items() if mime in PICTURES and (picture := _picture(value))
-            }
-            if pictures:
-                allowed[_joined(name)] = pictures
+        kept = {mime: _picture(bundle[mime]) for mime in PICTURES if isinstance(bundle, dict) and mime in bundle}
+        if pictures := {mime: picture for mime, picture in kept.items() if picture}:
+            allowed[_joined(name)] = pictures
     return allowed

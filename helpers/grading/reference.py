@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import hashlib
+import os
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
-from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys
 from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
-from helpers.course import load_source
+from helpers.course import Lesson, load_source
 from helpers.errors import CourseError
+from helpers.grading.course_version import version_of
 from helpers.grading.name_bindings import statements
 from helpers.grading.sandbox_files import HELPERS
 from helpers.released import released_notebook
@@ -24,7 +28,7 @@ class GraderBroken(CourseError):
     """The grader itself failed its own test: nobody may be graded. The message is one sentence for a person."""
 
 
-def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
+def fresh_keys(lesson: Lesson, seed: int) -> dict[str, ExerciseKey]:
     """The keys of a lesson's exercises and quizzes, with inputs drawn from `seed`, in the order of the lesson."""
     described = answer_key(lesson)
     blocks = blocks_module(lesson)
@@ -38,6 +42,31 @@ def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
         raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
 
 
+def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]:
+    """The keys for `seed`, from the file at `path` where it was made from just this course, else drawn and kept there.
+
+    A file that cannot be read or written only costs the time of drawing.
+    """
+    from filelock import FileLock
+
+    version = hashlib.sha256(f"{version_of(lesson.name)} {seed}".encode()).hexdigest()[:16]
+    cache = path.with_name(f"{path.stem}-{version}{path.suffix}")
+    try:
+        with FileLock(path.with_suffix(".lock"), timeout=120):
+            with contextlib.suppress(OSError, ValueError):
+                return load_keys(lesson.name, cache)
+            keys = fresh_keys(lesson, seed)
+            with contextlib.suppress(OSError):
+                for old in path.parent.glob(f"{path.stem}-*{path.suffix}"):
+                    old.unlink()
+                fresh = cache.with_name(f".{os.getpid()}-{cache.name}")
+                save_keys(fresh, list(keys.values()))
+                fresh.replace(cache)
+            return keys
+    except (OSError, TimeoutError):
+        return fresh_keys(lesson, seed)
+
+
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
     """The keys that travel with the notebooks; none where the lesson is not built."""
     try:
@@ -48,7 +77,7 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
         raise GraderBroken(str(error)) from None
 
 
-def release_imports(lesson, exercises: Collection[str]) -> str:
+def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
     """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
     path = HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb"
     try:
@@ -65,18 +94,18 @@ def release_imports(lesson, exercises: Collection[str]) -> str:
     return "\n".join(imports)
 
 
-def answer_key(lesson) -> dict[str, Exercise | Quiz]:
+def answer_key(lesson: Lesson) -> dict[str, Exercise | Quiz]:
     """Exercises and quizzes of the lesson's answer_key.py, by name."""
     path = HELPERS.parent / "solutions" / lesson.name / "answer_key.py"
     module = load(path, f"answer_key_{lesson.name}", lesson)
     return {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
 
 
-def blocks_path(lesson) -> Path:
+def blocks_path(lesson: Lesson) -> Path:
     return HELPERS / "blocks" / f"{lesson.name}.py"
 
 
-def blocks_source(lesson) -> str:
+def blocks_source(lesson: Lesson) -> str:
     try:
         return blocks_path(lesson).read_text(encoding="utf-8")
     except OSError:
@@ -84,12 +113,12 @@ def blocks_source(lesson) -> str:
         raise GraderBroken(reason) from None
 
 
-def blocks_module(lesson) -> ModuleType:
+def blocks_module(lesson: Lesson) -> ModuleType:
     return load(blocks_path(lesson), f"helpers.blocks.{lesson.name}", lesson)
 
 
-def load(path: Path, name: str, lesson) -> ModuleType:
-    """A module from its file. GraderBroken where it is missing or does not run."""
+def load(path: Path, name: str, lesson: Lesson) -> ModuleType:
+    """A module from its file. Raises GraderBroken if it is missing or does not run."""
     if not path.is_file():
         raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
     try:

@@ -36,7 +36,7 @@ class SandboxFailed(CourseError):
     """The sandbox is there but did not start or stopped answering: the grader's trouble, not a learner's."""
 
 
-class Sandbox:
+class Sandbox(contextlib.AbstractContextManager):
     """One worker with everything imported, which forks a process for each submission. Use as a context manager.
 
     lesson: blocks and answer keys of this lesson and later ones are left out. notebook: submissions are notebook
@@ -69,9 +69,6 @@ class Sandbox:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Sandbox:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()

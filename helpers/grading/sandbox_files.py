@@ -7,7 +7,6 @@ import importlib.util
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 from helpers import corpus
 from helpers.corpus.provided import lay_down
@@ -19,21 +18,15 @@ INSIDE = Path(inside.__file__).parent
 OTHER_WINGS = ("authoring", "grading", "classroom")
 
 
-class Withheld(NamedTuple):
-    files: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
-
-
-# What the answers of a lesson must learn and not look up. files: of the learner's wing, absent in its sandbox. data:
-# functions of helpers.corpus that take no arguments, whose results lie there instead (helpers/corpus/provided.py).
-WITHHELD = {
-    "11": Withheld(
-        files=("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
-        data=("training_lines", "unseen_lines", "english_words", "french_words"),
-    ),
-    "12": Withheld(
-        files=("corpus/source.py",), data=("language_text", "language_symbols", "language_unseen", "entropy_rate")
-    ),
+# What the answers of a lesson must learn and not look up. Files of the learner's wing that its sandbox lacks, and
+# functions of helpers.corpus without arguments whose results lie there instead (helpers/corpus/provided.py).
+WITHHELD_FILES = {
+    "11": ("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
+    "12": ("corpus/source.py",),
+}
+WITHHELD_DATA = {
+    "11": ("training_lines", "unseen_lines", "english_words", "french_words"),
+    "12": ("language_text", "language_symbols", "language_unseen", "entropy_rate"),
 }
 
 
@@ -43,27 +36,20 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
 
     fonts: lend matplotlib's list of this machine's fonts too, which takes it long to make.
     """
+    number = lesson[:2]
+    hidden = {HELPERS / file for file in (*OTHER_WINGS, *WITHHELD_FILES.get(number, ()))}
 
-    withheld = WITHHELD.get(lesson[:2], Withheld())
-
-    def left_out(folder, names):
-        folder = Path(folder)
-        hidden = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
-        if folder == HELPERS:
-            hidden |= set(OTHER_WINGS)
-        if folder == HELPERS / "blocks":
-            hidden |= {name for name in names if name[:2].isdigit() and name[:2] >= lesson[:2]}
-        if folder == HELPERS / "answer_keys":
-            hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
-        if folder.is_relative_to(HELPERS):
-            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in withheld.files}
-        return hidden
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        by_lesson = Path(folder) in (HELPERS / "blocks", HELPERS / "answer_keys")
+        later = {name for name in names if by_lesson and name[:2].isdigit() and name[:2] >= number}
+        compiled = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
+        return later | compiled | {name for name in names if Path(folder, name) in hidden}
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
     shutil.copytree(INSIDE, target / "inside", ignore=left_out, copy_function=shutil.copyfile)
     _lend_compiled(HELPERS, target / "helpers")
     _lend_compiled(INSIDE, target / "inside")
-    for name in withheld.data:
+    for name in WITHHELD_DATA.get(number, ()):
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     if fonts:
         lent = target / "matplotlib"

@@ -37,7 +37,7 @@ def names_touched(source: str, exercises: set[str]) -> set[str] | None:
     if only_shows(source):
         return set()
     code = TopLevel([source])
-    nodes = [one.node for one in code.statements]
+    nodes = [statement.node for statement in code.statements]
     if not nodes or without_magics(source) != source or exercises & code.uses.keys():
         return None
     parts = [part for node in nodes for part in ast.walk(node)]
@@ -51,7 +51,7 @@ def _arguments_handed_on(node: ast.AST) -> list[ast.expr]:
     """The arguments of a call that does not call them as they are."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return []
-    return [*node.args, *(one.value for one in node.keywords)] if node.func.id in {HANDS_ON, *SILENT} else []
+    return [*node.args, *(keyword.value for keyword in node.keywords)] if node.func.id in {HANDS_ON, *SILENT} else []
 
 
 def is_silent(source: str) -> bool:

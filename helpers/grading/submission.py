@@ -86,5 +86,4 @@ class Submission:
     folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/attachments.py)
 
     def code(self) -> str:
-        """The learner's code, in one text."""
         return "\n".join(cell.source for cell in self.cells if cell.kind in ("code", "answer"))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import nbformat
 
-from helpers.grading.class_scores import ClassReport, Row, lateness
+from helpers.grading.class_scores import ClassReport, Row
+from helpers.grading.due import lateness
 from helpers.grading.folders import Folders
 from helpers.grading.lesson_release import course_release
 from helpers.grading.record import Result, write_atomically
@@ -73,8 +74,8 @@ def as_page(path: Path, release: Release, row: Row, result: Result, title: str =
 def _is_learners(cell, release: Release) -> bool:
     """Whether a cell is an answer, a check of one, or the learner's own."""
     facts = cell.metadata.get("nbgrader", {})
-    own = bool(cell.source.strip()) and cell.source not in release.sources
-    return bool(facts.get("grade") or facts.get("solution")) or own
+    is_added = bool(cell.source.strip()) and cell.source not in release.sources
+    return bool(facts.get("grade") or facts.get("solution")) or is_added
 
 
 @functools.cache

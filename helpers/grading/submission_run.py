@@ -210,7 +210,7 @@ class SubmissionRun:
             self.errors[cell.id] = error
             self._flag_error(cell, error)
         if error.startswith("CellTimeout"):
-            self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
+            self.flags.append(f"Cell {cell.id} was stopped after {round(seconds, 1):g} s.")
         return True
 
     def _flag_error(self, cell: Cell, error: str) -> None:
@@ -227,7 +227,13 @@ class SubmissionRun:
         self.output_left -= sum(len(str(output)) for output in outputs)
         if self.output_left >= 0:
             return outputs
-        return [{"output_type": "stream", "name": "stderr", "text": "This notebook shows too much; left out.\n"}]
+        return [
+            {
+                "output_type": "stream",
+                "name": "stderr",
+                "text": "This notebook has too much output; the rest was left out.\n",
+            }
+        ]
 
     def _leave_out(self, cell: Cell, reason: str) -> None:
         reasons = {
@@ -235,7 +241,7 @@ class SubmissionRun:
             "memory": "it took more memory than a submission may take",
             "crowd": "it started too many processes, or took more processor time with them than a submission may take",
             "stopped": "it stopped the process that it ran in",
-            "garbage": "it sent something that is no output",
+            "garbage": "it sent something that is not an output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")
         self.left_out[cell.id] = f"this code was left out: {reasons}"
         self.flags.append(f"Cell {cell.id} was left out: {reasons}.")

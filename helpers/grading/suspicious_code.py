@@ -40,6 +40,7 @@ PLACES = re.compile(  # how a text without white space begins
 )
 FILES = {"open", "Path", "listdir", "scandir", "walk", "glob", "rglob", "iglob", "joinpath", "chdir"}
 FOLDERS = ("solutions", "gradebook")
+FILES_OF_OTHERS = "looks for files that are not its own"
 SAYING = {"print", "display", "Markdown", "HTML", "warn", "title", "suptitle", "set_title", "annotate", "text", "write"}
 SAYING |= {"debug", "info", "warning", "error"}  # of a log
 
@@ -47,10 +48,10 @@ SAYING |= {"debug", "info", "warning", "error"}  # of a log
 def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
     """Sentences about a cell whose top level is `body`."""
     try:
-        words = dict.fromkeys(word for node in body for word in _suspicious_phrases(node))
+        phrases = dict.fromkeys(word for node in body for word in _suspicious_phrases(node))
     except RecursionError:
-        words = dict.fromkeys(["is nested too deeply to be looked at"])
-    return [f"Cell {cell.id} {word}." for word in words]
+        phrases = dict.fromkeys(["is nested too deeply to be looked at"])
+    return [f"Cell {cell.id} {word}." for word in phrases]
 
 
 def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
@@ -58,28 +59,31 @@ def _suspicious_phrases(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from _import_phrases(node)
-        elif isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef)):
-            name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", "")
-            if name in SEEING:
-                yield "interferes with how calls are seen"
-            if isinstance(node, ast.Attribute):
-                yield from _attribute_phrases(node)
-                if name in HOMES and id(node) not in unread:
-                    yield "looks for files that are not its own"
+        elif isinstance(node, ast.Attribute):
+            yield from _attribute_phrases(node)
+        elif isinstance(node, ast.Call) and node.args:
+            yield from _call_phrases(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
             if CHECK.fullmatch(node.value):
                 yield "reaches into the check itself"
             if node.value.split() == [node.value] and PLACES.match(node.value):
-                yield "looks for files that are not its own"
-        elif isinstance(node, ast.Call) and node.args:
-            called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
-            if called in ("setattr", "delattr") and _replaces(node.args):
-                yield "replaces functions of torch or Python"
-            if called in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
-                yield "looks for files that are not its own"
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                yield FILES_OF_OTHERS
+        names = {getattr(node, field, None) for field in ("id", "attr", "name")}
+        if isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef)) and names & SEEING:
+            yield "interferes with how calls are seen"
+        if isinstance(node, ast.Attribute) and node.attr in HOMES and id(node) not in unread:
+            yield FILES_OF_OTHERS
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if getattr(node.right, "value", None) in FOLDERS:
-                yield "looks for files that are not its own"
+                yield FILES_OF_OTHERS
+
+
+def _call_phrases(node: ast.Call) -> Iterator[str]:
+    called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+    if called in ("setattr", "delattr") and _replaces(node.args):
+        yield "replaces functions of torch or Python"
+    if called in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
+        yield FILES_OF_OTHERS
 
 
 def _import_phrases(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -95,7 +99,7 @@ def _import_phrases(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         if alias.name in AROUND:
             yield "looks at what runs around it"
         if alias.name in HOMES:
-            yield "looks for files that are not its own"
+            yield FILES_OF_OTHERS
         if home in OF_MODULES and alias.name in OF_MODULES[home][0]:
             yield OF_MODULES[home][1]
 
@@ -188,7 +192,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
 
 def runs_text(node: ast.AST, banned: set[str]) -> list[str]:
     """The detours of a statement that runs code given as text."""
-    runs = any(isinstance(one, ast.Name) and one.id in RUNNING for one in ast.walk(node))
+    runs = any(isinstance(item, ast.Name) and item.id in RUNNING for item in ast.walk(node))
     return list(detours_in(node, banned)) if runs else []
 
 

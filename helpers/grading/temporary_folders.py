@@ -4,16 +4,12 @@ the next start."""
 from __future__ import annotations
 
 import contextlib
+import fcntl  # which Windows has not, where nothing is judged
 import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
-
-try:
-    import fcntl
-except ImportError:  # Windows, where nothing is judged
-    fcntl = None
 
 PREFIX = "course-"
 LOCK = "in-use"  # locked by the process that made the folder, for as long as it lives
@@ -29,8 +25,7 @@ class Scratch:
         making = self.path / f"{LOCK}-soon"  # under its name only once it is locked
         self.lock = open(making, "w")  # noqa: SIM115, held until close
         with contextlib.suppress(OSError):
-            if fcntl is not None:
-                fcntl.flock(self.lock, fcntl.LOCK_EX)
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
         making.replace(self.path / LOCK)
 
     def close(self) -> None:
@@ -40,8 +35,6 @@ class Scratch:
 
 def tidy() -> None:
     """Remove what processes that were killed have left. Whatever may belong to a living one stays."""
-    if fcntl is None:
-        return
     for purpose in ("sandbox", "turns"):
         for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{purpose}-*"):
             with contextlib.suppress(OSError):

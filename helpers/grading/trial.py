@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from helpers.checking.forbidden import banned_names
 from helpers.checking.key import ExerciseKey
 from helpers.checking.messages import decide, forbidden_text
 from helpers.checking.observe import Observation, case_to_tree, changed_of
-from helpers.checking.retry import judged
+from helpers.checking.retry import TriedAnswer
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES, Case
@@ -28,14 +28,14 @@ from helpers.grading.submission import Cell
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
 
-TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
-TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
+TOO_LONG = "It took longer than a submission may, so not all of it could be judged; grade it by hand."
+TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
 RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
 MAX_FUTILE = 2  # such retries of one submission that were too slow again
 HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
-    "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
+    "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
     "crowd": ("raises", "your code started too many processes, or took more processor time with them than it may"),
     "stopped": ("raises", "your code stopped the process that it runs in"),
@@ -193,7 +193,7 @@ class Trial:
                 f"{counted.max_points:g} points; as it stands at the end it would earn {later.points:g}."
             )
 
-    def _earlier_verdict(self, name: str) -> Verdict:
+    def earlier_verdict(self, name: str) -> Verdict:
         """The verdict on an earlier answer; as it stands here, where it has none yet."""
         if name in self.verdicts:
             return self.verdicts[name]
@@ -220,27 +220,19 @@ class Trial:
         kind, _ = self.run.bindings.get(key.name, ("missing", None))
         if kind in ("missing", "none"):
             verdict = self._missing(key)  # so is a block that this lesson's sandbox has not, when it is imported
-            return self._refused(key, verdict) or verdict
+            return self.refusal(key, verdict) or verdict
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
-        verdict = judged(
-            key,
-            lambda replaced, builtins: self._observe(key, Attempt(tuple(replaced), builtins=builtins)),
-            lambda: self.code.starred,
-            lambda: {name: self._earlier_verdict(name) for name in self._earlier_called(key)},
-            lambda name: name in self.judge.blocks.uses,
-            lambda verdict: self._refused(key, verdict),
-            lambda: [n for n in self._earlier_called(key) if n in self.run.rebound and self._earlier_verdict(n).passed],
-        )
+        verdict = SandboxAnswer(key, self).verdict()
         return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
 
-    def _earlier_called(self, key: ExerciseKey) -> list[str]:
+    def earlier_called(self, key: ExerciseKey) -> list[str]:
         """The earlier exercises that an answer calls, of those that have a finished block."""
         order = list(self.judge.keys)
         called = self.code.closure(key.name)
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.uses]
 
-    def _refused(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+    def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         if block := self._block_in_place_of(key):
             return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
@@ -251,7 +243,7 @@ class Trial:
             return self._missing(key)
         return decide_quiz(key, text if kind == "str" else ...)
 
-    def _observe(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
+    def observe(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
         """The verdict on a callable answer, with more time and no other judge at work where it was slow, because a
         slow or crowded machine is not a mistake.
 
@@ -273,7 +265,7 @@ class Trial:
             return decide(key, self._observations(key, attempt))
         except Lost as lost:
             if lost.reason == "garbage":
-                self.run.flags.append(f"{key.name} sent something that is no observation.")
+                self.run.flags.append(f"{key.name} sent something that is not an observation.")
             return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
         except Exception as error:  # decide met something no honest answer returns
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
@@ -311,11 +303,9 @@ class Trial:
             self.run.flag_patches(reply["patched"])
             self.run.flag_devices(reply["moved"])
             if key.metric and not reply["ran"] and all(observation.error is None for observation in observations):
-                self.run.flags.append(f"{key.name} gave an answer for which no model ran.")
+                self.run.flags.append(f"{key.name} answered without running a model.")
             if reply["raised"]:
-                self.run.flags.append(
-                    f"{key.name} raised {reply['raised']} in the call that was listened to, and in no other."
-                )
+                self.run.flags.append(f"{key.name} raised {reply['raised']} in the observed call, and in no other.")
             if len(observations) != len(cases):
                 raise Lost("garbage")
             for case, observation in zip(cases, observations, strict=True):
@@ -354,11 +344,38 @@ class Trial:
         visible_key = self.visible.get(key.name)
         if named or not fails or visible_key is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
-        on_visible = self._observe(visible_key, PLAIN)
+        on_visible = self.observe(visible_key, PLAIN)
         if not any(part.name == VALUES and part.passed for part in on_visible.parts):
             return None
         message = "right for the numbers of the visible check only; compute the result from the arguments"
         return dataclasses.replace(verdict, mistake="hard_coded", message=message)
+
+
+class SandboxAnswer(TriedAnswer):
+    """An answer that is tried in forks of its submission's process."""
+
+    def __init__(self, key: ExerciseKey, trial: Trial):
+        super().__init__(key)
+        self.trial = trial
+
+    def observe(self, replaced: Sequence[str], builtins: bool) -> Verdict:
+        return self.trial.observe(self.key, Attempt(tuple(replaced), builtins=builtins))
+
+    def hides_builtins(self) -> bool:
+        return self.trial.code.starred
+
+    def earlier(self) -> dict[str, Verdict]:
+        return {name: self.trial.earlier_verdict(name) for name in self.trial.earlier_called(self.key)}
+
+    def has_block(self, name: str) -> bool:
+        return name in self.trial.judge.blocks.uses
+
+    def refusal(self, verdict: Verdict) -> Verdict | None:
+        return self.trial.refusal(self.key, verdict)
+
+    def rebound(self) -> list[str]:
+        called = [name for name in self.trial.earlier_called(self.key) if name in self.trial.run.rebound]
+        return [name for name in called if self.trial.earlier_verdict(name).passed]
 
 
 def is_perhaps_ours(verdict: Verdict) -> bool:

@@ -16,8 +16,18 @@ OPTIONS = ", **options):"  # arguments of the course's own, which a skeleton doe
 CODE_STUB, TEXT_STUB = "raise NotImplementedError", "*Write your answer here.*"
 
 
+def without_marks(source: str) -> str:
+    """A solution's cell without the marks of its solutions."""
+    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+
+
+def solution_of(source: str) -> str:
+    """What stands between the marks of a solution's cell."""
+    return "\n".join(part.split(END)[0] for part in source.split(BEGIN)[1:])
+
+
 def released_notebook(solution: Path) -> dict:
-    """The learner's notebook of the solution notebook at `solution`, without outputs. OSError or ValueError."""
+    """The learner's notebook of the solution notebook at `solution`, without outputs. Raises OSError or ValueError."""
     notebook = json.loads(solution.read_text(encoding="utf-8"))
     return {**notebook, "cells": [_released(cell) for cell in notebook["cells"]]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections.abc import Mapping
@@ -35,13 +36,8 @@ def as_batch(pairs: list[Pair]) -> Batch:
     pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_value=PAD)
     tgt_in = pad([torch.tensor([BOS, *row]) for row in rows])
     tgt_out = pad([torch.tensor([*row, EOS]) for row in rows])
-    return Batch(
-        source_batch([pair.english for pair in pairs]),
-        tgt_in,
-        tgt_out,
-        [pair.french for pair in pairs],
-        [pair.english for pair in pairs],
-    )
+    french, english = [pair.french for pair in pairs], [pair.english for pair in pairs]
+    return Batch(source_batch(english), tgt_in, tgt_out, french, english)
 
 
 @functools.lru_cache(maxsize=4)
@@ -109,12 +105,40 @@ def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     return Seen(seen[:-1], seen[-1])
 
 
+@torch.no_grad()
+def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
+    """What the part `name` of a network reads while it encodes src (B, T_s): (B, T_s, D)."""
+    caught = []
+    hook = network.get_submodule(name).register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
+    network.encode(src)
+    hook.remove()
+    return caught[0]
+
+
+@contextlib.contextmanager
+def attention_weights(model):
+    """Inside: a list of the attention weights (B, H, T_q, T_k) of every module that returns some, in the order of
+    calls, whatever the parts are called."""
+    seen = []
+
+    def keep(_module, _args, out):
+        if (weights := _weights_in(out)) is not None:
+            seen.append(weights.detach())
+
+    hooks = [module.register_forward_hook(keep) for module in model.modules()]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def _weights_in(out) -> torch.Tensor | None:
     told = isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4
     return out[1] if told else None
 
 
-RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the word before")
+RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the previous word")
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
@@ -139,7 +163,7 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
         elif word in ("to", "in") and i + 1 < len(words):
             found["preposition to place"].append((i, i + 1))
         elif word in verbs and i:
-            found["verb to the word before"].append((i, i - 1))
+            found["verb to the previous word"].append((i, i - 1))
     return found
 
 

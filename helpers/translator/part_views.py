@@ -15,7 +15,7 @@ from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import FINISHED_PARTS
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
-from helpers.translator.trained import machine, source_batch, state
+from helpers.translator.trained import D_MODEL, NUM_HEADS, machine, source_batch, state
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
@@ -93,45 +93,39 @@ def scores_view(trial, sentence, parts):
 def _heads_of(trial, sentence, layer, letter, parts=None):
     """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
     network, project = machine(), (parts or {}).get("project", FINISHED_PARTS["project"])
-    src = source_batch([sentence])
-    block = network.encoder.blocks[layer]
-    caught = []
-    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
-    network.encode(src)
-    hook.remove()
-    x = caught[0]  # (1, T, D)
-    W = getattr(block.attention, f"W_{letter}").weight
-    return FINISHED_PARTS["split_heads"](project(x, W), block.attention.num_heads)[0]
+    x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
+    attention = network.encoder.blocks[layer].attention
+    W = getattr(attention, f"W_{letter}").weight
+    return FINISHED_PARTS["split_heads"](project(x, W), attention.num_heads)[0]
 
 
 def divisor_view(trial, sentence, parts):
     """Lesson 4: four divisors in the trained network, each with its loss."""
     said = [Fact("one trained network, four divisors:")]
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    width = machine().encoder.tokens.embedding_dim
-    for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
-        loss = evaluation.nats_a_word(
-            machine(scaled_scores=lambda Q, K, p=power: FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1] ** p),
-            batch,
-        )
+    scores, width = FINISHED_PARTS["attention_scores"], D_MODEL // NUM_HEADS
+    divisors = {
+        "nothing": 1,
+        "the square root of the head's width": width**0.5,
+        "the square root of the model's width": D_MODEL**0.5,
+        "the head's width": width,
+    }
+    for words, divisor in divisors.items():
+        loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
         said.append(_loss(f"divided by {words}", loss, "  "))
-    loss = evaluation.nats_a_word(
-        machine(scaled_scores=lambda Q, K: FINISHED_PARTS["attention_scores"](Q, K) / width**0.5), batch
-    )
-    said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
-        for words, divisor in (("nothing", 1.0), ("the root of the head's width", Q.shape[-1] ** 0.5)):
+        for words, divisor in (("nothing", 1.0), ("the square root of the head's width", Q.shape[-1] ** 0.5)):
             moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
             label, shown = f"divided by {words}", f"{moves:.3f}"
-            row = Row("largest move of a weight with its query", label, moves, shown)
-            said.append(Fact(f"  largest move of a weight with its query, {label}: {shown}", (row,)))
+            row = Row("largest derivative of a weight with respect to its query", label, moves, shown)
+            said.append(Fact(f"  largest derivative of a weight with respect to its query, {label}: {shown}", (row,)))
     return said, _map(trial, sentence)
 
 
 def leak_view(trial, sentence, parts):
-    """Lesson 5: what leaks from later words, measured; and what a row with nothing to see becomes."""
+    """Lesson 5: what leaks from later words, measured; and what a fully masked row becomes."""
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     before = trial.network(batch.src, batch.tgt_in).softmax(-1)  # (B, T, V)
     changed = batch.tgt_in.clone()
@@ -147,7 +141,7 @@ def leak_view(trial, sentence, parts):
         said.append(Fact("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)"))
     if "masked_softmax" in parts:
         row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
-        said.append(Fact("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
+        said.append(Fact("a fully masked row becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
     if "leaks_future" in parts:
         said.append(_leaks_found(parts["leaks_future"]))
     return said, _map(trial, sentence)
@@ -158,10 +152,8 @@ def _leaks_found(leaks_future) -> Fact:
     attention = machine().blocks[0].self_attention
     x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
     mask = FINISHED_PARTS["causal_mask"](6)
-    with_mask, without = (
-        leaks_future(lambda y: attention(y, mask=mask)[0], x),
-        leaks_future(lambda y: attention(y)[0], x),
-    )
+    with_mask = leaks_future(lambda y: attention(y, mask=mask)[0], x)
+    without = leaks_future(lambda y: attention(y)[0], x)
     return Fact(f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}")
 
 
@@ -182,7 +174,7 @@ def temperature_view(trial, sentence, parts):
 
 
 def head_view(trial, sentence, parts):
-    """Lesson 7: the heads' map, and how far the encoder turns each word, with its attention and without it."""
+    """Lesson 7: the heads' map, and the context shift in the whole encoder, with its attention and without it."""
     src, words = source_batch([sentence]), sentence.split()
     facts = []
     for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
@@ -190,7 +182,7 @@ def head_view(trial, sentence, parts):
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
         shifts = parts.get("context_shift", FINISHED_PARTS["context_shift"])(before, after)
         turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
-        what = f"how far the encoder turned each word {how} attention"
+        what = f"context shift in the whole encoder, {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
         facts.append(Fact(said, tuple(Row(what, *word) for word in turned)))
     return facts, _map(trial, sentence)
@@ -212,16 +204,11 @@ def heads_view(trial, sentence, parts):
         found.append(importance(block.attention, x).tolist())
         x = block(x)
     seen = evaluation.look(network, src).encoder
-    said = [
-        Fact(
-            f"how far attention of block {i} moves without each head: " + "  ".join(f"{value:.2f}" for value in row),
-            tuple(
-                Row("how far attention's output moves without a head", f"block {i}, head {h}", value, f"{value:.2f}")
-                for h, value in enumerate(row)
-            ),
-        )
-        for i, row in enumerate(found)
-    ]
+    what, said = "how far attention's output moves without a head", []
+    for i, row in enumerate(found):
+        shown = [f"{value:.2f}" for value in row]
+        rows = (Row(what, f"block {i}, head {h}", value, shown[h]) for h, value in enumerate(row))
+        said.append(Fact(f"how far attention of block {i} moves without each head: {'  '.join(shown)}", tuple(rows)))
     if any(item is None or not item.isfinite().any() for item in seen):
         return said, _map(trial, sentence)
     return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]

@@ -1,10 +1,15 @@
-"""Figures of `at_work`: what the translator looks at, word by word."""
+"""Figures of `at_work`: what the translator attends to, word by word."""
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
-from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure, tilt
+from helpers.drawing.charts import heatmap, tilt
+from helpers.drawing.colors import BLUE, SIGNED
+from helpers.drawing.diagrams import arrow
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
 from helpers.translator.word_ids import BOS, french_ids
@@ -41,56 +46,40 @@ def attention_map(trial, sentence: str) -> Picture | None:
 
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
-    _panel(ax, weights, rows, columns, title)
-    ax.set(xlabel="is looked at", ylabel="looks")
-
-
-def _panel(ax, matrix, rows, columns, title: str, **options):
-    options = {"vmin": 0, "vmax": 1} | options
-    heatmap(ax, matrix, rows, columns, **options)
+    heatmap(ax, weights, rows, columns, vmin=0, vmax=1, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
     tilt(ax)
 
 
 def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
-    """The first numbers of each word's row in the translator's own table."""
+    """The first entries of each word's row in the translator's embedding table."""
     shown = rows[:, :10]
     figure, ax = new_figure(8.4, 1.1 + 0.34 * len(words))
     heatmap(ax, shown, words[: len(shown)], [f"{i}" for i in range(shown.shape[1])], cmap=SIGNED, digits=1)
-    ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} numbers in each word's row", fontsize=11)
+    ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} entries in each word's row", fontsize=11)
     ax.set_xlabel("coordinate")
     said = "; ".join(f"{w} starts {r[0]:.1f} {r[1]:.1f}" for w, r in zip(words, shown.tolist(), strict=False))
-    return Picture(figure, f"Rows of the translator's table of words: {said}.")
+    return Picture(figure, f"Rows of the translator's embedding table: {said}.")
 
 
 def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: int) -> Picture:
-    """Left: raw scores. Right: an edge from each word to the one it scores highest."""
+    """Left: raw scores. Right: an edge from each word to the key with its largest score."""
     figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
-    _panel(
-        axes[0],
-        scores,
-        words,
-        words,
-        f"Raw scores, block {layer}, head {head}",
-        cmap=SIGNED,
-        vmin=-top,
-        vmax=top,
-        digits=1,
-    )
-    axes[0].set(xlabel="key", ylabel="query")
+    heatmap(axes[0], scores, words, words, cmap=SIGNED, vmin=-top, vmax=top, digits=1, xlabel="key", ylabel="query")
+    axes[0].set_title(f"Raw scores, block {layer}, head {head}", fontsize=11)
+    tilt(axes[0])
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
-    ax.set_title("Each word and the one it scores highest", fontsize=11)
+    ax.set_title("Each word and the key with its largest score", fontsize=11)
     for i, word in enumerate(words):
         y = len(words) - 1 - i
         ax.text(-0.03, y, word, ha="right", va="center", fontsize=10)
         ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
         end = len(words) - 1 - best[i]
-        ax.annotate("", (1, end), (0, y), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
-    ax.set_xlim(-0.7, 1.7)
-    ax.set_ylim(-0.6, len(words) - 0.4)
+        arrow(ax, (0, y), (1, end), BLUE, 1.6)
+    ax.set(xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     ax.axis("off")
-    said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))
+    said = "; ".join(f"{word} scores highest with {words[j]}" for word, j in zip(words, best, strict=True))
     return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")
 
 
@@ -99,9 +88,7 @@ def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     figure, ax = new_figure(5.6, 2.8)
     temperatures, losses = zip(*points, strict=True)
     ax.plot(temperatures, losses, marker="o", color=BLUE)
-    ax.set_yscale("log")
-    ax.set_xlabel("temperature of the softmax in attention")
-    ax.set_ylabel("nats per word")
+    ax.set(yscale="log", xlabel="temperature of the softmax in attention", ylabel="nats per word")
     ax.axvline(1, color="0.7", lw=1, zorder=0)
     said = ", ".join(f"{t:g}: {loss:.4f}" for t, loss in points)
     return Picture(figure, f"Loss in nats per word against the temperature: {said}.")
@@ -111,33 +98,27 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
     """Every head of the encoder over one sentence; seen (layers, heads, T, T), moves: how far each counts."""
     layers, heads = seen.shape[:2]
     figure, axes = new_figure(8.6, layers * (0.9 + 0.22 * len(words)), layers, heads, squeeze=False)
-    for i in range(layers):
-        for h in range(heads):
-            ax = axes[i][h]
-            heatmap(ax, seen[i, h], words if h == 0 else [""] * len(words), words, vmin=0, vmax=1, numbers=False)
-            ax.tick_params(labelsize=9)
-            tilt(ax)
-            if i < layers - 1:
-                ax.set_xticklabels([])
-            else:
-                ax.set_xlabel("is looked at")
-            if h == 0:
-                ax.set_ylabel("looks")
-            ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
-    said = " ".join(
-        f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words) for i in range(layers) for h in range(heads)
-    )
-    return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
+    said = []
+    for i, h in itertools.product(range(layers), range(heads)):
+        ax, none = axes[i][h], [""] * len(words)
+        rows, columns = words if h == 0 else none, words if i == layers - 1 else none
+        heatmap(ax, seen[i, h], rows, columns, vmin=0, vmax=1, numbers=False)
+        ax.tick_params(labelsize=9)
+        tilt(ax)
+        ax.set(xlabel="attended to" if i == layers - 1 else "", ylabel="" if h else "attends")
+        ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
+        said.append(f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words))
+    return Picture(figure, f"All {layers * heads} heads of the encoder. {' '.join(said)}")
 
 
-EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
+EVEN = 0.005  # among weights that differ by less, rounding decides which is the largest
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
-    """Where each row is largest; of one whose numbers are as good as equal, only that."""
+    """Where each row is largest, or that all its weights are nearly equal."""
     said = []
     for name, row in zip(rows, matrix.nan_to_num(), strict=False):
         alike = len(columns) > 1 and row.max() - row.min() < EVEN
-        where = "at all alike" if alike else f"most at {columns[int(row.argmax())]}"
-        said.append(f"{name} looks {where}, {row.max():.2f}")
+        where = "equally to all" if alike else f"most to {columns[int(row.argmax())]}"
+        said.append(f"{name} attends {where}, {row.max():.2f}")
     return "; ".join(said) + "."

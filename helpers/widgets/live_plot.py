@@ -12,11 +12,10 @@ end. Where the notebook is executed to a page on disk, only the finished picture
 from __future__ import annotations
 
 import html
-import os
 import time
 from collections.abc import Callable, Iterator
 
-from helpers.widgets.progress_bar import WIDTH, in_notebook
+from helpers.widgets.progress_bar import WIDTH, in_notebook, static_page
 
 PAUSE = 2.0  # seconds between two pictures, at least
 SMOOTH = 15  # steps over which a drawn curve is averaged
@@ -57,7 +56,7 @@ class Live:
         show = self._display()
         for step in range(1, self.steps + 1):
             now = time.perf_counter()
-            if show and now - drawn > PAUSE and not _static_page():
+            if show and now - drawn > PAUSE and not static_page():
                 self.seconds = now - start
                 show()
                 drawn = time.perf_counter()
@@ -95,10 +94,10 @@ class Live:
         return "   ".join(said)
 
     def picture(self):
-        """The curves so far."""
         from matplotlib.ticker import LogLocator
 
-        from helpers.drawing.style import BLUE, GREEN_INK, Picture, new_figure
+        from helpers.drawing.colors import BLUE, GREEN_INK
+        from helpers.drawing.style import Picture, new_figure
 
         names = list(self.history)
         figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)
@@ -149,7 +148,3 @@ class Live:
 def smoothed(values: list[float], steps: int = SMOOTH) -> list[float]:
     """Each value averaged with the ones before it, at most `steps` in all."""
     return [sum(values[max(0, i + 1 - steps) : i + 1]) / min(i + 1, steps) for i in range(len(values))]
-
-
-def _static_page() -> bool:
-    return os.environ.get("COURSE_STATIC_PAGE") == "1"

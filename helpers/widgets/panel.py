@@ -4,24 +4,22 @@ For authors. The short way is a function that draws anew each time; it will do w
 margins of the first picture are kept, so leave room in it for longer texts):
 
     def waves():
-        panel(figures.waves, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
+        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
 
 The quick way keeps its figure and changes what moves; it halves the time:
 
     class Weights:
         def __init__(self, scores):
             self.scores = scores
-            self.figure, self.ax = new_figure(6.4, 3.0)
-            self.bars = self.ax.bar(range(len(scores)), scores)
-            self.ax.set_title("temperature 10.00")          # the longest text there will be: it makes the room
+            self.figure, ax = new_figure(6.4, 3.0)
+            self.bars = MovingBars(ax, range(len(scores)), "0.000", ylim=(0, 1.1))
+            self.title = ax.set_title("temperature 10.00")  # the longest text there will be: it makes the room
         def __call__(self, temperature):
-            weights = torch.softmax(self.scores / temperature, dim=0).tolist()
-            for bar, weight in zip(self.bars, weights, strict=True):
-                bar.set_height(weight)
-            self.ax.set_title(f"temperature {temperature:.2f}")
+            self.bars.show(torch.softmax(self.scores / temperature, dim=0).tolist(), ".3f")
+            self.title.set_text(f"temperature {temperature:.2f}")
             return Picture(self.figure, alt=...)
 
-    panel(Weights(scores), temperature=widgets.FloatLogSlider(...))
+    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
 
 - The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
   a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
@@ -38,15 +36,16 @@ The quick way keeps its figure and changes what moves; it halves the time:
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
+from helpers.drawing.dark import DARK
 from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
+from helpers.widgets.progress_bar import static_page
 
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
 READOUT = 90  # pixels beside the track: the number, and the gaps
@@ -64,7 +63,7 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
     controls = {name: _ready(control) for name, control in controls.items()}
     values = {name: control.value for name, control in controls.items()}
     show = Shown(draw)
-    if _static_page():
+    if static_page():
         display(HTML(_html(draw(**values))))
         return
     shown = show(values)
@@ -72,13 +71,11 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
     def redraw(change):
         nonlocal tallest
-        values[_name_of(change["owner"])] = change["new"]
+        name = next(name for name, control in controls.items() if control is change["owner"])
+        values[name] = change["new"]
         shown = show(values)
         tallest = max(tallest, _height(shown))
         page.value = _live(shown, tallest)
-
-    def _name_of(owner):
-        return next(name for name, control in controls.items() if control is owner)
 
     for control in controls.values():
         control.observe(redraw, names="value")
@@ -170,7 +167,7 @@ def _live(picture: str, tallest: int = 0) -> str:
     room, width = "", re.search(r'<img [^>]*?width="(\d+)"', picture)
     if width and tallest > _height(picture):
         room = f' style="max-width:{width[1]}px;aspect-ratio:{width[1]}/{tallest}"'
-    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>'
+    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>{DARK}'
 
 
 def _height(picture: str) -> int:
@@ -187,8 +184,3 @@ def _spoken(controls: dict) -> str:
     how = "The arrow keys move sliders" if boxes or buttons else "The arrow keys move them"
     how += (", the space bar presses buttons" if buttons else "") + (", and Enter takes a text" if boxes else "")
     return f'<div style="{HIDDEN}">{html.escape(many)}. {how}; the picture follows.</div>'
-
-
-def _static_page() -> bool:
-    """Whether the notebook is being executed to a page on disk, where a slider would be dead."""
-    return os.environ.get("COURSE_STATIC_PAGE") == "1"

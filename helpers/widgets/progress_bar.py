@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 WIDTH = 30
 
 
-def bar(steps: Iterable, label: str = "", every: int | None = None) -> Iterator:
+def bar(steps: Collection, label: str = "", every: int | None = None) -> Iterator:
     """Go through `steps` (anything with a length) and show how far the loop is.
 
     In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
@@ -53,3 +54,8 @@ def in_notebook() -> bool:
     except ImportError:
         return False
     return getattr(get_ipython(), "kernel", None) is not None
+
+
+def static_page() -> bool:
+    """Whether the notebook is being executed to a page on disk, where nothing can be redrawn or moved."""
+    return os.environ.get("COURSE_STATIC_PAGE") == "1"

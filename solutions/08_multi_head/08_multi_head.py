@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 8. Multi-head attention: attending to several positions at once
 #
-# **In this lesson** you'll run several heads in parallel and combine their outputs, load PyTorch's own weights into
-# your module, and find out which heads a trained network needs.
+# **In this lesson** you'll run several heads in parallel, combine their outputs, and find out which heads a trained
+# network needs.
 #
-# **Core:** about 88 minutes, with a good moment for a break after Exercise 8.3.
+# **Core:** about 85 minutes, with a good moment for a break after Exercise 8.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -96,9 +96,10 @@ def train(layer, parameters):
 
 
 # %% [markdown]
-# We compare three layers of width 16, which are one head with $W_O$, two heads without it (their outputs are only
+# We compare three layers of width 16: one head with $W_O$, two heads without it (their outputs are only
 # concatenated), and two heads with it. Predict before you run: *what fraction will each of them leave unexplained?*
-# Note that the target is a *difference*, and that two of its four channels belong to head 0 and two to head 1.
+# Note that the target is a *difference*, and that without $W_O$ half of its channels belong to the first head and
+# half to the second.
 
 
 # %%
@@ -122,9 +123,9 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 
 # %% [markdown]
 # You get ½, ½ and 0. Why exactly one half? Let $a$ be the channels of token $t-1$ and $b$ those of token $t-2$. One
-# head gives them the weights $w$ and $1-w$, and its values are the *same* linear map for both tokens, so its output
-# depends only on $wa+(1-w)b$. As long as $w$ doesn't depend on the content, the best guess of $a-b$ from this leaves at
-# least ½ unexplained, for example if $w=1$ and the head knows nothing about $b$. (In principle $w$ could depend on the
+# head gives them the weights $w$ and $1-w$ and applies the *same* linear map to both, so its output depends only on
+# $wa+(1-w)b$. As long as $w$ doesn't depend on the content, the best guess of $a-b$ from this leaves at least ½
+# unexplained, for example if $w=1$ and the head knows nothing about $b$. (In principle $w$ could depend on the
 # content, but 300 training steps don't find such a solution.)
 #
 # Two heads without $W_O$ know both $a$ and $b$, but each output channel belongs to one head alone, so half of the
@@ -134,17 +135,17 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 # %% [markdown]
 # ## Split the channels into heads
 #
-# Each head could have matrices of its own, but a single product can compute all heads at once. We stack the matrices of
-# two heads of width 3 into one `nn.Linear(6, 6)`, whose outputs belong half to head 0 and half to head 1. All that
-# remains is to split the result into heads, for example with two tokens:
+# Each head could have matrices of its own, but a single product can compute all heads at once. We stack the matrices
+# of two heads of width 3 into one `nn.Linear(6, 6)`. The first half of its output channels belongs to head 0, the
+# second half to head 1. All that remains is to split the result into heads, for example with two tokens:
 #
 # | | channels |
 # |---|---|
 # | token 0 | 0 1 2 · 3 4 5 |
 # | token 1 | 6 7 8 · 9 10 11 |
 #
-# Head 0 should contain the left half of both tokens, that is, the rows `0, 1, 2` and `6, 7, 8`. A bare
-# `view(1, 2, 2, 3)` has the right shape, but it splits the entries in memory order, so its head 0 would contain nothing
+# Head 0 should contain the left half of both tokens, that is, the rows `0, 1, 2` and `6, 7, 8`. If we only call
+# `view(1, 2, 2, 3)`, the shape is right, but the entries are split in memory order, so head 0 would contain nothing
 # of token 1.
 
 # %%
@@ -154,7 +155,7 @@ figures.cut(twelve[0], 2)
 # %% [markdown]
 # ### Exercise 8.1 `split_heads`
 #
-# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 14 points
 #
 # Split the channels into heads, $\text{out}_{b,h,t,c}=x_{b,t,\,h\,D/H+c}$. Because the head axis comes before the
 # tokens, `attention` treats it as one more leading dimension and computes all heads at once.
@@ -197,7 +198,7 @@ check(split_heads)
 # %% [markdown]
 # ### Exercise 8.2 `merge_heads`
 #
-# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 12 points
 #
 # Concatenate the heads again, so that `merge_heads(split_heads(x, H))` equals `x`.
 #
@@ -253,7 +254,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # %% [markdown]
 # ### Exercise 8.3 `MultiHeadAttention`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 30 minutes · 30 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 30 minutes · 36 points
 #
 # - **`MultiHeadAttention(d_model, num_heads)`** has four layers `W_q`, `W_k`, `W_v`, `W_o`, each an `nn.Linear` from
 #   `d_model` to `d_model` **with bias**, and no dropout. It keeps `num_heads`, and raises `ValueError` if that doesn't
@@ -332,71 +333,8 @@ x_jane = figures.embedded(sentence)  # (1, T=5, D=64), word vectors with positio
 figures.what_heads_write(mha, x_jane, token=1)
 
 # %% [markdown]
-# For a *single* head $W_O$ would bring nothing new, because $W_O W_V$ is one matrix, and $W_V$ could have been that
-# matrix.
-
-# %% [markdown]
-# ### Exercise 8.4 `load_from_torch`
-#
-# Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 14 points
-#
-# If you want to test a module, load the weights of a trusted implementation and compare the outputs.
-# `nn.MultiheadAttention` keeps its three projections stacked on top of each other:
-#
-# | theirs | shape | contains |
-# |---|---|---|
-# | `in_proj_weight` | `(3D, D)` | queries, keys, values, in this order |
-# | `in_proj_bias` | `(3D,)` | the same |
-# | `out_proj` | an `nn.Linear(D, D)` | your `W_o` |
-#
-# Copy all weights and biases of `theirs` into `mine`.
-#
-# - **Arguments:** `mine`, a `MultiHeadAttention(D, H)`, and `theirs`, an
-#   `nn.MultiheadAttention(D, H, batch_first=True)` with arbitrary biases.
-# - **In place:** `mine` keeps its Parameters, because an optimizer created earlier would go on updating the old ones.
-#   Afterwards the modules share no memory, and `theirs` is unchanged.
-
-
-# %% nbgrader={"solution": "load_from_torch"}
-def load_from_torch(mine, theirs):
-    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
-    place.
-
-    theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
-    """
-    ### BEGIN SOLUTION
-    layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
-    weights = (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)  # four of (D, D)
-    biases = (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)  # four of (D,)
-    with torch.no_grad():
-        for layer, weight, bias in zip(layers, weights, biases, strict=True):
-            layer.weight.copy_(weight)
-            layer.bias.copy_(bias)
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "load_from_torch"}
-check(load_from_torch)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# You have to fill eight tensors, and `chunk` splits a tensor into equal parts along its first axis.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# The tensor method `copy_` copies values into an existing tensor, inside `torch.no_grad()`. A plain `=` would make both
-# modules use the same memory.
-#
-# </details>
-
-# %%
-torch.manual_seed(0)
-theirs = nn.MultiheadAttention(64, 4, batch_first=True).eval()
-mine = or_finished(MultiHeadAttention)(64, 4)
-print(figures.transplant(load_from_torch, mine, theirs))
+# With a *single* head, $W_O$ would add nothing, because the product $W_O W_V$ is one matrix, and $W_V$ could have
+# been that matrix.
 
 # %% [markdown]
 # ## What do heads cost?
@@ -410,9 +348,9 @@ print(figures.transplant(load_from_torch, mine, theirs))
 # | divisor of the scores | √512 = 22.6 | √64 = 8 |
 # | attention weights | T² | **8 T²** |
 #
-# We pay for extra heads neither with parameters nor with multiplications. However, we pay with memory for the weights,
-# unless the implementation doesn't store any (lesson 7), and each head is narrower, so that its queries can differ in
-# fewer independent directions (lesson 3).
+# So extra heads cost neither parameters nor multiplications. They do cost memory for the attention weights, unless
+# the implementation doesn't store them (lesson 7), and each head is narrower, so its queries can differ in fewer
+# independent directions (lesson 3).
 
 # %%
 explore.budget()
@@ -426,9 +364,9 @@ in_all = sum(p.numel() for p in translator.state().values())
 print(f"the translator has six such modules: {in_attention:,} of its {in_all:,} parameters")
 
 # %% [markdown]
-# ### Exercise 8.5 `fixed_heads`
+# ### Exercise 8.4 `fixed_heads`
 #
-# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 14 points
+# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 18 points
 #
 # The next function does what a widely read Transformer tutorial did for years (see *Further reading*). Its shapes are
 # right, it raises no error, and the tutorial's own training test passed.
@@ -455,8 +393,8 @@ print("leaks the future:", leaks_future(lambda x: published_heads(x, *four, 2, c
 figures.leak(lambda x: published_heads(x, *four, 2, causal_mask(8)), tokens[0])
 
 # %% [markdown]
-# It does, because token 1 changes output 0, for example. Second, let's train the function on *what changed* with eight
-# tokens and without a mask, and then test it on seven.
+# It does. For example, output 0 changes when you replace token 1. Second, let's train the function on *what changed*
+# with eight tokens and without a mask, and then test it on seven.
 
 
 # %%
@@ -471,10 +409,10 @@ def trained_on_eight(heads):
 print("unexplained, by the number of tokens:", trained_on_eight(published_heads))
 
 # %% [markdown]
-# On eight tokens it is perfect, because the bug always does the same to eight tokens, and the layer has learned to undo
-# it. On seven tokens its error is larger than if it always answered 0, which would leave 1.00. **The function trains,
-# so the loss curve doesn't reveal the bug**, but a test of what must *not* change does. Now find the bug, and write the
-# function correctly.
+# On eight tokens it is perfect, because the bug mixes eight tokens in the same way each time, and the layer has
+# learned to undo that. On seven tokens its error is larger than if it always answered 0, which would leave 1.00.
+# **The function trains, so the loss curve doesn't reveal the bug**, but a test of what must *not* change does. Now
+# find the bug, and write the function correctly.
 #
 # - **Arguments:** `x (B, T, D)`, four matrices `(D, D)` without biases, `num_heads`, an int that divides D, and `mask`,
 #   None or boolean, which broadcasts to `(B, H, T, T)`.
@@ -504,7 +442,7 @@ check(fixed_heads)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Follow the shapes from line to line. In the last line two axes become one, so which two axes are adjacent at that
+# Follow the shapes from line to line. The last line merges two adjacent axes into one. Which two are adjacent at that
 # moment?
 #
 # </details>
@@ -531,8 +469,8 @@ print("unexplained, by the number of tokens:", trained_on_eight(fixed))
 # ## What do heads specialize in?
 #
 # In English, articles and adjectives come before their noun, and in French their form depends on that noun. For
-# example, *the white house* is *la maison blanche*, feminine three times. So some head has to attend to the noun that
-# follows. Can you find it among the eight heads of the encoder?
+# example, *the white house* is *la maison blanche*, where *la* and *blanche* are feminine because *maison* is. So we
+# may expect a head that attends to the noun that follows. Can you find it among the eight heads of the encoder?
 
 # %%
 house = "a clever teacher sees the white house"
@@ -547,15 +485,15 @@ figures.eight_heads(figures.encoder_weights(house), house.split())  # (blocks=2,
 figures.without_each_head()
 
 # %% [markdown]
-# One head in eight, the one that attends to the noun, costs $0.058$ nats per word, more than three hundred times the
-# loss of the complete translator. The others cost very little, one at a time, which is common in large networks as well
-# (Michel et al., 2019). Note that head 3, whose pattern is just as clear, can be ablated at almost no cost. **An
-# attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
+# If we ablate the head that attends to the noun, the loss rises by $0.058$ nats per word, more than three hundred
+# times the loss of the complete translator. Each of the other seven can be ablated alone at very little cost, which
+# is common in large networks as well (Michel et al., 2019). Note that this includes head 3, whose pattern is just as
+# clear. **An attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
 
 # %% [markdown]
 # ## At work
 #
-# Let's put your module into every attention of the translator, and then the buggy merge of Exercise 8.5.
+# Let's put your module into every attention layer of the translator, and after that the buggy merge of Exercise 8.4.
 
 # %%
 at_work(MultiHeadAttention)
@@ -571,8 +509,8 @@ at_work(merge_heads=published_merge)
 
 # %% [markdown]
 # The loss rises to $6.7$ nats per word, although a uniform guess over the French vocabulary would cost only
-# $\ln194=5.3$, and not one sentence is translated correctly. A network *trained* with the bug can learn to live with
-# it, as you saw in Exercise 8.5, but one that was trained without it can't.
+# $\ln194=5.3$, and not one sentence is translated correctly. A network that is *trained* with the bug can learn to
+# compensate for it, as you saw in Exercise 8.4, but one that was trained without it can't.
 
 # %% [markdown]
 # ### Quiz 8.1
@@ -648,7 +586,8 @@ check(quiz_2=quiz_2)
 # - One head computes one average per token, whereas several heads compute several, which $W_O$ combines.
 # - `split_heads` splits and then moves an axis, and `merge_heads` does the reverse. If you skip the move, the shapes
 #   are still right, but tokens are mixed.
-# - More heads cost no parameters and no multiplications, but memory for the weights, and each head is narrower.
+# - More heads cost no parameters and no multiplications, but they need memory for the attention weights, and each
+#   head is narrower.
 # - A picture shows what a head attends to, but you need an ablation to find out whether the model needs the head.
 #
 # **Next:** [lesson 9](../09_encoder_block/09_encoder_block.ipynb) adds a feed-forward layer, residual connections and
@@ -660,11 +599,74 @@ check(quiz_2=quiz_2)
 # Everything below is optional, and no later lesson needs it.
 
 # %% [markdown]
+# ### Exercise 8.5 `load_from_torch`
+#
+# **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
+#
+# If you want to test a module, load the weights of a trusted implementation and compare the outputs.
+# `nn.MultiheadAttention` keeps its three projections stacked on top of each other:
+#
+# | theirs | shape | contains |
+# |---|---|---|
+# | `in_proj_weight` | `(3D, D)` | queries, keys, values, in this order |
+# | `in_proj_bias` | `(3D,)` | the same |
+# | `out_proj` | an `nn.Linear(D, D)` | your `W_o` |
+#
+# Copy all weights and biases of `theirs` into `mine`.
+#
+# - **Arguments:** `mine`, a `MultiHeadAttention(D, H)`, and `theirs`, an
+#   `nn.MultiheadAttention(D, H, batch_first=True)` with arbitrary biases.
+# - **In place:** `mine` keeps its Parameters, because an optimizer that was created earlier would continue to update
+#   the old ones. Afterwards the modules share no memory, and `theirs` is unchanged.
+
+
+# %% nbgrader={"solution": "load_from_torch"}
+def load_from_torch(mine, theirs):
+    """Copy the weights of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
+    place.
+
+    theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
+    """
+    ### BEGIN SOLUTION
+    layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
+    weights = (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)  # four of (D, D)
+    biases = (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)  # four of (D,)
+    with torch.no_grad():
+        for layer, weight, bias in zip(layers, weights, biases, strict=True):
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "load_from_torch"}
+check(load_from_torch)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# You have to fill eight tensors, and `chunk` splits a tensor into equal parts along its first axis.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The tensor method `copy_` copies values into an existing tensor, inside `torch.no_grad()`. A plain `=` would make both
+# modules use the same memory.
+#
+# </details>
+
+# %%
+torch.manual_seed(0)
+theirs = nn.MultiheadAttention(64, 4, batch_first=True).eval()
+mine = or_finished(MultiHeadAttention)(64, 4)
+print(figures.transplant(load_from_torch, mine, theirs))
+
+# %% [markdown]
 # ### Do heads know positions?
 #
-# Notes on the Transformer say that with several heads "the model can better capture **positional information**", and we
-# can test this in two ways. First, do heads notice when we shuffle the tokens? `equivariance_error` of lesson 2
-# measures it, without a mask and, as a control, with a causal mask.
+# Some introductions say that with several heads "the model can better capture **positional information**". We can
+# test this in two ways. First, do heads notice when we shuffle the tokens? `equivariance_error` of lesson 2 measures
+# it, without a mask and, as a control, with a causal mask.
 
 # %%
 torch.manual_seed(0)
@@ -704,29 +706,30 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 # the curves vary by a few hundredths, too little for softmax. This network was trained with position vectors, and
 # without them its first heads have tiny scores, so RoPE has to be present during training.
 #
-# Second, do **trained** heads use positions? Let's average over 200 sentences how much weight the queries of block 1
-# give to the tokens around them, with the position vectors and with all of them set to zero.
+# Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
+# around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.
 
 # %%
 figures.weights_by_distance()
 
 # %% [markdown]
 # With positions, head 3 attends to the previous token and head 0 to the next ones, but without them the four curves
-# almost coincide. So the notes are half right. **These trained heads do use positions, and they read them from the
+# almost coincide. So the statement is half right. **These trained heads do use positions, and they read them from the
 # vectors.** Having several heads allows the model to attend in both directions at once.
 
 # %%
 explore.heads()
 
 # %% [markdown]
-# If you switch positions off in block 1, head 3 loses its pattern, and head 0 loses most of its aim. Over 600
-# sentences, articles and adjectives give their noun over 90% of their weight with positions, but without them only 21%
-# if there are two nouns and 43% if there is one. The head was trained with position vectors and depends on them.
+# If you switch positions off in block 1, head 3 loses its pattern, and head 0 rarely finds its noun. Over many
+# sentences, articles and adjectives give their noun over 90% of their weight with positions, but without them only
+# 21% if there are two nouns and 43% if there is one. The head was trained with position vectors and depends on them.
 
 # %% [markdown]
 # ### Redundant heads
 #
-# If single heads cost so little, are they useless, or can others replace them? To find out, we ablate several together:
+# If most heads can be ablated alone at so little cost, are they useless, or do others take over? To find out, we
+# ablate several together:
 #
 # | ablated heads | loss, nats per word |
 # |---|---|
@@ -737,15 +740,16 @@ explore.heads()
 #
 # So the three heads of block 1 contribute almost nothing, while those of block 0 are partly redundant.
 #
-# In a similar experiment we replace $W_O$ in the last attention to the English words:
+# In a similar experiment we replace $W_O$ by the identity in the translator's last cross-attention, from the French
+# words to the English ones (lesson 10):
 
 # %%
 figures.without_output_matrix()
 
 # %% [markdown]
-# Head outputs in the wrong channels hurt more than no outputs at all. (This network was trained with $W_O$, so the
-# experiment says that it relies on it. The experiment *what changed* is the fair one, because there the layer was
-# trained without $W_O$.)
+# Head outputs in the wrong channels hurt more than no outputs at all. This only shows that a network trained with
+# $W_O$ relies on it. The experiment *what changed* is the fair one, because there the layer was trained without
+# $W_O$.
 
 # %% [markdown]
 # ### Exercise 8.6 `head_importance`
@@ -807,7 +811,7 @@ figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
 # The size of a head's output is only a hint. Here the head with the largest output is also the one that the model
-# needs, but head 3 of block 1 has nearly as large an output and can be ablated without loss.
+# needs, but head 3 of the same block has nearly as large an output and can be ablated without loss.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`
@@ -815,13 +819,14 @@ figures.importance_against_damage(or_finished(head_importance))
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 10 bonus points
 #
 # While a model generates text, it keeps the keys and values of all earlier tokens (lesson 10). In a model with 32
-# layers of 32 heads, these need 4 GiB for 8192 tokens. In **grouped-query attention** (Ainslie et al., 2023) all H
-# heads keep their queries, but neighboring heads share keys and values, so that with eight groups 1 GiB is enough.
+# layers, each with 32 heads of width 128, and two bytes per value, these need 4 GiB for 8192 tokens. In
+# **grouped-query attention** (Ainslie et al., 2023) all H heads keep their queries, but neighboring heads share keys
+# and values. With eight groups instead of 32 heads, 1 GiB is enough.
 #
 # - **Arguments:** `Q (B, H, T_q, d_k)`, `K` and `V (B, G, T_k, d_k)`, H divisible by G, and `mask`, None or boolean,
 #   which broadcasts to `(B, H, T_q, T_k)`.
-# - **Returns:** `(B, H, T_q, d_k)`, with scores over $\sqrt{d_k}$. Query head $h$ uses group $\lfloor h/(H/G)\rfloor$,
-#   for example heads 0 and 1 use group 0 if there are six heads and three groups.
+# - **Returns:** `(B, H, T_q, d_k)`, with scores over $\sqrt{d_k}$. Query head $h$ uses group $\lfloor
+#   h/(H/G)\rfloor$. With six heads and three groups, for example, heads 0 and 1 use group 0.
 # - **Fully masked rows** give zeros, and large scores are judged as in Exercise 8.3.
 
 
@@ -866,9 +871,9 @@ check(grouped_query_attention)
 figures.shared_keys(or_finished(grouped_query_attention))
 
 # %% [markdown]
-# The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. The
-# saving isn't free, and you can't have it after training: Ainslie et al. also average the heads of a trained model, but
-# they continue training afterwards.
+# The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. So
+# heads that were trained separately can't simply be averaged. Ainslie et al. do average the heads of a trained model,
+# but then they continue training.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -900,6 +905,6 @@ figures.shared_keys(or_finished(grouped_query_attention))
 # - Elhage et al., [A Mathematical Framework for Transformer
 #   Circuits](https://transformer-circuits.pub/2021/framework/index.html) (2021), on heads as a sum.
 # - Andrej Karpathy, [nanoGPT's model.py](https://github.com/karpathy/nanoGPT/blob/master/model.py).
-# - The bug of exercise 8.5, found by a reader and fixed: [jsbaan/transformer-from-scratch, pull request
+# - The bug of exercise 8.4, found by a reader and fixed: [jsbaan/transformer-from-scratch, pull request
 #   6](https://github.com/jsbaan/transformer-from-scratch/pull/6). The same mistake in the split: [reczoo/FuxiCTR, issue
 #   30](https://github.com/reczoo/FuxiCTR/issues/30).

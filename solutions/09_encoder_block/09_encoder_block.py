@@ -4,7 +4,7 @@
 # **In this lesson** you'll build a complete encoder and measure what each of its parts is for. At the end, the course's
 # translator runs on your code.
 #
-# **Core:** about 85 minutes. A good place for a break is after exercise 9.3, when your block works.
+# **Core:** about 90 minutes. A good place for a break is after exercise 9.3, when your block works.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -82,8 +82,8 @@ transformer_map("09_encoder_block")
 #
 # </details>
 #
-# **Layer norm** does this to every token separately. The word vectors that enter the translator's first block have
-# different means and standard deviations, which are 0 and 1 after the norm:
+# **Layer norm** does this to every token separately. The word vectors that enter the translator's first block differ
+# in mean and standard deviation. After the norm, each of them has mean 0 and standard deviation 1:
 
 # %%
 figures.normed_words()
@@ -94,12 +94,12 @@ figures.normed_words()
 # $$\mu = \frac1D\sum_{k=1}^{D} x_k \qquad \sigma^2 = \frac1D\sum_{k=1}^{D}(x_k-\mu)^2 \qquad
 # \hat x_k = \frac{x_k-\mu}{\sqrt{\sigma^2+\epsilon}} \qquad \mathrm{LN}(x)_k = \gamma_k\,\hat x_k + \beta_k$$
 #
-# The small ε prevents a division of zero by zero when all entries of a row are equal. The norm removes the mean and the scale
-# of every token. The learned parameters γ and β (one pair per channel, the same for all tokens) let the network choose
-# new ones.
+# The small ε prevents a division by zero when all entries of a row are equal. The norm removes the mean and the scale
+# of every token, and the learned parameters γ and β (one pair per channel, the same for all tokens) let the network
+# choose new ones.
 #
-# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That is a norm for
-# images. For text it would mean that all words of a sentence share one mean, so it's a different norm:
+# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a
+# norm for images. For text it would mean that all words of a sentence share one mean, which is a different norm:
 
 # %%
 figures.shared_statistics()
@@ -129,8 +129,8 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # - **Arguments:** `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number.
 # - **Returns:** a tensor of the shape of x.
-# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. Values and
-#   gradients are free of NaN there too.
+# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In these
+#   cases, too, values and gradients are free of NaN.
 # - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and `var`.
 
 
@@ -154,7 +154,7 @@ check(layer_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write one line per formula, and keep the last axis as 1 where you average, so that the result broadcasts.
+# Write one line per formula. Where you average, keep the last axis with size 1, so that the result broadcasts.
 #
 # </details>
 #
@@ -269,14 +269,14 @@ figures.two_orders()
 # | **post-norm**, the paper's *Add & Norm* | $x \leftarrow \mathrm{LN}_1(x + \mathrm{Attention}(x))$ | $x \leftarrow \mathrm{LN}_2(x + \mathrm{FFN}(x))$ |
 # | **pre-norm**, GPT-2 and most models since | $x \leftarrow x + \mathrm{Attention}(\mathrm{LN}_1(x))$ | $x \leftarrow x + \mathrm{FFN}(\mathrm{LN}_2(x))$ |
 #
-# In pre-norm nothing but additions happens on the residual stream, so the gradient has one path from the top to the
-# bottom that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
+# In pre-norm every sublayer only adds to the residual stream, so the gradient has one path from the top to the bottom
+# that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
 #
-# **Dropout** is one more ingredient of the paper's block. During training it sets a random fraction p of the entries to 0
-# and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the output of each
-# sublayer, before that is added to the residual stream, and usually also to the attention weights, after the softmax. In
-# evaluation it does nothing. Your blocks have no dropout, because a check needs outputs that don't change; lesson 12
-# measures its effect.
+# **Dropout** is one more ingredient of the paper's block. During training it sets a random fraction p of the entries
+# to 0 and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the
+# output of each sublayer before the residual sum, and usually also to the attention weights after the softmax. In
+# evaluation it does nothing. Your blocks have no dropout, because the check needs outputs that don't change from call
+# to call. Lesson 12 measures the effect of dropout.
 
 # %% [markdown]
 # ### Exercise 9.3 `EncoderBlock`
@@ -339,8 +339,8 @@ check(EncoderBlock)
 # </details>
 
 # %% [markdown]
-# Most of the block's parameters are in the feed-forward network, because
-# with the usual $d_{ff} = 4D$ its two layers have $8D^2$ weights and attention has $4D^2$.
+# Most of the block's parameters are in the feed-forward network. With the usual $d_{ff} = 4D$, its two layers have
+# $8D^2$ weights, whereas attention has $4D^2$.
 
 # %%
 block = or_finished(EncoderBlock)(64, 4, 256)
@@ -350,9 +350,10 @@ for name, part in block.named_children():
 # %% [markdown]
 # ## Why residual connections: words stay distinguishable
 #
-# What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks and ask two
-# questions after each block. How well can a *linear* map recover the word's own vector (1 means completely, 0 means no
-# better than guessing the mean)? And how different are the tokens of a sentence still?
+# What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks
+# and ask two questions after each block. How well can a *linear* map recover the word's own vector (1 means
+# completely, 0 means no better than guessing the mean)? And how different from one another are the tokens of a
+# sentence by then?
 
 # %%
 figures.traces_of_words()
@@ -362,10 +363,11 @@ figures.traces_of_words()
 # mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have the same
 # vector, because attention averages, and averages of averages are similar (Dong et al., 2021, call it rank collapse).
 #
-# With residual connections, identities **blend** slowly, that is, higher rows contain less of their word and more of the
-# sentence. In pre-norm, 80% can be recovered after one block and 37% after twelve. In post-norm each norm scales
-# down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve. These blocks are
-# untrained, however. In the trained translator, with two post-norm blocks, the words keep their identity:
+# With residual connections, the words **blend** slowly, that is, after each block a vector contains less of its own
+# word and more of the sentence. In pre-norm, 80% can be recovered after one block and 37% after twelve. In post-norm
+# each norm scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve.
+# These blocks are untrained, however. In the trained translator, with two post-norm blocks, the words keep their
+# identity:
 
 # %%
 model = translator.machine()
@@ -380,37 +382,27 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 #
 # ## Pre-norm or post-norm: gradients over depth
 #
-# To see what the two orders do to gradients, we run random words forward through 24 untrained blocks and backpropagate from
-# the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put **one final norm** on top of it,
-# and so do we. The chart on the left shows the gradient along the residual stream, the one on the right the gradient at
-# the *last* block's weights for stacks of up to 32 blocks.
+# To see what the two orders do to gradients, we run random words forward through 24 untrained blocks and
+# backpropagate from the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put **one
+# final norm** on top of it, and so do we. The chart on the left shows the gradient along the residual stream. The
+# chart on the right shows the gradient at the *last* block's weights, for stacks of up to 32 blocks.
 
 # %%
 figures.gradients_over_depth()
 
 # %% [markdown]
-# On the left we see what happens without any norm. The gradient is 499 at the bottom and 0.00034 at the top, so no single
-# learning rate of plain gradient descent suits both. All variants with norms stay in bounds. That includes the
-# norm without residual connections, so gradient norms alone don't explain why we need those; the previous figure does.
+# The chart on the left shows what happens without any norm. The gradient is 499 at the bottom and 0.00034 at the top,
+# so no single learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the
+# one without residual connections. So the size of the gradient doesn't explain why we need residual connections, but
+# the previous figure does.
 #
-# On the right we see how the two orders differ. In post-norm the last block's gradient barely depends on the
-# depth. In pre-norm with a final norm it falls from 70 to 14, like one over the square root of the depth. Without
-# the final norm it doesn't fall. So the decrease comes from the final norm, which divides by the size of the
-# residual stream, and every block has added to that. Xiong and others (2020) prove this for untrained networks. They conclude
-# that in post-norm the first updates of the top layers are too large, which is why it needs learning-rate warm-up
-# and pre-norm doesn't. (Lesson 11 uses warm-up.)
+# The chart on the right shows how the two orders differ. In post-norm the last block's gradient barely depends on the
+# depth. In pre-norm with a final norm it falls from 70 to 14, like one over the square root of the depth. Without the
+# final norm it doesn't fall. So the decrease comes from the final norm, which divides by the size of the residual
+# stream, to which every block has added. Xiong et al. (2020) prove this for untrained networks. They conclude that in
+# post-norm the first updates of the top layers are too large, which is why it needs a learning-rate warm-up and
+# pre-norm doesn't. (Lesson 11 uses a warm-up.)
 #
-# The **initialization** matters as much as the order. When you move the slider, at which size does the stream without a norm
-# behave well, and which lines barely depend on it? (Every stack in the explorer has a final norm.)
-
-# %%
-explore.stack()
-
-# %% [markdown]
-# You see that at 0.5 and below all four lines are close together, because small matrices add little to the residual stream. At 2 the line
-# without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because their last
-# step is a norm.
-
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
 #
@@ -466,16 +458,16 @@ check(fixed_block)
 # </details>
 
 # %% [markdown]
-# You can run the code with the bug without any error. In the figure you see how much of a word it keeps, compared with the
-# two orders and your fix:
+# The code with the bug runs without an error. The figure shows how much of each word it keeps, compared with the two
+# orders and with your fix:
 
 # %%
 figures.traces_of_words(or_finished(fixed_block))
 
 # %% [markdown]
-# The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix keeps exactly as
-# much of each word as pre-norm does. There's also a test that takes one line, because a pre-norm block whose
-# sublayers return zero must return x unchanged.
+# The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix
+# keeps exactly as much of each word as pre-norm does. There's also a test of one line. If both sublayers return zero,
+# a pre-norm block must return x unchanged.
 
 # %% [markdown]
 # ## The encoder
@@ -497,7 +489,7 @@ figures.traces_of_words(or_finished(fixed_block))
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 19 points
 #
-# Write the encoder, with the parts named as below, because the check loads weights into them by name.
+# Write the encoder. Name its parts as below, because the check loads weights into them by name.
 #
 # - **Parts:** `tokens`, an `nn.Embedding` with `vocab_size` rows; `positions`, an `nn.Embedding` with `max_len` rows;
 #   `blocks`, an `nn.ModuleList` of `num_layers` post-norm `EncoderBlock`s.
@@ -558,7 +550,7 @@ check(Encoder)
 
 # %%
 encoder = or_finished(Encoder)(len(translator.english), 64, 4, 128, num_layers=2, max_len=24)
-encoder.load_state_dict(translator.part_state("encoder"), strict=False)  # further parts of yours are no fault
+encoder.load_state_dict(translator.part_state("encoder"), strict=False)  # yours may have more parts
 ids = translator.source_batch([figures.SENTENCE])  # (B=1, T=5)
 difference = (encoder(ids) - translator.machine().encode(ids)).abs().max().item()
 print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's encoder {difference:.0e}")
@@ -566,7 +558,8 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # %% [markdown]
 # ## At work
 #
-# Let's put your parts into the translator. Its blocks are post-norm, and with yours it should translate as before:
+# Let's put your layer norm and your block into the translator. Its blocks are post-norm, and with yours it should
+# translate as before:
 
 # %%
 at_work(layer_norm, EncoderBlock)
@@ -579,10 +572,10 @@ at_work(layer_norm, EncoderBlock)
 figures.without_feed_forward()
 
 # %% [markdown]
-# If we remove the encoder's feed-forward networks, the loss rises to 0.17 nats per word, and 146 of 200 sentences are still
-# correct. If we keep all of them but remove the ReLU, it rises to 4.95 nats and no sentence is
-# correct. Without the ReLU the two layers don't compute a weaker version of what they learned, but a different function, so
-# every later layer receives inputs that it was never trained on.
+# If we remove the encoder's feed-forward networks, the loss rises to 0.17 nats per word, and 146 of 200 sentences are
+# still correct. If we keep all feed-forward networks but remove their ReLU, it rises to 4.95 nats and no sentence is
+# correct. Without the ReLU the two layers don't compute a weaker version of what they learned, but a different
+# function, so every later layer receives inputs that it was never trained on.
 #
 # And what does the bug of exercise 9.4 cost here? We connect the translator's trained parts in four ways:
 
@@ -591,9 +584,9 @@ for kind in ("post-norm", figures.BUG, "pre-norm", "no residual"):
     print(f"{kind:<20} {figures.loss_when_rewired(kind):.4f} nats per word")
 
 # %% [markdown]
-# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), so this test does *not* expose
-# the bug. The weights were trained for post-norm, and the block with the bug is closer to that. A trained network only
-# works in the arrangement in which it was trained, so the two tests from above are better.
+# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), so this test does *not*
+# expose the bug. The weights were trained for post-norm, and the block with the bug is closer to that. A trained
+# network only works in the arrangement in which it was trained, so the two tests of exercise 9.4 are better.
 
 # %% [markdown]
 # ### Quiz 9.1
@@ -670,10 +663,10 @@ check(quiz_2=quiz_2)
 # ## Recap
 #
 # - Layer norm removes mean and scale from each token separately, whereas norms that share statistics between tokens leak.
-# - A residual connection adds a sublayer's output to its input, which keeps words distinguishable. In pre-norm it also gives
-#   the gradient a path without matrices and norms.
+# - A residual connection adds a sublayer's output to its input, so words stay distinguishable. In pre-norm it also
+#   gives the gradient a path without matrices and norms.
 # - Attention gathers, and the feed-forward network processes word by word, with a nonlinearity per channel.
-# - Post-norm normalizes the residual stream itself. Pre-norm leaves it free and needs one final norm.
+# - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
 # - An encoder is embeddings plus positions, then a stack of blocks of one shape.
 #
 # **Next:** An encoder reads. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the decoder, which writes.
@@ -684,8 +677,8 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# No later lesson needs what follows. We count what a block costs, compare it with linear layers and convolutions, and test
-# four popular explanations of why Transformers work so well.
+# No later lesson needs what follows. We count what a block costs, vary its initialization, compare attention with
+# linear layers and convolutions, and test four popular explanations of why Transformers work so well.
 #
 # ### Exercise 9.6 `block_macs`
 #
@@ -737,13 +730,28 @@ figures.costs(or_finished(block_macs))
 
 # %% [markdown]
 # At the paper's width, the quadratic part overtakes the four projections at 1024 tokens, and everything else together
-# at 3072, so for our five words it's negligible.
+# at 3072. For our five words it's negligible.
+
+# %% [markdown]
+# ### Initialization
+#
+# The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
+# size does the stream without a norm behave well, and which lines barely depend on it? (Every stack in the explorer has
+# a final norm.)
+
+# %%
+explore.stack()
+
+# %% [markdown]
+# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2 the
+# line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because their
+# last step is a norm.
 
 # %% [markdown]
 # ### Attention, a linear layer, a convolution
 #
-# Doesn't a linear layer do the same to its input as attention, since both multiply and add? The difference shows when we
-# ask which words depend on which, that is, how strongly each output word changes with each input word.
+# A linear layer multiplies and adds, just as attention does. What is the difference? We see it when we measure how
+# strongly each output word changes with each input word.
 
 # %%
 figures.three_influences()
@@ -757,10 +765,10 @@ figures.three_influences()
 #   sentence.
 #
 # Schmidhuber (1992) called these **slow** and **fast weights**: slow weights change during training, fast weights are
-# computed from the data. To translate *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend to the first
-# English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same positions hold other
-# words, so weights that depend on positions alone would be wrong there. Let's see what *visits* attends to in head 0
-# (counting from 0) of the translator's second block, in two sentences:
+# computed from the data. If a model translates *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend
+# to the first English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same
+# positions hold other words, so weights that depend on positions alone would be wrong there. Let's see what *visits*
+# attends to in head 0 (counting from 0) of the translator's second block, in two sentences:
 
 # %%
 first, second = model.encoder.blocks
@@ -771,8 +779,8 @@ for sentence in ("jane visits africa in september", "paul visits france in septe
     print("  ".join(f"{word} {weight:.2f}" for word, weight in pairs))
 
 # %% [markdown]
-# The position, the word and all parameters are the same. Still *visits* attends most to *jane* in the first sentence (0.49)
-# and most to *france* in the second (0.53). A convolution would use the same weights for both.
+# The position, the word and all parameters are the same, and yet *visits* attends most to *jane* in the first
+# sentence (0.49) and most to *france* in the second (0.53). A convolution would use the same weights for both.
 #
 # How far a layer can see is called its **receptive field**, a term from networks for images. One convolution with kernel 3
 # sees three words, and each further layer adds one on either side. How many layers do you need until the middle word sees
@@ -784,7 +792,8 @@ explore.reach()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# You need seven layers with the small kernel and three with the large one, where attention needs one.
+# You need seven layers with the small kernel and three with the large one, whereas a single layer of attention is
+# enough.
 #
 # </details>
 
@@ -802,7 +811,7 @@ explore.reach()
 # - **Arguments:** a function `f` from `(T, D)` to `(T, E)` made of torch operations, for any E; `x (T, D)`.
 # - **Returns:** a tensor `(T, T)`, which need not be differentiable. You may use autograd, but the gradient of a *sum* of
 #   outputs isn't enough, because opposite signs cancel in it.
-# - **Edge cases:** leave x as it came, `requires_grad` included.
+# - **Edge cases:** x stays unchanged, including its `requires_grad`.
 
 
 # %% nbgrader={"solution": "token_influence"}
@@ -858,36 +867,37 @@ for name, encoder in figures.encoders_to_compare().items():
     print(f"{name:<36}" + "    ".join(" ".join(f"{r2:.2f}" for r2 in row) for row in rows))
 
 # %% [markdown]
-# Untrained heads that read the trained word vectors are almost completely predictable. In the trained encoder the first
-# block is nearly as predictable, and the second much less (0.30 to 0.54). So *independent* is too strong for the first block, and
-# in the second it's something that training has brought about.
+# Untrained heads that read the trained word vectors are almost completely predictable. In the trained encoder the
+# first block is nearly as predictable, and the second much less (0.30 to 0.54). So *independent* is too strong for
+# the first block, and in the second block the independence is a result of training.
 #
-# **Context, and no notion of locality:** Nothing in the formula prefers neighbors, but a trained network may, because its
-# inputs contain positions. We replaced nouns in 300 sentences like *jane sees the dog with the cat*. In the translator a
-# replacement at the fourth word turns the name's vector three to four times as far as the same replacement at the seventh
-# (in untrained blocks 1.2 times). But the mean depends on a few masculine names (for *jane* it's 1.3 times), so you should be
-# careful with such a mean.
+# **Context, and no notion of locality:** Nothing in the formula prefers neighbors, but a trained network may, because
+# its inputs contain positions. We replaced nouns in 300 sentences like *jane sees the dog with the cat* and measured
+# how far the vector of the name turns. In the translator a replacement at the fourth word turns the name's vector
+# three to four times as far as the same replacement at the seventh (in untrained blocks 1.2 times). But the mean
+# depends on a few masculine names (for *jane* it's 1.3 times), so don't trust the mean alone.
 #
-# **Pairs, then pairs of pairs, and so on:** We can count how many words an output relates *jointly*. If we change n words
-# in all $2^n$ ways and add the outputs with alternating signs, everything that needs fewer than n words cancels.
+# **Pairs, then pairs of pairs, and so on:** We can measure how many words an output relates *jointly*. If we change n
+# words in all $2^n$ ways and add the outputs with alternating signs, everything that needs fewer than n words
+# cancels.
 
 # %%
 figures.interactions()
 
 # %% [markdown]
-# Without softmax, one layer relates two words and two layers relate **five**. The reason is that the query, the key and the
-# value of the second layer are already pairs. The query contains word i and a second one, the key word j and another, and
-# the value word j and yet another. Three layers reach all eight words of the sentence. So *pairs of pairs* is a good picture that
-# undercounts. With softmax, even one layer relates all words, because they share a denominator, but the joint effect of many
-# words is small.
+# Without softmax, one layer relates two words and two layers relate **five**. The reason is that the query, the key
+# and the value of the second layer are already pairs. The query combines word i with one other word. Key and value
+# combine word j with one other word each, which makes five. Three layers reach all eight words of the sentence. So
+# *pairs of pairs* is a good picture, but the true number is larger. With softmax, even one layer relates all words,
+# because they share a denominator, but the joint effect of many words is small.
 #
-# **Skip connections combine low and high levels:** You measured this above, because with them a linear map recovers a good
-# part of the word at every height, and without them only 5% is left after one block.
+# **Skip connections combine low and high levels:** You measured this above. With skip connections a linear map
+# recovers a good part of the word after every block, and without them only 5% is left after the first.
 
 # %% [markdown]
 # ### How stable are these numbers?
 #
-# | statement | other seeds, starts or sizes |
+# | statement | other seeds, initializations or sizes |
 # |---|---|
 # | without norms the gradient at the bottom of 24 blocks is 499 (mean of three seeds) | 32 to 94,000 over 15 seeds |
 # | heads of untrained encoders with trained word vectors are predictable: 0.91 to 0.98 | 0.46 to 0.73 if the word vectors are random too |

@@ -4,7 +4,7 @@
 # **In this lesson** you'll build the half that writes, join it to the half that reads, load trained weights into the full
 # model and let it write French.
 #
-# **Core:** about 100 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
+# **Core:** about 95 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -61,13 +61,14 @@ transformer_map("10_decoder_block")
 # %% [markdown]
 # ## Teacher forcing
 #
-# The encoder of lesson 9 turns *jane visits africa in september* into five vectors. The decoder has to turn those into
-# *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time, and each word
-# depends on the words before it. So it maps the source and the words so far to logits for the next word.
+# The encoder of lesson 9 turns *jane visits africa in september* into five vectors. The decoder has to turn those
+# into *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time, and each
+# word depends on the words before it. In other words, it maps the source and the words so far to logits for the next
+# word.
 #
-# How do we train such a function? If we let it write and graded the result, one wrong word at the start would spoil
-# everything after it. With **teacher forcing** we give the decoder the true words instead, whatever it would have written
-# itself, and ask at each position for the next one.
+# How do we train such a function? If we let the decoder write and graded the result, one wrong word at the start
+# would spoil everything after it. With **teacher forcing** we give the decoder the true words instead, whatever it
+# would have written itself, and ask at each position for the next one.
 #
 # | position | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -84,10 +85,10 @@ figures.teacher_forcing()
 # %% [markdown]
 # ### Exercise 10.1 `shift_right`
 #
-# Difficulty 1 of 5 · Importance 5 of 5 · 3 minutes · 6 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 3 minutes · 7 points
 #
-# Build the decoder's input from its targets, with bos in front, everything shifted right by one position, and the last id
-# dropped.
+# Build the decoder's input from its targets. Put bos in front, shift everything right by one position, and drop the
+# last id.
 #
 # - **Arguments:** `targets`, a LongTensor `(B, T)` with $T \ge 1$, and `bos_id`, an int.
 # - **Returns:** a LongTensor `(B, T)`.
@@ -111,7 +112,7 @@ check(shift_right)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Concatenate one column that is the same in every row and most of the targets, and think about the width of each.
+# Concatenate a column that is the same in every row with most of the columns of the targets. How wide is each part?
 #
 # </details>
 #
@@ -123,7 +124,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence:
+# Here are the ids of our sentence as targets, and what your function makes of them:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -134,7 +135,7 @@ print("input  ", or_finished(shift_right)(targets, translator.BOS).tolist()[0])
 # %% [markdown]
 # ### Exercise 10.2 `fixed_loss`
 #
-# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 8 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 10 points
 #
 # A user of [PyTorch's tutorials](https://github.com/pytorch/tutorials/issues/719) reports a common symptom. The loss drops to
 # zero immediately, but then the model generates the same token over and over. We get the same effect with this function:
@@ -147,7 +148,8 @@ def loss_with_bug(model, src, tgt, pad_id):
 
 
 # %% [markdown]
-# When the model has read `<bos>` *jane visite*, which word does this loss ask for? Find out, then write the loss correctly.
+# After the model has read `<bos>` *jane visite*, which word does this loss ask for? Find out, and then write the loss
+# correctly.
 #
 # - **Arguments:** `model(src, ids)`, which takes `(B, T_s)` and `(B, T)` and returns logits `(B, T, V)`; `src`; `tgt`, a
 #   LongTensor `(B, T_t)` whose rows are bos, words, eos, padding; `pad_id`.
@@ -174,7 +176,7 @@ check(fixed_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You can find both rows of the table above inside `tgt`, and each of them lacks one column.
+# Both rows of the table above are parts of `tgt`. Which column of `tgt` is missing in each of them?
 #
 # </details>
 #
@@ -194,10 +196,10 @@ check(fixed_loss)
 figures.two_trainings(or_finished(fixed_loss))
 
 # %% [markdown]
-# The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input. That
-# model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one writes all its
-# sentences word for word. **A loss that is too good in the first minute is a bug until proven otherwise,** and the proof is
-# to let the model write without the true words.
+# The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input.
+# That model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one
+# writes all its sentences word for word. **If a loss is too good in the first minute, suspect a bug,** and let the
+# model write without the true words before you believe it.
 
 # %% [markdown]
 # ## Cross-attention
@@ -221,8 +223,9 @@ figures.two_trainings(or_finished(fixed_loss))
 #
 # </details>
 #
-# On the left you see the cross-attention of the trained translator's last block, averaged over its four heads. For the chart
-# on the right we hid the source from one position at a time and measured how probable the correct next word still is there.
+# On the left you see the cross-attention of the trained translator's last block, averaged over its four heads. For
+# the chart on the right we hid the source from one position at a time and measured how probable the correct next word
+# is then.
 
 # %%
 figures.cross_attention()
@@ -243,13 +246,13 @@ for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane
 # Here the probability of eos falls to 0, because a month might follow. So attention weights alone don't tell you
 # what the model needs, and you have to change something and measure (lesson 13 does more of this).
 #
-# No mask hides later English words, because the full source is known from the start. But padding must be hidden, and that is
-# what `memory_mask` is for.
+# We don't mask later English words, because the full source is known from the start. But we have to mask padding, and
+# that is what `memory_mask` is for.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 18 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 20 points
 #
 # Write the block with its three sublayers. In the paper's order (`norm_first=False`) they are
 #
@@ -320,7 +323,7 @@ check(DecoderBlock)
 # %% [markdown]
 # ### Exercise 10.4 `Transformer`
 #
-# Difficulty 4 of 5 · Importance 5 of 5 · 20 minutes · 21 points
+# Difficulty 4 of 5 · Importance 5 of 5 · 20 minutes · 23 points
 #
 # Put everything together, in the paper's order (post-norm). You need the names of the parts below, because the check loads
 # weights by name and compares logits.
@@ -407,7 +410,7 @@ check(Transformer)
 
 # %%
 model = or_finished(Transformer)(*translator.SIZES)
-model.load_state_dict(translator.state(), strict=False)  # further parts of yours keep their weights
+model.load_state_dict(translator.state(), strict=False)  # yours may have more parts
 src = translator.source_batch(["jane visits africa in september"])  # (B=1, T_s=5)
 logits = model(src, or_finished(shift_right)(targets, translator.BOS))  # (1, T_t=7, V=194)
 french = {index: word for word, index in translator.french.items()}
@@ -429,7 +432,7 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # %% [markdown]
 # ### Exercise 10.5 `greedy_decode`
 #
-# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 9 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 10 points
 #
 # Write one word after the other, always the most likely one.
 #
@@ -509,8 +512,8 @@ figures.next_words()
 #
 # <details><summary>Answer</summary>
 #
-# The first word has less than 0.7, so we keep the second one as well, which makes the sum 0.8. The other two are removed,
-# and after division by this sum the probabilities are 0.625 and 0.375.
+# The first word alone has a probability below 0.7, so we keep the second one as well, and their sum is 0.8. We remove
+# the other two words and divide by this sum, which gives 0.625 and 0.375.
 #
 # </details>
 
@@ -518,58 +521,7 @@ figures.next_words()
 explore.next_word()
 
 # %% [markdown]
-# ### Exercise 10.6 `filter_logits`
-#
-# Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 9 points
-#
-# Replace the logits of the removed words by $-\infty$ and leave the others as they are.
-#
-# - **Arguments:** `logits (..., V)`; `top_k`, None or an int with $1 \le k \le V$; `top_p`, None or a number with
-#   $0 < p < 1$.
-# - **Returns:** a tensor of the same shape and dtype.
-# - The word whose probability makes the sum reach p is kept, so at least one word always is.
-# - With both, top-k comes first, and top-p works on the renormalized probabilities of what is left.
-
-
-# %% nbgrader={"solution": "filter_logits"}
-def filter_logits(logits, top_k=None, top_p=None):
-    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
-    top_p.
-
-    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float,
-    0 < top_p < 1 -> (..., V), same dtype. The word that crosses top_p is kept.
-    """
-    ### BEGIN SOLUTION
-    if top_k is not None:
-        last = logits.topk(top_k, dim=-1).values[..., -1:]  # (..., 1)
-        logits = logits.masked_fill(logits < last, float("-inf"))
-    if top_p is not None:
-        ordered, order = logits.sort(dim=-1, descending=True)  # (..., V) each
-        p = torch.softmax(ordered, dim=-1)  # (..., V)
-        above = p.cumsum(dim=-1) - p  # (..., V), the mass of all likelier words
-        cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p)
-        logits = logits.masked_fill(cut, float("-inf"))
-    return logits
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "filter_logits"}
-check(filter_logits)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# For top-p, sort each row, take the softmax and the cumulative sum. Whether a word is kept depends only on the total
-# probability of the words before it.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Your keep/remove decisions are in sorted order, the logits are not. `sort` also returns where each entry came from, and
-# `scatter` writes to such positions.
-#
-# </details>
+# (You can implement the two filters in exercise 10.7, under *Going further*.)
 
 # %% [markdown]
 # ## The KV cache
@@ -583,9 +535,9 @@ check(filter_logits)
 figures.cache_cells()
 
 # %% [markdown]
-# ### Exercise 10.7 `cached_attention`
+# ### Exercise 10.6 `cached_attention`
 #
-# Difficulty 3 of 5 · Importance 4 of 5 · 8 minutes · 9 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 8 minutes · 10 points
 #
 # Compute causal attention for the new tokens only, with the earlier keys and values from a cache.
 #
@@ -639,9 +591,9 @@ check(cached_attention)
 figures.cache_saving(or_finished(cached_attention))
 
 # %% [markdown]
-# You see that without a cache the work grows like T² (and its attention like T³). With a cache, each word costs about as much as the
-# one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D values per word and
-# block.
+# Without a cache the total work grows like T² (and that of attention like T³). With a cache, each word costs about as
+# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D
+# values per word and block.
 
 # %% [markdown]
 # ## At work
@@ -670,9 +622,10 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# You see that the translation stays perfect, because generation doesn't use the shifted targets, but the loss rises from 0.0002 to 8.5 nats
-# per word, because this network was trained to predict the *next* word. In a network that is trained with the bug it's the
-# other way round, as figure 10.2 shows. Either value alone would have misled us.
+# The translation stays perfect, because generation doesn't use the shifted targets. But the loss rises from 0.0002 to
+# 8.5 nats per word, because this network was trained to predict the *next* word. In a network that is trained with
+# the bug it's the other way round, as figure 10.2 shows. So you need both measurements, the loss and the
+# translations.
 
 # %% [markdown]
 # ### Quiz 10.1
@@ -748,12 +701,66 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here you see what filters do to samples, a bug of caches, and a search that does better than greedy decoding.
+# Here you implement top-k and top-p and see what they remove. Then we look into a bug of caches and write a search
+# that does better than greedy decoding.
+
+# %% [markdown]
+# ### Exercise 10.7 `filter_logits`
 #
-# ### What the filters remove
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 10 bonus points
 #
-# Let's sample 2,000 first words from the distribution above. How many of them come from the tail, the 180 least likely
-# words, and what do the filters change?
+# Replace the logits of the removed words by $-\infty$ and leave the others as they are.
+#
+# - **Arguments:** `logits (..., V)`; `top_k`, None or an int with $1 \le k \le V$; `top_p`, None or a number with
+#   $0 < p < 1$.
+# - **Returns:** a tensor of the same shape and dtype.
+# - The word whose probability makes the sum reach p is kept, so at least one word always is.
+# - With both, top-k comes first, and top-p works on the renormalized probabilities of what is left.
+
+
+# %% nbgrader={"solution": "filter_logits"}
+def filter_logits(logits, top_k=None, top_p=None):
+    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
+    top_p.
+
+    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float,
+    0 < top_p < 1 -> (..., V), same dtype. The word that crosses top_p is kept.
+    """
+    ### BEGIN SOLUTION
+    if top_k is not None:
+        last = logits.topk(top_k, dim=-1).values[..., -1:]  # (..., 1)
+        logits = logits.masked_fill(logits < last, float("-inf"))
+    if top_p is not None:
+        ordered, order = logits.sort(dim=-1, descending=True)  # (..., V) each
+        p = torch.softmax(ordered, dim=-1)  # (..., V)
+        above = p.cumsum(dim=-1) - p  # (..., V), the mass of all likelier words
+        cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p)
+        logits = logits.masked_fill(cut, float("-inf"))
+    return logits
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "filter_logits"}
+check(filter_logits)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# For top-p, sort each row, take the softmax and the cumulative sum. Whether a word is kept depends only on the total
+# probability of the words before it.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Your decisions to keep or remove are in sorted order, but the logits are not. `sort` also returns where each entry
+# came from, and `scatter` writes to such positions.
+#
+# </details>
+
+# %% [markdown]
+# Let's sample 2,000 first words from the distribution of figure 10.4. How many of them come from the tail, the 180
+# least likely words, and what do the filters change?
 
 # %%
 first = figures.first_word_logits()  # (V=194,)
@@ -765,15 +772,16 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
     print(f"{name:<10} {torch.isin(drawn, tail).sum():>3} from the tail, {(p > 0).sum():>3} words left: {words}")
 
 # %% [markdown]
-# Without a filter about 1% of the words come from the tail, and both filters prevent that. Top-k keeps five words however sure
-# the model is, whereas top-p keeps eight here and would keep a single word that has a probability of 0.9.
+# Without a filter about 1% of the words come from the tail, and both filters prevent that. Top-k keeps five words
+# however sure the model is. Top-p keeps eight here, but it would keep only one if the most likely word had a
+# probability of 0.9.
 
 # %% [markdown]
 # ### A trap: cached words and their positions
 #
-# A cached word needs its own position. Code that feeds only the newest id often gives it position 0, because
-# it's the first of its batch. Then every word claims to be the first, and our translator writes *jane jane jane* until the
-# loop ends. The right offset is the number of words in the cache.
+# A cached word needs its own position. Code that passes only the newest id to the model often gives it position 0,
+# because it's the first token of that input. Then the model takes every word for the first, and our translator writes
+# *jane jane jane* until the loop ends. The right offset is the number of words in the cache.
 
 # %% [markdown]
 # ### Far outside of the training data
@@ -786,9 +794,9 @@ memory = model.encode(src)  # (1, 5, 64)
 print(" ".join(french[index] for index in or_finished(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
 
 # %% [markdown]
-# There's no Spain in our sentence. In the training data no continent ever visits anybody, and far outside of its training
-# data a network still outputs something, but what it outputs is arbitrary. In large models you would call such a fluent
-# invention a **hallucination**. But is this at least the most likely sentence?
+# The translation is about Spain, which our sentence doesn't mention. In the training data no continent ever visits
+# anybody, and training doesn't determine what a network does so far from its data. In large models such a fluent
+# invention is called a **hallucination**. But is this at least the most likely sentence?
 #
 # ### Beam search
 #
@@ -802,8 +810,9 @@ print(" ".join(french[index] for index in or_finished(greedy_decode)(step, trans
 # | la | 0.4 | reine | 0.9 | **0.36** |
 # | | | mer | 0.1 | 0.04 |
 #
-# Greedy decoding takes *le* and ends with *le chat*, although *la reine* is more likely. **Beam search** keeps the best few
-# prefixes at each step instead of one. Because products of many probabilities get tiny, one adds log-probabilities.
+# Greedy decoding takes *le* and ends with *le chat*, although *la reine* is more likely. **Beam search** keeps the
+# best few prefixes at each step instead of one. Because products of many probabilities get tiny, we add
+# log-probabilities instead.
 
 # %%
 explore.beams()
@@ -828,8 +837,8 @@ explore.beams()
 #   these are kept. Those that end with eos are finished and leave the beam.
 # - The answer is the best finished sequence; if none has finished, the best of the beam.
 #
-# Implementations differ in when they stop and whether finished sequences take up room, so the check uses cases where they
-# agree.
+# Implementations differ in when they stop and in whether finished sequences count toward the beam size, so the check
+# uses cases where they agree.
 
 
 # %% nbgrader={"solution": "beam_search"}
@@ -867,15 +876,15 @@ check(beam_search)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep pairs of a list of ids and its log-probability, one list of pairs for the beam and another for what is finished. A
-# step makes one long list of extended pairs, sorts it, cuts it, and moves the finished ones.
+# Keep pairs of a list of ids and its log-probability, one list of pairs for the beam and another for what is
+# finished. In each step, make one long list of extended pairs, sort it, keep the best, and move the finished ones.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Logits of different prefixes become comparable as log-probabilities. When the beam is cut all candidates have the same
-# length, so the penalty matters only where sentences of different lengths are compared.
+# Logits of different prefixes become comparable as log-probabilities. Within a step all candidates have the same
+# length, so the penalty matters only where you compare sentences of different lengths.
 #
 # </details>
 

@@ -3,7 +3,7 @@
 #
 # **In this lesson** you'll train the translator that has worked in every lesson, from random weights, with your own
 # batches, loss and learning rate. You'll measure it, look inside it, and learn to tell a good training run from one
-# that only looks good. **Core:** about 85 minutes.
+# that only looks good. **Core:** about 92 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -78,8 +78,8 @@ figures.word_by_word()
 
 # %% [markdown]
 # We have 20,000 pairs for training and 500 unseen ones for testing. Each of the unseen sentences contains an
-# adjective and a noun that never occur together in the training data. In a third of them words change their order two
-# or three times over.
+# adjective and a noun that never occur together in the training data. In a third of them the word order differs from
+# the English at two or three points.
 
 # %%
 pairs = training_pairs()
@@ -89,7 +89,7 @@ print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].f
 
 # %% [markdown]
 # We train on batches of ids. Since sentences differ in length, we pad the shorter ones. A batch consists of three
-# tensors, which are the input of the encoder, the input of the decoder, and the targets.
+# tensors: the encoder's input, the decoder's input, and the targets.
 
 # %%
 figures.batch_of_three()
@@ -149,9 +149,9 @@ check(make_batch)
 # ## One training step
 #
 # The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
-# **step** changes the weights a little, and before the next step we set the gradients to zero. Our optimizer is
-# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that all weights move
-# at about the same speed, the learning rate.
+# **step** changes the weights a little. Before each backward pass we set the gradients to zero. Our optimizer is
+# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that every weight moves
+# by about the learning rate per step.
 
 
 # %%
@@ -174,14 +174,15 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` is a progress bar with live plots of the loss and the token accuracy, which you will write next.
+# `live` is a progress bar with live plots of the loss and the token accuracy. You'll write the function for the
+# accuracy next.
 
 # %% [markdown]
 # ### Exercise 11.2 `token_accuracy`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 7 minutes · 10 points
 #
-# We find some version of the following function in many published training loops.
+# You can find some version of this function in many training loops:
 
 
 # %%
@@ -191,20 +192,20 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
-# right, and it predicts eos at all padded positions, for which it was never trained. Which accuracy does this
-# function report?
+# right. At the padded positions, for which there was no training, it predicts eos. Which accuracy does this function
+# report?
 #
 # <details><summary>Answer</summary>
 #
-# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor. A
-# model that has only learned to predict *pad*, on the other hand, gets a third of the positions right.
+# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor. On
+# the other hand, a model that has only learned to predict *pad* would get 0.33.
 #
 # </details>
 #
 # Now fix the function so that it ignores padding:
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `pad_id`, an int.
 # - **Returns:** a Python float, the fraction of targets other than padding where the most likely word is correct.
 
 
@@ -248,8 +249,7 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # ## Your own Transformer
 #
 # From here on you can train the `Transformer` that **you** wrote in lesson 10, if you paste its cell into the next
-# one. The cell after it tests whether yours passes lesson 10's check, and says whether we train yours or the
-# course's.
+# one. The cell after that runs lesson 10's check on it and says whether we train yours or the course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -264,12 +264,12 @@ Transformer = own.transformer(globals())
 # %% [markdown]
 # ## A toy task first: reversing words
 #
-# Before you train something large, train something small whose correct output you know. If it fails, the bug is in
-# the code, and you know it after half a minute. Our toy task is to reverse words, such as *encoder* → *redocne*.
+# Before you train something large, train something small whose correct output you know. If that fails, the bug is in
+# the code, and you find out after half a minute. Our toy task is to reverse words, such as *encoder* → *redocne*.
 #
-# The model is a Transformer of width 32 with one block on each side. We also have to care about initialization,
-# because Adam moves every weight by about the learning rate per step, so the large vectors of `nn.Embedding` need
-# hundreds of steps to change direction. Therefore we start with a fiftieth of their size.
+# The model is a Transformer of width 32 with one block on each side. We also have to take care of the initialization.
+# Because Adam moves every weight by about the learning rate per step, the large vectors of `nn.Embedding` need
+# hundreds of steps to change direction, so we start with a fiftieth of their size.
 
 
 # %%
@@ -330,9 +330,9 @@ for length in (2, 3, 8, 9, 12):
     print(f"{length:2} letters: {right / 2:5.1f}% correct")
 
 # %% [markdown]
-# With nine letters and more, none is correct, because no training word had a ninth position. With two letters the
-# result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse words *of
-# the lengths that it has seen*, which is less than it looked like.
+# With nine letters and more, none is correct, because no training word had a ninth letter. With two letters the
+# result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse only words
+# *of the lengths that it has seen*.
 #
 # Let's plot the cross-attention of this model for the word *encoder*.
 
@@ -340,9 +340,9 @@ for length in (2, 3, 8, 9, 12):
 figures.reversed_word(turner)
 
 # %% [markdown]
-# As we can see, the largest weights lie on a line from the upper right to the lower left, because the first letter of
-# the output is the last one of the input. The loss never mentions attention, but attending to the right letter was
-# simply a good way to predict it.
+# The largest weights lie on a line from the upper right to the lower left, because the first letter of the output is
+# the last one of the input. The loss never mentions attention, but attending to the right letter is a good way to
+# predict it.
 
 # %% [markdown]
 # ## The learning rate
@@ -358,8 +358,8 @@ figures.reversed_word(turner)
 #
 # <details><summary>Answer</summary>
 #
-# At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$, at step 100 both arguments of the minimum are $1/10$, so it
-# reaches its maximum $0.0125$, and at step 400 it is $1/8 \cdot 1/20 = 0.00625$.
+# At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$. At step 100 both arguments of the minimum are $1/10$, so the
+# rate reaches its maximum, $0.0125$. At step 400 it is $1/8 \cdot 1/20 = 0.00625$.
 #
 # </details>
 
@@ -371,7 +371,7 @@ explore.rates()
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 10 points
 #
-# Implement the learning rate schedule that is given by the formula above.
+# Write a function that returns the learning rate of this schedule.
 #
 # - **Arguments:** `step`, counted from 1, `d_model` and `warmup`, ints of at least 1.
 # - **Returns:** a float.
@@ -401,7 +401,7 @@ check(noam_lr)
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. So it's better to write exponents as
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`, which is why you should write exponents as
 # decimal numbers.
 #
 # </details>
@@ -413,16 +413,16 @@ check(noam_lr)
 figures.warm_ups()
 
 # %% [markdown]
-# At the smaller peak the warm-up makes almost no difference, but at the larger one it decides everything, because
-# without it the loss stays at 4.5. So a warm-up allows us to use a large learning rate, although the smaller one wins
-# here.
+# At the smaller peak the warm-up makes almost no difference, but at the larger one everything depends on it, because
+# without it the loss stays at 4.5. So a warm-up makes a large learning rate possible, although in this task the
+# smaller one does better.
 
 # %% [markdown]
 # ## Label smoothing
 #
-# Even a very likely word still costs a little, so cross-entropy pushes its logit up and up. **Label smoothing**
-# (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in the target. With
-# smoothing $\varepsilon$ and $V$ words, target and loss are
+# Even a correct word with a high probability still costs a little, so cross-entropy pushes its logit up and up.
+# **Label smoothing** (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in the
+# target. With smoothing $\varepsilon$ and $V$ words, target and loss are
 #
 # $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
 # \text{loss} = -\sum_v q_v \log p_v .$$
@@ -441,7 +441,7 @@ explore.smoothed_target()
 
 # %% [markdown]
 # For 194 words and $\varepsilon = 0.1$ the smallest possible loss is 0.8475. Remember this number when your training
-# seems to get stuck.
+# run seems to be stuck.
 
 # %% [markdown]
 # ### Exercise 11.4 `label_smoothed_loss`
@@ -450,8 +450,8 @@ explore.smoothed_target()
 #
 # Compute the label-smoothed loss of all targets that are not padding.
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (which may
-#   be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
+#   may be anywhere); `smoothing` from 0 to 1; `pad_id`, an int.
 # - **Returns:** a scalar, the mean of the loss above over all targets other than `pad_id`.
 # - **Forbidden:** `F.cross_entropy`, `nn.CrossEntropyLoss` (`F.nll_loss` is allowed).
 
@@ -501,16 +501,17 @@ figures.with_and_without_smoothing()
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have all parts of the training. We found two settings of the recipe by trial and error. The factor 0.3 makes
-# the peak learning rate 0.005, and over the last 200 steps the learning rate decays to 0, so that the weights can
-# settle (a *cooldown*).
+# Now you have everything that you need for training. We chose two **hyperparameters** (settings that training doesn't
+# learn) by trial and error. The factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the
+# learning rate decays to 0, so that the weights can settle (a *cooldown*).
 #
-# `checkpoint` saves the trained weights in `translator.safetensors` beside this notebook and loads them the next
+# `checkpoint` saves the trained weights in `translator.safetensors` next to this notebook and loads them the next
 # time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
 # grader has to train once more.
 #
 # Below the curves you'll see how the model translates *the old woman often paints a white house in september* during
-# training. Watch what it learns first, the correct words, their order and their endings, or just to write French.
+# training. Watch the order in which it learns to write French at all, to choose the correct words, to order them, and
+# to use the correct endings.
 
 # %%
 STEPS = 10 if quick() else 700
@@ -543,13 +544,13 @@ model = checkpoint(
 model = model.eval()
 
 # %% [markdown]
-# In our run it first predicts only eos, because that is the most frequent token. Then it writes fluent French about
-# something else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct
-# words appear, as cross-attention learns where to attend. The endings come last, with *un maison blanche* before *une
-# maison blanche*.
+# In our run the model first predicts only eos, the most frequent token. Then it writes fluent French about something
+# else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct words
+# appear, as cross-attention learns where to attend. The endings come last. For example, *un maison blanche* appears
+# before *une maison blanche*.
 #
-# The loss levels off slightly above 0.8475, as expected, because this is the entropy of the smoothed targets. So here
-# the accuracy tells us more.
+# The loss levels off slightly above 0.8475, the entropy of the smoothed targets, as we expected. So here the accuracy
+# tells us more.
 #
 # If your run looks different, see *Troubleshooting* under *Going further*.
 
@@ -565,9 +566,9 @@ model = model.eval()
 #   decode greedily until eos, or until a row has `translator.MAX_LEN` ids (bos included).
 # - **At hand:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
 #   `src`.
-# - **Judged:** on unseen sentences, of which 99.5% must be exactly right. (The grader gives full points from 99%, and
-#   partial points from 50%.) The check also replaces your `model` by others, to see that your loop returns what the
-#   model predicts.
+# - **Judged:** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
+#   99%, and partial points from 50%.) The check also replaces your `model` by others, to make sure that your loop
+#   returns what the model predicts.
 # - **Forbidden:** `translator.greedy`, `translator.source_batch`.
 
 # %%
@@ -624,9 +625,9 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# The cross-attention of the last block has a row for each French word and a column for each English one. Does it
-# point at the word from which the French word comes, although the loss never mentions this? Since `tgt_in` is
-# shifted, the row that *predicts* word t is row t.
+# The cross-attention of the last block has a row for each French word and a column for each English one. Does the
+# largest weight of a row point at the word from which the French word comes, although the loss never mentions this?
+# Since `tgt_in` is shifted, the row that *predicts* word t is row t.
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`
@@ -681,15 +682,15 @@ for pair, one in zip(unseen, weights, strict=True):
 print(f"{hits} of {total} French words are aligned with the word that they come from: {100 * hits / total:.1f}%")
 
 # %% [markdown]
-# Now move the slider through some unseen sentences. An orange line means that the model attends to another word than
-# the grammar's. You can also type a sentence of your own in words that the model knows, such as *my young queen often
-# forgets the blue door*.
+# Now move the slider through some unseen sentences. An orange line means that the model attends to a different word
+# from the one that the grammar gives. You can also type a sentence of your own in words that the model knows, such as
+# *my young queen often forgets the blue door*.
 
 # %%
 explore.looks(model)
 
 # %% [markdown]
-# The model has found the dictionary and the word order by itself, but we have to be careful with the conclusion. The
+# The model has learned word pairs and word order without being told them, but be careful with the conclusion. The
 # figure shows only one of several paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the
 # thick line leads to *my* (see *Going further*).
 
@@ -710,12 +711,12 @@ explore.looks(model)
 figures.broken_trainings()
 
 # %% [markdown]
-# *Not shifted* has learned to copy its input after seventy steps, so on its own it repeats one word. The *leaking
-# mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of the correct run's loss and
-# nearly all words right, but not a single sentence that it writes is correct, because during generation the word that
-# it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good French about something else. It
-# still uses the English, because with another sentence's English its loss on unseen sentences rises from 1.96 to
-# 3.35.
+# *Not shifted* has learned to copy its input after seventy steps, so when it writes on its own, it repeats one word.
+# The *leaking mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of the correct run's
+# loss and nearly all words right, but not a single sentence that it writes is correct, because during generation the
+# word that it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good French about something
+# else. We know that it still uses the English, because with another sentence's English its loss on unseen sentences
+# rises from 1.96 to 3.35.
 #
 # **A loss that is measured with teacher forcing doesn't reveal a leak,** unless you know how low an honest loss can
 # be, as we will in lesson 12. So let the model write, or change a later target word and test whether an earlier logit
@@ -724,21 +725,21 @@ figures.broken_trainings()
 # %% [markdown]
 # ## At work
 #
-# Now we compare your weights with those of the course's translator, which was trained with another recipe and from
-# another initialization. Do they also have similar weights, or at least similar word vectors?
+# The course's translator was trained with another recipe and from another initialization. Does yours have similar
+# weights, or at least similar word vectors?
 
 # %%
 figures.beside(model)
 
 # %% [markdown]
-# Weight by weight they have nothing in common (the correlation is about 0). But the two models partly agree on which
-# English words have similar vectors (about 0.4).
+# Weight by weight the two have nothing in common (the correlation is about 0). But they partly agree on which English
+# words have similar vectors (the correlation is about 0.4).
 
 # %% [markdown]
 # ### Quiz 11.1
 #
-# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. Which of these would
-# you do next?
+# A training run with smoothing 0.1 over 194 words has a loss of 0.86 and an accuracy of 99.9%. What should you do
+# next?
 #
 # - **a** train longer, because the loss should go to 0
 # - **b** reduce the learning rate, because the loss is stuck
@@ -798,8 +799,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A batch is three tensors, where the decoder's input and its targets differ by one position and padding is on the
-#   right.
+# - A batch is three tensors. The decoder's input and its targets differ by one position, and padding is on the right.
 # - Loss and accuracy must ignore padding, and a smoothed loss has a minimum above 0.
 # - Initialization, warm-up, peak learning rate and cooldown belong to the recipe.
 # - A teacher-forced loss does not reveal a leak, so let the model write before you believe it.
@@ -817,7 +817,7 @@ progress()
 #
 # ### Troubleshooting
 #
-# - If you stopped it, nothing was saved, so run the cell again.
+# - If you stopped the training run, nothing was saved, so run the cell again.
 # - If the loss is NaN or stays above 4, the learning rate is too large. The values of `rate(1)`, `rate(60)` and
 #   `rate(700)` should be about `0.00008`, `0.005` and `0.000007`. Delete `translator.safetensors` before you train
 #   again.
@@ -826,15 +826,15 @@ progress()
 #   this case check the mask, and compare `tgt_in` with `tgt_out`.
 # - If the cell ends at once and the model is bad, it has loaded the weights of an earlier run, so delete
 #   `translator.safetensors`.
-# - If it makes only ten steps, quick mode is on, so start Jupyter without `COURSE_QUICK`.
+# - If the run stops after ten steps, quick mode is on, so start Jupyter without `COURSE_QUICK`.
 #
 # ### Where does the gender come from?
 #
 # To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
 # thick line leads from *ma* to *my*, not to *cup*. In the course's translator we tested where this information comes
 # from. If the position of the article can't attend to the noun in any block, the gender stays right in about 95% of
-# the cases. If the encoder has to do without its attention, it's about 73%, where a coin gives 50%. So most of the
-# information about the noun came through the encoder.
+# the cases. If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%. So most of
+# the information about the noun came through the encoder.
 #
 # ### Same function, other weights
 #
@@ -849,10 +849,10 @@ figures.same_machine()
 # %% [markdown]
 # The first two change nothing but rounding. So a huge number of different weight settings compute exactly the same
 # function, and two training runs will almost never end at the same one. The rotation destroys the translation, with a
-# loss of 3.3 nats per word instead of 0.0002. The weight matrices are unaffected, because each rotation is undone by
-# the next matrix. But layer norm subtracts the mean over the *channels* and has a scale for each of them, so with
-# layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged into the next matrix, the same
-# rotation would change nothing.
+# loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because each of them can undo
+# the rotation of its input. But layer norm subtracts the mean over the *channels* and has a scale for each of them,
+# so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged into the next matrix, the
+# same rotation would change nothing.
 
 # %% [markdown]
 # ### BLEU
@@ -865,15 +865,16 @@ figures.same_machine()
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
 #
 # with $c$ and $r$ the number of words in all candidates and all references. An n-gram counts at most as often as it
-# occurs in its reference; the authors' example is the candidate *the the the the the the the*.
+# occurs in its reference. Otherwise the authors' example of a bad candidate, *the the the the the the the*, would get
+# the best possible $p_1$ as soon as the reference contains *the*.
 #
 # **On paper:** the reference is *une pomme rouge est belle*, the candidate *une pomme rouge est beau*. What is the
 # BLEU?
 #
 # <details><summary>Answer</summary>
 #
-# The precisions are $4/5$, $3/4$, $2/3$ and $1/2$, the fourth root of their product is 0.669, and the lengths are
-# equal, so BLEU is 66.9. In other words, one wrong ending in five words costs a third.
+# The precisions are $4/5$, $3/4$, $2/3$ and $1/2$, and the fourth root of their product is 0.669. The lengths are
+# equal, so BLEU is 66.9. In other words, one wrong ending in five words costs a third of the score.
 #
 # </details>
 
@@ -951,9 +952,10 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't. For ten unseen sentences, the course's translator writes the same with a beam of 4. A translator
-# trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider beams. Wider isn't
-# always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# Usually it doesn't, because for ten unseen sentences, the course's translator writes the same with a beam of 4. A
+# translator trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider beams.
+# Wider isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles,
+# 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?

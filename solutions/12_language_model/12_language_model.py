@@ -2,7 +2,7 @@
 # # 12. A language model: a GPT against tables of counts
 #
 # **In this lesson** you'll build a GPT, train it on a language whose entropy we know exactly, and measure how close
-# it comes to the best possible loss. **Core:** about 95 minutes. Take a break after exercise 12.4, before the
+# it comes to the best possible loss. **Core:** about 90 minutes. Take a break after exercise 12.3, before the
 # training run.
 
 # %% tags=["setup"]
@@ -38,7 +38,7 @@ transformer_map("12_language_model")
 # cross-entropy and temperature ([lesson 6](../06_softmax/06_softmax.ipynb)), the pre-norm block ([lesson
 # 9](../09_encoder_block/09_encoder_block.ipynb)), rotary position embedding (RoPE, [lesson
 # 2](../02_position/02_position.ipynb)) and `filter_logits` ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)).
-# The import cell brings these finished components:
+# These finished components are imported above:
 #
 # | component | how it is called |
 # |---|---|
@@ -48,7 +48,7 @@ transformer_map("12_language_model")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up, which you should answer before you open the solutions.
+# To warm up, answer two questions before you open the solutions.
 #
 # <details><summary>Lesson 6: what is the lowest expected loss, in nats, for predicting a fair die? And what is the
 # loss of a model that is sure of a six?</summary>
@@ -61,7 +61,7 @@ transformer_map("12_language_model")
 # <details><summary>Lesson 10: why do we need a causal mask in training, although all words are known?</summary>
 #
 # Every position has to predict the next word, and that word is one position to the right. Without the mask the model
-# copies the answer, so the loss is excellent and the model cannot generate.
+# copies the answer, so the loss is excellent, but the model cannot generate.
 #
 # </details>
 
@@ -72,8 +72,8 @@ transformer_map("12_language_model")
 # much of the text is unpredictable. That's why this lesson uses an artificial language instead. Its tokens are single
 # characters, and its sentences come in three kinds, each ending with a period:
 #
-# - **agreement**, `Bqrzqb.`: the verb, a small letter from `a` to `f`, agrees with the capital at the start, up to
-#   thirty tokens earlier;
+# - **agreement**, `Bqrzqb.`: the verb, a lowercase letter from `a` to `f`, agrees with the capital at the start, up
+#   to thirty tokens earlier;
 # - **brackets**, `([]{()}).`: each bracket is closed by its own kind, nested up to four deep;
 # - **repetition**, `|rwty|rwty.`: a segment of three to eight different letters appears twice.
 
@@ -111,8 +111,8 @@ figures.one_text()
 
 # %% [markdown]
 # Tall bars show where chance decides which letter or bracket comes, or when a sentence ends. A token without a bar
-# was certain. But now consider the verb, the small `b` of the first sentence. Why does it cost 2.1 nats, although it
-# had to be that very letter?
+# was certain. But consider the verb, the lowercase `b` of the first sentence. Why does it cost 2.1 nats, although no
+# other verb was possible?
 #
 # <details><summary>Answer</summary>
 #
@@ -125,10 +125,10 @@ figures.one_text()
 # %% [markdown]
 # ## n-gram models
 #
-# To see how far we get without attention, remember that in lesson 3 we counted bigrams, that is, P(next | current).
-# An **n-gram** model of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with
-# books in 1948.) A context that was never seen has no counts, so we add a small constant $\alpha$ to every count,
-# which is called additive smoothing:
+# How far do we get without attention? In lesson 3 we counted bigrams, that is, P(next | current). An **n-gram** model
+# of order n predicts a token from the n − 1 tokens before it. (Shannon did this by hand with books in 1948.) A
+# context that was never seen has no counts, so we add a small constant $\alpha$ to every count, which is called
+# additive smoothing:
 #
 # $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
 #
@@ -138,63 +138,8 @@ figures.one_text()
 # probabilities are $4/5$ and $1/5$. After an unknown context both are equal.
 
 # %% [markdown]
-# ### Exercise 12.1 `ngram_loss`
-#
-# Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 14 points
-#
-# Count n-grams in one text and measure the loss on another.
-#
-# - **Arguments:** `train` and `test`, 1-D LongTensors or lists of ids, longer than `order`; `order`, an int that
-#   counts the predicted token too (so that order 1 is a unigram); `vocab_size`, an int; `alpha` > 0.
-# - **Returns:** a float, the mean of $-\log p$ in nats over positions `order − 1` to the end of `test`. (A mean over
-#   all positions, with shorter contexts at the start, is accepted too.)
-
-
-# %% nbgrader={"solution": "ngram_loss"}
-def ngram_loss(train, test, order, vocab_size, alpha):
-    """The loss in nats per token of an n-gram model with additive smoothing.
-
-    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
-    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
-    test.
-    """
-    ### BEGIN SOLUTION
-    train, test = [int(i) for i in train], [int(i) for i in test]
-    pairs, contexts = {}, {}
-    for t in range(order - 1, len(train)):
-        context = tuple(train[t - order + 1 : t])  # order - 1 tokens
-        pairs[context, train[t]] = pairs.get((context, train[t]), 0) + 1
-        contexts[context] = contexts.get(context, 0) + 1
-    total = 0.0
-    for t in range(order - 1, len(test)):
-        context = tuple(test[t - order + 1 : t])  # order - 1 tokens
-        seen = pairs.get((context, test[t]), 0) + alpha
-        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
-    return total / (len(test) - order + 1)
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "ngram_loss"}
-check(ngram_loss)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# Use two dictionaries, one for contexts and one for contexts with their next token. A tuple of ids can be a key, and
-# the context of order 1 is the empty tuple.
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# The context of position t is the slice of `order - 1` tokens that ends before t. `dictionary.get(key, 0)` returns 0
-# for a key that is missing. In the end, divide by the number of positions that you have added up.
-#
-# </details>
-
-# %% [markdown]
-# **Predict before you run:** we count n-grams up to order 6 in one part of the text and test on another. Does a
-# longer context always give a lower loss?
+# **Predict before you run:** we count n-grams up to order 6 in one part of the text and measure their loss on another
+# (exercise 12.6 asks you for this function). Does a longer context always give a lower loss?
 
 # %%
 figures.ngram_losses()
@@ -206,10 +151,10 @@ figures.ngram_losses()
 # probabilities from a single count, and a segment of eight random letters has almost surely never occurred before.
 #
 # So instead of a longer table we need a model that can **find the relevant position**, wherever it is, and use what
-# it finds there, and this is what attention does.
+# it finds there. This is what attention does.
 
 # %% [markdown]
-# ## Batches of questions
+# ## Batches of windows
 #
 # Under a causal mask, a window of T tokens gives us T training examples, because every position predicts its next
 # token:
@@ -222,9 +167,9 @@ figures.ngram_losses()
 # In other words, `y` is `x` shifted by one position in the text.
 
 # %% [markdown]
-# ### Exercise 12.2 `get_batch`
+# ### Exercise 12.1 `get_batch`
 #
-# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 14 points
 #
 # Draw random windows from a text, together with the targets that belong to them.
 #
@@ -267,13 +212,13 @@ check(get_batch)
 # </details>
 
 # %% [markdown]
-# ### Exercise 12.3 `next_token_loss`
+# ### Exercise 12.2 `next_token_loss`
 #
-# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 12 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 14 points
 #
 # `F.cross_entropy` expects the classes in dimension 1, that is, `(B, V, T)` for logits and `(B, T)` for targets, but
-# our model returns `(B, T, V)`. The following fix can be found in many forum answers. It runs without an error, and
-# the loss is a number.
+# our model returns `(B, T, V)`. You can find the following fix in many forum answers. It runs without an error and
+# returns a loss.
 
 
 # %%
@@ -289,11 +234,11 @@ def published_loss(logits, targets):
 # <details><summary>Answer</summary>
 #
 # `view` keeps the memory order and only changes the shape: `[[a b], [c d], [e f]]`. Position 0 gets the first column,
-# a, c and e, which is a mixture of both positions and is assigned to the wrong tokens.
+# a, c and e, so logits of both positions are mixed and assigned to the wrong tokens.
 #
 # </details>
 #
-# Now it's your turn to write the loss correctly.
+# Now write the loss correctly.
 #
 # - **Arguments:** `logits (B, T, V)`; `targets`, LongTensor `(B, T)`.
 # - **Returns:** a scalar, the mean cross-entropy over all positions.
@@ -314,7 +259,7 @@ check(next_token_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Every position counts the same, so it doesn't matter which text a position belongs to.
+# Every position counts the same, so for the mean it doesn't matter which window a position belongs to.
 #
 # </details>
 #
@@ -331,14 +276,15 @@ check(next_token_loss)
 #
 # 1. the **bigram** table;
 # 2. **one head** of causal attention, without positions;
-# 3. the same head **with RoPE**, which all later rungs have as well;
+# 3. the same head **with RoPE**, which all later models have as well;
 # 4. **four heads**, with the same number of parameters;
 # 5. **+ feed-forward** network after the attention;
 # 6. **+ residual and norm**, which makes it a block of lesson 9.
 #
-# The bigram table is counted in the full text. The other models have one layer of width 32 and were trained three
-# times each, because a single run can be lucky. (The results are stored.) From here on, we test on short passages
-# that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher than 1.41.
+# For the bigram table we count pairs in the full text. The other models have one layer of width 32 and were trained
+# three times each, because a single run can be lucky. (The results are stored.) From here on, we test on short
+# passages that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher
+# than 1.41.
 
 # %%
 figures.ladder()
@@ -349,18 +295,18 @@ figures.ladder()
 # Four heads bring **0.13** and the feed-forward network **0.12**. Residual and norm, which pass the token itself
 # along with what attention has found, bring **0.11**. So every component contributes.
 #
-# The dots in the figure show the single runs. Among the last two rungs, runs of the same model differ by up to 0.14
-# nats, and the best run without a residual is better than the worst run with one. So from one run each you could have
-# drawn the opposite conclusion.
+# The dots in the figure show the single runs. For the last two models, runs of the same model differ by up to 0.14
+# nats, and the best run without a residual is better than the worst run with one. So with one run of each model we
+# might have drawn the opposite conclusion.
 #
 # All of these models stay far above the line, because they lack a second layer. To repeat a segment, the model has to
 # find out *which letter followed this one the first time?* We'll see that this takes two attention layers in
 # sequence.
 
 # %% [markdown]
-# ### Exercise 12.4 `GPT`
+# ### Exercise 12.3 `GPT`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 20 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 20 minutes · 26 points
 #
 # Build a decoder-only Transformer from the finished blocks of earlier lessons.
 #
@@ -372,7 +318,7 @@ figures.ladder()
 # - **`forward(ids)`:** takes a LongTensor `(B, T)` with $1 \le T \le$ `block_size`. The token vectors pass through
 #   all blocks under a causal mask, then through `norm` and `unembed`.
 # - **Returns:** logits `(B, T, V)`.
-# - **Judged:** the check loads weights into the parts by their names and compares the logits. Other parts, such as a
+# - **Judged:** the check loads weights into the parts by their names and compares the logits. Other parts, such as
 #   dropout, are allowed if they change nothing in evaluation mode.
 # - **Forbidden:** `nn.Transformer*`.
 #
@@ -434,8 +380,8 @@ check(GPT)
 # The training loop is short, but three of its ingredients deserve a name, because you'll find them in nearly every
 # published recipe:
 #
-# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights which the loss doesn't need
-#   stay small.
+# - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights stay small unless the loss
+#   needs them.
 # - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
 #   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1. Adam moves every weight by
@@ -500,12 +446,12 @@ figures.training(watch)
 # above the line.
 #
 # Notice that the loss does not fall evenly. For some hundred steps the model learns almost nothing about repeated
-# letters. Then it discovers how to copy, so the red curve drops within a small fraction of the training, and the
-# total loss drops with it. At the same time one head begins to attend to the token that followed the previous
-# occurrence of the current one (dotted), and we'll come back to this head.
+# letters. Then it learns to copy, and the red curve drops within a small fraction of the training run. The total loss
+# drops with it. At the same time one head begins to attend to the token that followed the previous occurrence of the
+# current one (dotted), and we'll come back to this head.
 
 # %% [markdown]
-# ### Exercise 12.5 `language_model_logits`
+# ### Exercise 12.4 `language_model_logits`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 12 points
 #
@@ -515,8 +461,8 @@ figures.training(watch)
 # - **Returns:** logits `(B, 64, V)`, floating point, on the CPU, without gradient.
 # - **Judged:** by the loss. You get full points within 0.10 nats of the entropy line of these passages, and partial
 #   points down to the best n-gram.
-# - **Forbidden:** seeing the answers. If the loss is more than 20 nats below the line in total, or logits change when
-#   *later* ids change, you get no points.
+# - **Forbidden:** using the answers. You get no points if the loss, summed over all tokens, is more than 20 nats
+#   below the line, or if logits change when *later* ids change.
 
 
 # %% nbgrader={"solution": "language_model_logits"}
@@ -547,15 +493,15 @@ check(language_model_logits)
 # </details>
 #
 # Let's compare the probabilities of your model with those of the source. Move the slider into the second half of a
-# repetition, and to positions where a bracket may open or close.
+# repeated segment, and to positions where a bracket may open or close.
 
 # %%
 explore.next_token(model)
 
 # %% [markdown]
-# ### Exercise 12.6 `generate`
+# ### Exercise 12.5 `generate`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 10 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 14 points
 #
 # Generate text one token at a time, simultaneously for all rows of a batch.
 #
@@ -617,7 +563,7 @@ explore.writing(model, symbols)
 
 # %% [markdown]
 # At temperature 2 most sentences break the rules. At 0.3 there are almost no errors, but short sentences of one kind
-# dominate, so the text is no longer typical for the language.
+# dominate, so the text is no longer typical of the language.
 
 # %% [markdown]
 # ## The head that copies
@@ -645,12 +591,12 @@ figures.induction_by_hand()
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
-# The strongest head attends to the framed cells, though less sharply. Predicting the next token was enough to learn
-# this.
+# The strongest head attends to the framed cells, though less sharply. It learned this from predicting the next token
+# alone.
 #
-# **Predict before you run:** does the model need this head for copying, or does the pattern only look as if it did?
-# We ablate one head at a time, that is, we set its output to zero, and measure how far the loss on repeated letters
-# then is above the line.
+# **Predict before you run:** does the model need this head for copying, or does it copy without it? We ablate one
+# head at a time, that is, we set its output to zero, and measure how far the loss on repeated letters rises above the
+# line.
 
 # %%
 figures.ablated_heads(model, watch)
@@ -664,7 +610,7 @@ figures.ablated_heads(model, watch)
 # %% [markdown]
 # ## At work
 #
-# In this lesson the model at work is your own. To see what the bug of exercise 12.3 costs, we train two small GPTs
+# In this lesson the model at work is your own. To see what the bug of exercise 12.2 costs, we train two small GPTs
 # for a short time, one with your loss and one with the buggy one, and measure both with the correct loss.
 
 # %%
@@ -699,8 +645,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 12.2
 #
-# An induction head continues a repeated random segment of eight letters. Why can't an n-gram model that was counted
-# in our text do this, whatever its order?
+# An induction head continues a repeated random segment of eight letters. Why can't an n-gram model of our text do
+# this, whatever its order?
 #
 # - **a** its table has a row for each context, and this context has never occurred before
 # - **b** it cannot look further back than two tokens
@@ -727,14 +673,14 @@ check(quiz_2=quiz_2)
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition
-# probabilities are fixed. But there are 31⁶⁴ such windows, and a table with a row of counts for each of them never
-# sees a window twice. We measured this: from order 4 on, each longer context makes the n-gram worse, and the best one
-# stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within a tenth
-# of a nat. What is new is not the function but how it is represented and learned. Attention computes the row of
-# probabilities instead of looking it up, because a query finds the relevant position by its content. The same weights
-# do this for every token and every position, so what is learned in one context can be used in others. The induction
-# head shows this, since it continues a segment that has never been written before, for which every table of counts is
-# empty.
+# probabilities are fixed. But there are 31⁶⁴ such windows, and hardly any window ever occurs twice, so a table of
+# counts would be almost empty. We measured this: from order 4 on, each longer context makes the n-gram worse, and the
+# best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within
+# a tenth of a nat. What is new is not the function but how it is represented and learned. Attention computes the row
+# of probabilities instead of looking it up, because a query finds the relevant position by its content. The same
+# weights do this for every token and every position, so what is learned in one context can be used in others. The
+# induction head shows this, since it continues a segment that has never been written before, for which every table of
+# counts is empty.
 #
 # **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table:
 # its size, and that contexts do not recur (3). Measured numbers: n-grams against GPT against the line (3). What
@@ -750,7 +696,7 @@ check(quiz_2=quiz_2)
 # - Initialization, weight decay and gradient clipping belong to the recipe.
 # - An induction head continues text that it has never seen before. It forms quite suddenly, and without it the
 #   copying is gone.
-# - To generate, crop to the context, draw from the last position, append, repeat.
+# - To generate text, crop to the context, draw a token from the logits of the last position, append it, and repeat.
 #
 # **Next:** [lesson 13](../13_real_model/13_real_model.ipynb) runs a real pretrained network in your own blocks.
 
@@ -760,6 +706,65 @@ progress()
 # %% [markdown]
 # ## Going further
 #
+# No later lesson needs what follows. You write the two models from above that were given, n-grams and the induction head
+# that was set by hand, and we measure dropout, compute and real text.
+
+# %% [markdown]
+# ### Exercise 12.6 `ngram_loss`
+#
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 10 bonus points
+#
+# Count n-grams in one text and measure the loss on another.
+#
+# - **Arguments:** `train` and `test`, 1-D LongTensors or lists of ids, longer than `order`; `order`, an int that
+#   counts the predicted token too (so that order 1 is a unigram); `vocab_size`, an int; `alpha` > 0.
+# - **Returns:** a float, the mean of $-\log p$ in nats over positions `order − 1` to the end of `test`. (A mean over
+#   all positions, with shorter contexts at the start, is accepted too.)
+
+
+# %% nbgrader={"solution": "ngram_loss"}
+def ngram_loss(train, test, order, vocab_size, alpha):
+    """The loss in nats per token of an n-gram model with additive smoothing.
+
+    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
+    vocab_size: int; alpha: number > 0 -> float, the mean over positions order - 1 to the end of
+    test.
+    """
+    ### BEGIN SOLUTION
+    train, test = [int(i) for i in train], [int(i) for i in test]
+    pairs, contexts = {}, {}
+    for t in range(order - 1, len(train)):
+        context = tuple(train[t - order + 1 : t])  # order - 1 tokens
+        pairs[context, train[t]] = pairs.get((context, train[t]), 0) + 1
+        contexts[context] = contexts.get(context, 0) + 1
+    total = 0.0
+    for t in range(order - 1, len(test)):
+        context = tuple(test[t - order + 1 : t])  # order - 1 tokens
+        seen = pairs.get((context, test[t]), 0) + alpha
+        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+    return total / (len(test) - order + 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "ngram_loss"}
+check(ngram_loss)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Use two dictionaries, one for contexts and one for contexts with their next token. A tuple of ids can be a key, and
+# the context of order 1 is the empty tuple.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The context of position t is the slice of `order - 1` tokens that ends before t. `dictionary.get(key, 0)` returns 0
+# for a key that is missing. In the end, divide by the number of positions that you have added up.
+#
+# </details>
+
+# %% [markdown]
 # ### A loss below the line is a leak, not luck
 #
 # Suppose a model $q$ gives the text a probability $e^{20}$ times as large as the source $p$ does. The mean of $q/p$
@@ -777,12 +782,13 @@ progress()
 # %% [markdown]
 # ### Dropout
 #
-# We have trained on 300,000 tokens, of which each was seen about four times. With less text a model begins to
-# memorize, that is, to overfit. A common remedy is **dropout** (Srivastava et al., 2014). In training mode, a random
-# fraction p of the values is set to zero and the rest is scaled up, so that the model can't rely on any single value.
-# GPT-2 applies it to the attention weights, to the output of both sublayers and to the token vectors, with p = 0.1.
-# In evaluation mode nothing is dropped, so the outputs are deterministic. We trained our GPT in the same way with
-# several values of p on the first 20,000 tokens of the text, three runs each (program: `bench/dropout.py`).
+# We have trained on 300,000 tokens, each of which was seen about four times (four **epochs**). With less text a model
+# begins to memorize it and gets worse on unseen text, which is called **overfitting**. A common remedy is **dropout**
+# (Srivastava et al., 2014). In training mode, a random fraction p of the values is set to zero and the rest is scaled
+# up, so that the model can't rely on any single value. GPT-2 applies it to the attention weights, to the output of
+# both sublayers and to the token vectors, with p = 0.1. In evaluation mode nothing is dropped, so the outputs are
+# deterministic. We trained our GPT in the same way with several values of p on the first 20,000 tokens of the text,
+# three runs each (program: `bench/dropout.py`).
 
 # %%
 figures.dropout()
@@ -791,7 +797,7 @@ figures.dropout()
 # Without dropout the model memorizes. Its loss on the training text is 1.28, well below the entropy line, but its
 # loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a nat. A larger p slows
 # the training down too much for our 1,200 steps. On the full text our GPT comes within a few hundredths of the line
-# without dropout, so there is little to gain, and we left it out.
+# without dropout. No method could gain more than that, so we left dropout out.
 #
 # Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves a
 # matrix, which is a lot for a vocabulary of 50,000 tokens and little for ours.
@@ -808,8 +814,8 @@ figures.dropout()
 #
 # $$x \leftarrow x + \text{attention}(x W_Q^\top,\; x W_K^\top,\; x W_V^\top),$$
 #
-# with scores over $\sqrt{d}$. The last V channels at the end are the logits. `previous_token_weights(M)` returns
-# `(W_q, W_k)` of lesson 3's head, `(M, M)` each.
+# with scores over $\sqrt{d}$. After the second layer, the last V channels are the logits. `previous_token_weights(M)`
+# returns `(W_q, W_k)` of lesson 3's head, `(M, M)` each.
 #
 # - **Arguments:** `vocab_size` and `max_len`, ints from 2 to 200.
 # - **Returns:** a list of two layers, each a tuple `(W_q, W_k, W_v)` of float32 tensors: `W_q` and `W_k` are `(d, C)`
@@ -856,9 +862,9 @@ check(induction_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# In the second layer the query holds the current token and the key holds the previous token. There is one trap,
-# because position 0 can attend only to itself and therefore records its own token as its previous token. Use the key
-# to penalize position 0.
+# In the second layer the query holds the current token and the key holds the previous token. There is one trap.
+# Position 0 can attend only to itself, so it records its own token as its previous token. Use the key to penalize
+# position 0.
 #
 # </details>
 
@@ -930,7 +936,7 @@ print(library.decode(sample[0].tolist()))
 # %% [markdown]
 # Here the table of order 3 wins, because a table learns from every count at once and our training is too short for
 # the GPT. With more training the GPT overtakes it. For example, a larger run (four layers, a million characters)
-# reached 1.50 nats. How far this is from the entropy is unknown; Shannon (1951)
+# reached 1.50 nats. How far this is from the entropy is unknown. Shannon (1951)
 # [estimated](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) about one bit per character for English.
 
 # %% [markdown]

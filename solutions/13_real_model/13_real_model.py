@@ -4,7 +4,7 @@
 # **Goal:** load a network that people use every day into the encoder from lesson 9, look into its 72 heads, and find
 # out by experiment what an attention map can tell you and what it can't.
 #
-# **Core:** about 95 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
+# **Core:** about 100 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -23,10 +23,10 @@ from helpers.lessons.real_model import network as real_network
 transformer_map("13_real_model")
 
 # %% [markdown]
-# So far we have experimented on a small translator, which was trained on sentences that the course made up. Today we
-# take a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** is an encoder of
-# six blocks with twelve heads each and width 384, and it turns sentences into vectors for search. We know all of its
-# parts, because we have built them.
+# So far we have experimented on a small translator, which was trained on sentences from a small grammar. Now we take
+# a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** is an encoder of six
+# blocks with twelve heads each and width 384, and it turns sentences into vectors for search. You know all of its
+# parts, because you have built them.
 
 # %% [markdown]
 # ## You need
@@ -54,8 +54,8 @@ transformer_map("13_real_model")
 #
 # <details><summary>Lesson 3: in which shape does an <code>nn.Linear(384, 1536)</code> keep its weight?</summary>
 #
-# Its shape is (1536, 384), out first, because the layer computes `x @ W.T + b`. Files made by other people may keep
-# the transpose instead.
+# Its shape is (1536, 384), out first, because the layer computes `x @ W.T + b`. Some other libraries store the
+# transpose.
 #
 # </details>
 #
@@ -67,7 +67,7 @@ transformer_map("13_real_model")
 #
 # A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on your
 # computer, then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message tells
-# you what to do, and a small random network takes its place so that every cell still runs.
+# you what to do, and we use a small random network instead so that every cell still runs.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -80,7 +80,7 @@ for name, tensor in weights.items():
 # The embedding table of 30,522 subwords alone has 11.7 of the 22.7 million parameters. Each block has about $12 \cdot
 # 384^2$, or 1.77 million.
 #
-# `layer.0` is the first block, and BERT's authors chose other names for the parts that you know:
+# The first block is `layer.0`. BERT's authors chose other names for the parts that you know:
 #
 # | BERT's name, after `encoder.layer.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -170,8 +170,8 @@ print("not filled yet:", ", ".join(missing))
 # ## From a sentence to vectors
 #
 # This BERT is *uncased*: `pretrained.words` lowercases the text, strips accents and splits off punctuation. Then
-# `wordpiece` splits each word into subwords it has in its vocabulary. The special tokens `[CLS]` and `[SEP]` enclose
-# the sentence.
+# `wordpiece` splits each word into subwords from its vocabulary. The special tokens `[CLS]` and `[SEP]` enclose the
+# sentence.
 
 # %%
 for sentence in ("Jane visits Africa.", "The Transformer's attention is unaffable: 3.14 crêpes!"):
@@ -225,8 +225,8 @@ check(bert_embeddings)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Do three lookups and add the results. Only the first depends on the ids, so the other two have to broadcast from
-# shapes that you can work out.
+# Do three lookups and add the results. Only the first one depends on the ids. Which shapes do the other two have, so
+# that they broadcast?
 #
 # </details>
 #
@@ -260,15 +260,14 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Your loader, your embeddings and lesson 9's blocks give the same vectors at all seven stages as torch's own layers
-# do, because the remaining differences are only rounding. (The course's tests also compare them with the library that
-# published the network.)
+# Up to rounding, your loader, your embeddings and lesson 9's blocks give the same vectors at all seven stages as
+# torch's own layers.
 
 # %% [markdown]
 # ## Where attention rests
 #
-# Before you see inside the network, make a guess. Does a word attend most to its neighbors, to itself, or to another
-# word? Let's measure how much attention goes to the very first token, `[CLS]`, which isn't a word at all.
+# Before you look inside the network, make a guess. Does a word attend most to its neighbors, to itself, or to another
+# word? Let's measure how much attention goes to the first token, `[CLS]`, which isn't a word at all.
 
 # %%
 texts = [
@@ -285,9 +284,9 @@ print("attention from words to [CLS], by layer:", " ".join(f"{x:.2f}" for x in t
 
 # %% [markdown]
 # In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds
-# nothing useful for a word still has to put its attention somewhere. Such a token is called an **attention sink**.
-# Clark et al. found it in BERT and took it for a way of doing nothing. Is it? A head passes on weight times *value*,
-# so let's see how long the values of one head are (layer 1, head 8).
+# nothing useful for a word still has to put its attention somewhere. A token that receives this attention is called
+# an **attention sink**. Clark et al. found sinks in BERT and interpreted them as a way of doing nothing. Is that
+# right? A head passes on weight times *value*, so let's see how long the values of one head are (layer 1, head 8).
 
 # %%
 hidden, attention, _ = read(["jane visits africa"])
@@ -299,20 +298,20 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
-# words. A large weight on a small value does almost nothing. This isn't an exception, because in the 27 heads that
-# give `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words (median). **So always read
-# weights together with values.**
+# words. A large weight on a small value does almost nothing. This head is no exception. In the 27 heads that give
+# `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words (median). **So always read weights
+# together with values.**
 #
-# For the pictures we leave `[CLS]` and `[SEP]` out and let each row sum to 1 again, which also hides how weak some
-# patterns are.
+# For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum. (This also hides how weak some
+# patterns are.)
 
 # %%
 figures.gallery()
 
 # %% [markdown]
-# Nine heads have a simple pattern, because they attend mostly to the previous token, to the next one or to the token
-# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it*
-# attends to *animal* (the ninth sentence)?
+# Nine heads have a simple pattern. They attend mostly to the previous token, to the next one or to the token itself.
+# Explore the others with the sentences of the slider or with your own. Can you find a head in which *it* attends to
+# *animal* (the ninth sentence)?
 
 # %%
 explore.heads()
@@ -394,8 +393,8 @@ for query in range(3):
             print(f"{words[query]} → {words[key]}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# The same head, layer 1, head 8, has nearly the first two weights of the table. It looks as if a subject attended to
-# its verb, and a verb to its object. However, a rival explains these weights just as well, because the head may
+# One head, layer 1, head 8, comes close to the first two weights of the table. It looks as if subjects attended to
+# their verbs and verbs to their objects. However, a rival explanation fits these weights just as well. The head may
 # simply attend to the next token. To tell the two apart, we need sentences in which the verb is *not* the next token.
 #
 # **Predict before you run:** in *africa visits jane*, *jane quickly visits africa* and *africa is visited by jane*,
@@ -411,11 +410,11 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
 # **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane*
 # is *quickly*, and in the passive *africa* attends to *is*. Only the last word has no next one and attends elsewhere.
 # Over the first eight sentences of the explorer the next token is the first choice of 38 of 39 words. In our sentence
-# of three words the next token just happened to be the one that the story needed.
+# of three words the next token just happened to be the one that we were looking for.
 #
 # There is a second trap, because we *searched*. For every ordered pair of words above, even for *jane → africa*, some
-# head has a weight above 0.82. With so many heads you will nearly always find one that fits your story, so **a head
-# that you found by searching must be tested on sentences that you didn't search.**
+# head has a weight above 0.82. With so many heads you will nearly always find one that fits your hypothesis, so **a
+# head that you found by searching must be tested on sentences that you didn't search.**
 
 # %% [markdown]
 # ## Q and you, K and others: a claim and its rival
@@ -432,14 +431,15 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458, although both words are at the same positions, because a
-# single word at the very end is different. A chain of word pairs has the same number in both sentences, so in this
-# sense attention depends on context.
+# The weight from *it* to *animal* falls from 0.764 to 0.458. Both words are at the same positions as before, and only
+# a single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
+# this sense attention depends on context.
 #
-# Does this head also find out what *it* refers to? Let's call this the claim: **it attends to its antecedent**. We
-# should always test a claim against a rival, a simpler rule that fits the same maps. Here it is **it attends to the
-# first noun**. For the tired animal both are right, so we need sentences in which they disagree. In each line below,
-# the first noun is the antecedent for the first ending, and the second noun is the antecedent for the second ending.
+# Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. We should
+# always test a claim against a rival, a simpler rule that fits the same maps. Here the rival is that ***it* attends
+# to the first noun**. For the tired animal both are right, so we need sentences in which they disagree. In each line
+# below, the first noun is the antecedent for the first ending, and the second noun is the antecedent for the second
+# ending.
 
 # %%
 PAIRS = [  # sentence, first noun, second noun, ending that means the first, ending that means the second
@@ -486,7 +486,8 @@ print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words
 
 # %% [markdown]
 # The street gets 0.733, so the rival wins. All we may say about this head is that *it* attends to an earlier noun,
-# often the first one and not reliably the right one, and that the choice depends on the whole sentence.
+# often but not always the first one and not reliably the right one, and that the choice depends on the whole
+# sentence.
 
 # %% [markdown]
 # ## Ablate a head
@@ -512,7 +513,7 @@ def read_without(sentences, layer, head):
 # %% [markdown]
 # If the pronoun head does something special for *it*, then *it* should change most when this head is ablated, that
 # is, more than the other words do and more than without other heads of the layer. We measure the change of each
-# word's last vector as 1 − cosine. **Predict before you run:** will it?
+# word's last vector as 1 − cosine. **Predict before you run:** is *it* the word that changes most?
 
 
 # %%
@@ -532,10 +533,10 @@ for head in range(12):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Partly. Without head 1 *it* changes by 0.0046, more than ten of the other eleven words. But *it* depends more on
-# head 9, because without that head it changes by 0.0079, although other words then change at least as much. Now use
-# the sentence with the trophy and *small* instead. There, without head 1, *it* is only ninth of 13 words. The head
-# does something for *it* in the sentence in which we found it, and the evidence supports no more than that.
+# Almost. Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more
+# without head 9, by 0.0079, although other words then change at least as much. In the sentence with the trophy and
+# *small*, *it* is only ninth of 13 words without head 1. The head does something for *it* in the sentence in which we
+# found it, and the evidence supports no more than that.
 #
 # </details>
 #
@@ -558,14 +559,14 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
 # Jain and Wallace argued from such differences that attention is not explanation; Wiegreffe and Pinter answered that
 # it depends on what you want explained. In any case these are different questions, and here they have different
 # answers. The **weight** tells where a head attends, the **value** tells what it gets from there, and **ablation**
-# tells what the output needs. (A fourth one, what the output is *sensitive* to, waits under *Going further*.)
+# tells what the output needs. (*Going further* adds a fourth question, what the output is *sensitive* to.)
 
 # %% [markdown]
 # ## One vector for a sentence
 #
 # So far we have studied the network's parts. As a whole, it was trained so that the **mean** of its last vectors
-# tells what a sentence is about. In a batch, however, short sentences are padded, so the mean must be taken over the
-# real tokens only.
+# represents the meaning of the sentence. In a batch, however, short sentences are padded, so the mean must be taken
+# over the real tokens only.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
@@ -693,8 +694,8 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
     )
 
 # %% [markdown]
-# *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, also your
-# own. Two questions of the slider have no good answer among the titles. Which ones are they, and how would a program
+# *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, including
+# your own. Two questions of the slider have no good answer among the titles. Which ones, and how would a program
 # notice?
 
 # %%
@@ -715,7 +716,7 @@ explore.titles()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
-# This code joins two real bugs, since fixed, of the libraries LightRAG (padding in the mean) and swift-embeddings
+# This code combines two real bugs, since fixed, of the libraries LightRAG (padding in the mean) and swift-embeddings
 # (batches without a mask).
 #
 # ```python
@@ -724,8 +725,8 @@ explore.titles()
 #     return x.mean(dim=1)  # (B, D)
 # ```
 #
-# For a single sentence it is right, but in a batch each vector depends on how long the other sentences are. Find and
-# fix both causes.
+# For a single sentence the result is right, but in a batch each vector depends on how long the other sentences are.
+# Find and fix both causes.
 #
 # - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean, as in
 #   lesson 8, and broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each
@@ -793,10 +794,10 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector turns into another
-# one. The best title is still the best, however, so nothing seems broken. Only the scores of wrong titles give the
-# bug away. They are high because all vectors now contain the same padding, so a threshold would let everything
-# through.
+# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector has a cosine of
+# only 0.32 with the correct one. The best title is still the best, however, so nothing seems broken. Only the scores
+# of wrong titles give the bug away. They are high because all vectors now contain the same padding, so a threshold
+# would let everything through.
 
 # %% [markdown]
 # ### Quiz 13.1
@@ -844,14 +845,14 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 25 minutes, half a page.* The capstone of the course: **one open question about one head.**
 #
-# Choose a head that we haven't discussed. Say in one sentence what you think it does, and name a simpler rule that
-# fits the same maps as its rival. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and
+# Choose a head that we haven't discussed. Say in one sentence what you think it does, and name as its rival a simpler
+# rule that fits the same maps. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and
 # `change_without`. Report
 #
 # - your claim, its rival, and where the claim came from;
 # - at least four new sentences on which the two disagree, with the weights;
 # - what ablation changes, compared with another head of the layer;
-# - what is left of the claim, and what you'd need to know to be surer.
+# - what is left of the claim, and what you'd have to find out to be surer.
 #
 # A refuted claim is worth as much as a confirmed one.
 
@@ -884,10 +885,11 @@ check(quiz_2=quiz_2)
 #   original.
 # - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero. Read weights together with
 #   values.
-# - Among 72 heads one nearly always fits your story. Name a rival, and test both on sentences that you didn't search.
+# - Among 72 heads one nearly always fits your hypothesis. Name a rival, and test both on sentences that you didn't
+#   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
-# - The mean over real tokens makes a sentence's vector. Mask padding twice, in attention and in the mean.
-# - Cosines order answers. They have no threshold that separates good from bad.
+# - A sentence's vector is the mean over its real tokens. Mask padding twice, in attention and in the mean.
+# - Cosines rank answers, but no threshold separates good ones from bad ones.
 #
 # **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are
 # made of.
@@ -898,9 +900,9 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# **What is jane's vector sensitive to?** After weights, values and ablation, one more question is how strongly the
-# vector of *jane* reacts to a small change of each input. Lesson 9's `token_influence` computes this from
-# derivatives. To save time we differentiate 24 random projections of the output rather than all channels.
+# **What is jane's vector sensitive to?** After weights, values and ablation, we can ask how strongly the vector of
+# *jane* reacts to a small change of each input. Lesson 9's `token_influence` computes this from derivatives. To save
+# time we differentiate 24 random projections of the output instead of all channels.
 
 # %%
 mix = torch.randn(width, 24, generator=torch.Generator().manual_seed(0))  # (D, 24)
@@ -912,9 +914,9 @@ figures.weight_and_influence()
 # %% [markdown]
 # In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself, since
 # the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with only about
-# 0.1. But wasn't the value of `[CLS]` close to zero? It is, but because many heads put most of their weight on it, a
-# change of that value changes the output. Over all six layers the influence of `[CLS]` drops from 0.38 to 0.17, while
-# that of *visits* stays about the same.
+# 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`, so
+# even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from 0.38 to
+# 0.17, while that of *visits* stays about the same.
 #
 # **How far does context move a word?** The ambiguous word *bank* has a single row in the embedding table. How similar
 # are its vectors in three sentences after each layer?
@@ -949,19 +951,19 @@ print(f"eps 1e-5: {(top_with(eps=1e-5) - exact).abs().max():.5f}")
 print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tanh')) - exact).abs().max():.5f}")
 
 # %% [markdown]
-# The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such slips survive in
-# released code until someone compares outputs to four digits.
+# The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such mistakes survive
+# in released code until someone compares outputs to four digits.
 #
-# **All 72 heads ablated, one by one.** We repeat the ablation of above for every head and sort by how far the
-# sentence's vector changes.
+# **All 72 heads ablated, one by one.** We repeat the ablation from above for every head and sort the heads by how
+# much the sentence's vector changes.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
-# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). A search
-# would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels to kenya*
-# falls only from 0.543 to 0.542.
+# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
+# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
+# to kenya* falls only from 0.543 to 0.542.
 #
 # **Do higher layers blend the words?** Lesson 9 measured this in untrained blocks, where a word faded slowly thanks
 # to the residual connections. Here is the influence of each word's own embedding on its last vector, in the trained

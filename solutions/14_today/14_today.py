@@ -4,7 +4,7 @@
 # **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, and then fine-tune
 # a trained network by learning only a few percent of its parameters.
 #
-# **Core:** about 100 minutes, with a good point to stop in the middle, when your block is complete.
+# **Core:** about 95 minutes, with a good point to stop in the middle, when your block is complete.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -68,9 +68,9 @@ transformer_map("14_today")
 # | `causal_mask(T)` | boolean `(T, T)` |
 # | `RMSNorm(norm, d_model, eps=1e-6)` | a module with a `weight (D,)`: `forward(x)` is `norm(x, weight, eps)` |
 #
-# Here are two questions to warm up, to be answered before you open the answers.
+# To warm up, answer two questions before you open the answers.
 #
-# <details><summary>Lesson 2: q is at position 5 and k at position 6. What happens to the score of their rotated vectors if both move 100 positions on?</summary>
+# <details><summary>Lesson 2: q is at position 5 and k at position 6. What happens to the score of their rotated vectors if both move 100 positions further?</summary>
 #
 # Nothing, because both vectors rotate further by the same angles, and the score depends only on the difference of
 # positions.
@@ -89,9 +89,8 @@ transformer_map("14_today")
 # %% [markdown]
 # ## A norm without a mean
 #
-# Layer norm removes two things from a token's vector, its mean and its size, and we may ask whether it has to remove
-# both. **RMSNorm** keeps the mean and divides by the root mean square, so it needs one average instead of two, and no
-# β:
+# Layer norm removes two things from a token's vector, its mean and its size. Does it have to remove both? **RMSNorm**
+# keeps the mean and divides by the root mean square, so it needs one average instead of two, and no β:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\frac1D\sum_{k=1}^{D}x_k^2 + \epsilon} \qquad \mathrm{RMSNorm}(x)_k = \gamma_k\,\frac{x_k}{\mathrm{RMS}(x)}$$
 #
@@ -109,7 +108,7 @@ transformer_map("14_today")
 # %% [markdown]
 # ### Exercise 14.1 `rms_norm`
 #
-# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 8 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 9 points
 #
 # Compute RMSNorm over the last axis, that is for each token by itself.
 #
@@ -148,7 +147,7 @@ check(rms_norm)
 # </details>
 #
 # How much does the missing mean matter? Let's measure it in the word vectors of our translator. If their 64 channels
-# were independent random variables, the mean would hold about 1.6% of the squared length.
+# were independent random variables, the mean would account for about 1.6% of the squared length.
 
 # %%
 words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
@@ -160,9 +159,9 @@ print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mea
 print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
 
 # %% [markdown]
-# Only a quarter of a percent is in the mean, so the two norms almost agree, and layer norm spends a second average on
-# removing next to nothing. This network was trained *with* layer norms, however, which make the mean useless. Zhang
-# and Sennrich trained networks both ways and found the same quality in less time.
+# Only a quarter of a percent is in the mean, so the two norms almost agree, and subtracting the mean hardly changes
+# anything. This network was trained *with* layer norms, however, which remove the mean anyway. Zhang and Sennrich
+# trained networks both ways, and with RMSNorm they got the same quality in less time.
 
 # %% [markdown]
 # ## A gate in the feed-forward network
@@ -186,14 +185,14 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 figures.gates()
 
 # %% [markdown]
-# We have to pay for the third matrix, however. Lesson 9's network has $8D^2$ weights, because its hidden width is
-# $4D$. If we want the same number in SwiGLU, we need $3DF = 8D^2$, so $F = 8D/3$. For $D = 4096$ that's $10{,}922.7$,
-# and Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
+# However, a third matrix means more weights. Lesson 9's network has $8D^2$ of them, because its hidden width is $4D$.
+# If we want the same number in SwiGLU, we need $3DF = 8D^2$, so $F = 8D/3$. For $D = 4096$ that's $10{,}922.7$, and
+# Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
 
 # %% [markdown]
 # ### Exercise 14.2 `SwiGLU`
 #
-# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 8 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 10 points
 #
 # - **Layers:** `gate` and `up` (from `d_model` to `d_ff`) and `down` (back), all `nn.Linear` without bias.
 # - **Forward:** `x (B, T, d_model)` → `(B, T, d_model)`. You may use `F.silu`.
@@ -233,7 +232,7 @@ check(SwiGLU)
 #
 # <details><summary>Hint 2</summary>
 #
-# Only one of the two factors goes through `F.silu`, the one whose layer is named after what it does.
+# Only one of the two factors goes through `F.silu`. Which one, according to the formula?
 #
 # </details>
 #
@@ -265,12 +264,12 @@ figures.two_pairings()
 #
 # </details>
 #
-# The half-split layout is practical, because both halves are contiguous.
+# The half-split layout is convenient in code, because each half is a contiguous slice.
 
 # %% [markdown]
 # ### Exercise 14.3 `apply_rope_half_split`
 #
-# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 14 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 17 points
 #
 # Rotate the pairs $(x_i, x_{i+d/2})$ by their angles, as in the formula.
 #
@@ -342,9 +341,9 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 # In lesson 8 we let several query heads share one head of keys and values (**grouped-query attention**). This helps
 # inference, because a model that generates text keeps the keys and values of all earlier tokens in its KV cache.
 #
-# **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores a number in two bytes.
-# How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has the
-# same sizes, but only 8 key-value heads.
+# **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
+# bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has
+# the same sizes, but only 8 key-value heads.
 #
 # <details><summary>Answer</summary>
 #
@@ -364,7 +363,7 @@ figures.cache_bytes()
 # %% [markdown]
 # ### Exercise 14.4 `LlamaBlock`
 #
-# Difficulty 4 of 5 · Importance 5 of 5 · 25 minutes · 24 points
+# Difficulty 4 of 5 · Importance 5 of 5 · 25 minutes · 28 points
 #
 # `LlamaBlock(d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6)`
 #
@@ -455,118 +454,26 @@ print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 
 figures.six_changes()
 
 # %% [markdown]
-# In this short training only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together. The other
-# five are within what another seed does, although RMSNorm and a single head of keys and values end a little higher on
-# average, by about a third of what RoPE gains. Current models use all six nevertheless, because some of them make the
-# model cheaper at nearly the same quality, pre-norm is meant for deep stacks, and the gain of the gate was measured
-# in far larger networks. Our experiment tells us only about small models that are trained briefly.
+# In this short training run only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together. The
+# other five changes make no more difference than another seed does, although RMSNorm and a single head of keys and
+# values end a little higher on average, by about a third of what RoPE gains. Current models use all six nevertheless,
+# because some of them make the model cheaper at nearly the same quality, pre-norm is meant for deep stacks, and the
+# gain of the gate was measured in far larger networks. Our experiment tells us only about small models that are
+# trained briefly.
 
 # %% [markdown]
 # ## A good place to stop
 #
-# Your block is complete, and it's the block of Llama 3. When you come back, we'll add two techniques to it, a sliding
-# window over the text, and LoRA, which adapts a trained network to a new task.
-
-# %% [markdown]
-# ## A window over the text
-#
-# With grouped queries we pay less for each token, but the cache still grows with the text. With a **sliding window**
-# it doesn't, because each query attends only to the last $w$ keys, including its own position, so older ones can be
-# dropped. The first version of Mistral 7B used a window of 4096.
-#
-# **On paper:** With $w = 3$, to which keys does the query at position $5$ attend? From how far back can information
-# reach it through $L$ layers?
-#
-# <details><summary>Answer</summary>
-#
-# It attends to positions $3$, $4$ and $5$, and each of them could reach back two more positions in the layer below.
-# So every layer adds $w - 1$, and $L$ layers reach $L(w-1)$ positions back, like the receptive field of a
-# convolution. For Mistral's 32 layers that's 131,040 tokens in principle, but how much of a distant token is left is
-# another question.
-#
-# </details>
-#
-# However, we saw in lesson 13 that many heads rest on an **attention sink**, the first token, because the weights of
-# a row must sum to 1. When this token leaves the window, they can't rest there any longer. Xiao et al. found that
-# large language models break down at that moment, and that they continue well if the first few tokens always stay
-# visible.
-
-# %% [markdown]
-# ### Exercise 14.5 `sliding_window_mask`
-#
-# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 12 points
-#
-# `sliding_window_mask(T_q, T_k=None, window=4, sinks=0)`
-#
-# - **Arguments:** `T_k` defaults to `T_q`, and T_k ≥ T_q. As in lesson 5, the last query is at the position of the
-#   last key. `window` ≥ 1; `sinks` may be larger than T_k.
-# - **Returns:** boolean `(T_q, T_k)`. A query may attend to the last `window` keys up to and including its own
-#   position, and to the first `sinks` keys of the text, but never to the future.
-
-
-# %% nbgrader={"solution": "sliding_window_mask"}
-def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
-    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
-
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
-    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
-    """
-    ### BEGIN SOLUTION
-    T_k = T_q if T_k is None else T_k
-    key = torch.arange(T_k)  # (T_k,)
-    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
-    return (behind >= 0) & ((behind < window) | (key < sinks))
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": "sliding_window_mask"}
-check(sliding_window_mask)
-
-# %% [markdown]
-# <details><summary>Hint 1</summary>
-#
-# Make a table of distances, the query's position minus the key's position. At which position is the first query if
-# there are more keys than queries?
-#
-# </details>
-#
-# <details><summary>Hint 2</summary>
-#
-# Of the three conditions one must always hold, and the other two are alternatives, so combine them with `&` and `|`.
-#
-# </details>
-
-# %%
-figures.windows(or_finished(sliding_window_mask))
-
-# %% [markdown]
-# Now we use your mask in your block. **Predict before you run:** with twelve tokens and a window of three, on how
-# many tokens does the last output depend after one, two and three layers, and what changes with one sink?
-
-# %%
-for sinks in (0, 1):
-    mask = or_finished(sliding_window_mask)(12, window=3, sinks=sinks)  # (T, T)
-    positions = [reach(or_finished(LlamaBlock), mask, layers) for layers in (1, 2, 3)]
-    print(f"{sinks} sinks: the last output depends on positions {positions}")
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# It depends on three, five and seven tokens, as $1 + L(w-1)$ says. A sink adds the first position in every layer, and
-# nothing in between. (`reach` changes one token after another and tests whether the last output changes.)
-#
-# </details>
-
-# %%
-explore.windows()
+# Your block is complete, and it's the block of Llama 3. This is the middle of the lesson, so stop here if you like.
+# When you come back, you'll write LoRA, which adapts a trained network to a new task, and train with it.
 
 # %% [markdown]
 # ## LoRA: fine-tune with two thin matrices
 #
 # Suppose we have a trained network and want to teach it something small. If we **fine-tune** all its parameters, we
-# need memory for gradients and optimizer states of every one of them, and we keep a full copy of the network for each
-# new skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a *difference* that is the product of
-# two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
+# need memory for the gradients and optimizer states of all of them, and we have to keep a full copy of the network
+# for each new skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a *difference* that is the
+# product of two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
@@ -581,12 +488,13 @@ explore.windows()
 #
 # </details>
 #
-# After training we can add B A to W, so the network has its old shape and inference costs nothing extra.
+# After training we can add $\frac{\alpha}{r}BA$ to $W$, so the network has its old shape and inference costs nothing
+# extra.
 
 # %% [markdown]
-# ### Exercise 14.6 `LoRA`
+# ### Exercise 14.5 `LoRA`
 #
-# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 16 points
 #
 # `LoRA(linear, rank, alpha=1.0)`, a module around an `nn.Linear`
 #
@@ -703,15 +611,15 @@ print(f"exactly right in ordinary French: {evaluation.exact(network, evaluation.
 # <details><summary>Answer</summary>
 #
 # Nearly all of the test sentences are right, but of ordinary French only about 30% is left, namely the sentences in
-# which no adjective moves. This is called **catastrophic forgetting**, and it happens because nothing in an English
-# sentence says which French is meant, and training no longer showed the old one.
+# which no adjective moves. This is called **catastrophic forgetting**. It happens because nothing in an English
+# sentence says which French is meant, and the new training data doesn't contain the old one.
 #
 # </details>
 #
-# So LoRA doesn't protect what the network knew, but it gives us a way back, because W is frozen and without A and B
-# the old French is there again. Every further skill costs 6,144 parameters instead of 206,146. Change the rank or the
-# number of sentences in the cells above, and see what is needed. (Training all parameters learns as much and forgets
-# as much, see *Going further*.)
+# So LoRA doesn't protect what the network knew, but we can undo it. W is frozen, so without A and B the network
+# writes the old French again. Every further skill costs 6,144 parameters instead of 206,146. Change the rank or the
+# number of sentences in the cells above and see how much is needed. (If we train all parameters, the network learns
+# as much and forgets as much. See *Going further*.)
 
 # %% [markdown]
 # ### Quiz 14.1
@@ -788,11 +696,10 @@ check(quiz_2=quiz_2)
 #
 # - RMSNorm removes a token's size and keeps its mean. In SwiGLU one vector decides how much of another passes.
 # - RoPE has two layouts, interleaved and half-split, and mixing them up doesn't raise an error.
-# - Grouped-query attention shrinks the KV cache at every length, a sliding window stops its growth, and sinks keep
-#   the first tokens visible.
+# - Grouped-query attention shrinks the KV cache by the same factor at every length.
 # - The block of Llama, Mistral and Qwen is lesson 9's block with these six changes.
-# - LoRA learns a low-rank difference to a frozen matrix. It forgets as full fine-tuning does, but you can take it
-#   away again.
+# - LoRA learns a low-rank difference to a frozen matrix. The network forgets as it does in full fine-tuning, but you
+#   can remove the difference again.
 #
 # You can now open the file of a model that people talk to every day and say what each of its tensors is for. **What
 # comes next** is outside this course, for example instruction tuning, mixtures of experts, and Transformers for
@@ -804,6 +711,103 @@ progress()
 # %% [markdown]
 # ## Going further
 #
+# What follows is optional. A sliding window limits the size of the cache, and later we load a published model and let
+# it write.
+
+# %% [markdown]
+# ### A window over the text
+#
+# With grouped queries we pay less for each token, but the cache still grows with the text. With a **sliding window**
+# it doesn't, because each query attends only to the last $w$ keys, including its own position, so older ones can be
+# dropped. The first version of Mistral 7B used a window of 4096.
+#
+# **On paper:** With $w = 3$, to which keys does the query at position $5$ attend? From how far back can information
+# reach it through $L$ layers?
+#
+# <details><summary>Answer</summary>
+#
+# It attends to positions $3$, $4$ and $5$, and each of those attended to two more positions further back in the layer
+# below. So every layer adds $w - 1$, and $L$ layers reach $L(w-1)$ positions back, like the receptive field of a
+# convolution. For Mistral's 32 layers that's 131,040 tokens in principle, although little of a distant token may be
+# left.
+#
+# </details>
+#
+# However, we saw in lesson 13 that many heads rest on an **attention sink**, the first token, because the weights of
+# a row must sum to 1. When this token leaves the window, the heads lose their sink. Xiao et al. found that large
+# language models break down at that moment, and that they work well if the first few tokens always stay visible.
+
+# %% [markdown]
+# ### Exercise 14.6 `sliding_window_mask`
+#
+# **Extra** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 10 bonus points
+#
+# `sliding_window_mask(T_q, T_k=None, window=4, sinks=0)`
+#
+# - **Arguments:** `T_k` defaults to `T_q`, and T_k ≥ T_q. As in lesson 5, the last query is at the position of the
+#   last key. `window` ≥ 1; `sinks` may be larger than T_k.
+# - **Returns:** boolean `(T_q, T_k)`. A query may attend to the last `window` keys up to and including its own
+#   position, and to the first `sinks` keys of the text, but never to the future.
+
+
+# %% nbgrader={"solution": "sliding_window_mask"}
+def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
+    """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
+
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    sinks: int >= 0 -> bool (T_q, T_k). The last query is at the last key.
+    """
+    ### BEGIN SOLUTION
+    T_k = T_q if T_k is None else T_k
+    key = torch.arange(T_k)  # (T_k,)
+    behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
+    return (behind >= 0) & ((behind < window) | (key < sinks))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "sliding_window_mask"}
+check(sliding_window_mask)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Make a table of distances, the query's position minus the key's position. At which position is the first query if
+# there are more keys than queries?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# There are three conditions. One must always hold, and of the other two at least one, so combine them with `&` and
+# `|`.
+#
+# </details>
+
+# %%
+figures.windows(or_finished(sliding_window_mask))
+
+# %% [markdown]
+# Now we use your mask in your block. **Predict before you run:** with twelve tokens and a window of three, on how
+# many tokens does the last output depend after one, two and three layers, and what changes with one sink?
+
+# %%
+for sinks in (0, 1):
+    mask = or_finished(sliding_window_mask)(12, window=3, sinks=sinks)  # (T, T)
+    positions = [reach(or_finished(LlamaBlock), mask, layers) for layers in (1, 2, 3)]
+    print(f"{sinks} sinks: the last output depends on positions {positions}")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# It depends on three, five and seven tokens, as $1 + L(w-1)$ says. A sink adds the first position in every layer, and
+# nothing in between. (`reach` changes one token after another and tests whether the last output changes.)
+#
+# </details>
+
+# %%
+explore.windows()
+
+# %% [markdown]
 # **How the cache grows.** Which slider already helps with a short text, and which one only with a very long one?
 
 # %%
@@ -881,8 +885,8 @@ check(interleaved_to_half_split)
 #
 # </details>
 #
-# We compute the scores of five tokens as the file means them, with your permutation and half-split RoPE, and with
-# half-split RoPE alone. Which scores of the third table are still right?
+# We compute the scores of five tokens in three ways: with interleaved RoPE, as the file requires, with your
+# permutation and half-split RoPE, and with half-split RoPE alone. Which scores of the third table are still right?
 
 # %%
 W_q, W_k = (torch.randn(12, 8, generator=torch.Generator().manual_seed(seed)) for seed in (3, 4))  # (12, 8) each
@@ -902,8 +906,8 @@ figures.three_scores(meant, moved, forgotten)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Only the diagonal is still right, where query and key are at the same position, so a test with a single token or of
-# shapes and names would pass.
+# Only the diagonal is still right, where query and key are at the same position. So a test with a single token would
+# pass, and so would a test of shapes and names.
 #
 # </details>
 #
@@ -1009,8 +1013,8 @@ figures.merges()
 #   wherever it occurs in a list of tokens, from left to right.
 # - **Returns:** the merges in their order, a list of pairs of `bytes`, such as `[(b"a", b"b"), (b" ", b"ab")]`.
 # - **Pieces** are as above, each as UTF-8 bytes. A piece that occurs five times counts five times.
-# - **Pairs:** all neighbors count, also overlapping ones, so `aaaa` has (a, a) three times. Even a pair that occurs
-#   only once is merged.
+# - **Pairs:** all neighbors count, including overlapping ones, so `aaaa` has (a, a) three times. Even a pair that
+#   occurs only once is merged.
 # - **Ties:** of several pairs that are equally frequent, take the one that is larger as a tuple of bytes, as Python
 #   compares them.
 # - **Edge cases:** the list is shorter than `num_merges` when no pair is left.
@@ -1065,9 +1069,9 @@ check(train_bpe)
 # **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # - **Arguments:** `text`, a string; `merges`, a list as `train_bpe` returns it.
-# - **Returns:** the list of tokens, `bytes` each. Split the text into the same pieces and, within each piece, apply
-#   the merges in the order in which they were learned. Joined, the tokens are the text's bytes. An empty text gives
-#   `[]`.
+# - **Returns:** a list of tokens, each of type `bytes`. Split the text into the same pieces and, within each piece,
+#   apply the merges in the order in which they were learned. Joined, the tokens are the text's bytes. An empty text
+#   gives `[]`.
 
 
 # %% nbgrader={"solution": "encode_bpe"}
@@ -1094,8 +1098,8 @@ check(encode_bpe)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# This is the inner half of `train_bpe`, without counting. The white space includes U+00A0, which has two bytes, so
-# merges could cross pieces if you don't split first.
+# This is the inner half of `train_bpe`, without counting. White space includes U+00A0, which has two bytes, so merges
+# could cross pieces if you don't split first.
 #
 # </details>
 #
@@ -1117,7 +1121,7 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 
 # %% [markdown]
 # Frequent words such as *visits* and *september* have become single tokens, whereas the Japanese characters and the
-# waving hand stay single bytes. Nothing is unknown, but what is rare costs more tokens.
+# waving hand stay single bytes. Nothing is unknown, but rare text costs more tokens.
 #
 # **A published model writes.** The course comes with a small model in Llama's layout, with four blocks and 824,448
 # parameters, trained on the first million characters of a collection of Shakespeare. Your block uses its weights,
@@ -1130,8 +1134,8 @@ model.load_state_dict(or_finished(rename_llama)(found.state))
 print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperature=0.8, seed=1))
 
 # %% [markdown]
-# It writes words, lines of verse and names with a colon, but makes sense for half a line only. With the three files
-# of a larger model in a folder `llama` next to this notebook, the same cell writes with that one.
+# It writes words, lines of verse and names with a colon, but it rarely makes sense for more than half a line. If you
+# put the three files of a larger model into a folder `llama` next to this notebook, the same cell uses that model.
 #
 # **Does it need its first token?** A window hides the first token, and a sink brings it back. We measured this on
 # unseen passages, from position 16 on.
@@ -1145,7 +1149,7 @@ print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperatur
 # | as many, without sinks: the last 17 | 3.056 |
 # | the last 20 | 3.047 |
 #
-# Our model doesn't break down, because the window costs only 0.02 nats, of which four sinks give back a twentieth,
+# Our model doesn't break down. The window costs only 0.02 nats. Of this cost, four sinks give back a twentieth,
 # whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the breakdown in
 # far larger models and longer texts.
 #

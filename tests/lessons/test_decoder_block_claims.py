@@ -123,5 +123,5 @@ def test_what_the_filters_leave_of_the_tail():
         p = torch.softmax(blocks.filter_logits(first, **options), dim=-1)
         drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))
         hits[name] = int(torch.isin(drawn, tail).sum())
-    says("about 1% of the words come from the tail", "top-p keeps eight here")
+    says("about 1% of the words come from the tail", "Top-p keeps eight here")
     assert hits == {"none": pytest.approx(19, abs=2), "k": 0, "p": 0}

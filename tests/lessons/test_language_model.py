@@ -940,7 +940,7 @@ def test_the_answer_may_use_the_block_that_the_lesson_hands_out():
 
 
 def test_a_model_that_a_cell_has_made_is_nobodys_answer():
-    """The lesson's own GPT, trained where exercise 12.4 is not passed, may be asked for its logits in 12.5."""
+    """The lesson's own GPT, trained where exercise 12.3 is not passed, may be asked for its logits in 12.4."""
     assert course_part(STAND_INS["GPT"](7, 6, 8, 2, 2)) == "" and course_part(STAND_INS["GPT"])
 
 

@@ -357,7 +357,7 @@ def test_the_cache_of_published_sizes():
     mistral = by_name["Mistral v0.1, 7B"]
     assert mistral.bytes_of(65_536) == mistral.bytes_of(4096) == 512 * figures.MIB
     assert [figures.kind(model) for model in figures.MODELS] == ["MHA", "MHA", "GQA", "GQA", "MQA", "GQA"]
-    assert "Falcon, 7B (MQA) 8 KiB a token" in figures.cache_bytes().alt
+    assert "Falcon, 7B (MQA) 8 KiB per token" in figures.cache_bytes().alt
 
 
 def test_published_models_have_as_many_numbers_as_their_blocks():
@@ -386,7 +386,7 @@ def test_two_norms_on_the_translators_words():
     chance = torch.randn(4000, 64, generator=torch.Generator().manual_seed(0))  # the control
     share = chance.mean(-1) ** 2 / chance.pow(2).mean(-1)
     assert share.mean().item() == pytest.approx(1 / 64, abs=1e-3)
-    says(LESSON, "Only a quarter of a percent is in the mean", "the mean would hold about 1.6%")
+    says(LESSON, "Only a quarter of a percent is in the mean", "the mean would account for about 1.6%")
 
 
 def test_what_a_stack_hears_is_what_the_explorer_says():

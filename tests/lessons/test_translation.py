@@ -19,12 +19,12 @@ from helpers import blocks, corpus, or_finished, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer
 from helpers.checking import session
-from helpers.checking.failures import CheckFailed
 from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.course import course
+from helpers.errors import CheckFailed
 from helpers.lessons.translation import explore, figures
 from helpers.lessons.translation import probes as check_11
 from helpers.lessons.translation.figures import RUNS

@@ -11,10 +11,10 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.making import make_key
-from helpers.checking.memory import largest_tensor, tensors_alive
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
+from helpers.checking.tensor_memory import largest_tensor, tensors_alive
 from helpers.checking.verdict import RESERVED
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures

@@ -210,7 +210,7 @@ class Cluster:
             room -= len(pack(portion.parcels[-1]))
         if not portion.submissions and self.slow:
             few = [self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))]
-            return Portion([one for one, _ in few], [parcel for _, parcel in few], hurried=False)
+            return Portion([submission_of for submission_of, _ in few], [parcel for _, parcel in few], hurried=False)
         return portion
 
     def _hear(self, worker: Worker) -> None:
@@ -268,12 +268,12 @@ class Cluster:
         remainder = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
         self.waiting.extendleft([remainder] if remainder.submissions else [])
         finished, judged = [], {}
-        for one, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
+        for submission, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
             if kind == "slow" and portion.hurried:
-                self.slow.append((one, parcel))
+                self.slow.append((submission, parcel))
                 continue
-            finished.append(one)
-            judged[one.student] = report_of_answer(one, kind, answer)
+            finished.append(submission)
+            judged[submission.student] = report_of_answer(submission, kind, answer)
         self.finished.append((finished, judged))
 
     def _tell(self, worker: Worker, event: str) -> None:

@@ -49,7 +49,9 @@ SCHEMAS = {
 
 def _record_of(of: type, names: tuple[str, ...] | None = None) -> dict:
     """The schema of a dataclass as JSON, with all of its fields or these."""
-    return _record(**{one.name: SCHEMAS[one.type] for one in fields(of) if names is None or one.name in names})
+    return _record(
+        **{field.name: SCHEMAS[str(field.type)] for field in fields(of) if names is None or field.name in names}
+    )
 
 
 HAND_IN = _record(cells=_list(_record_of(Cell, CELL)), files=_table(TEXT))
@@ -81,7 +83,7 @@ def pack(parcel: dict) -> bytes:
 
 
 def unpack(data: object, schema: Draft202012Validator, most: int) -> dict:
-    """What was packed. ValueError where it is too long, no JSON, or something else than `schema` describes."""
+    """What was packed. Raises ValueError if it is too long, no JSON, or something else than `schema` describes."""
     if not isinstance(data, bytes):
         raise ValueError(f"a {type(data).__name__} came in place of bytes")
     if len(data) > most:
@@ -108,13 +110,12 @@ def parcel_of(cells: list[Cell], files: dict[str, bytes]) -> dict:
 
 
 def opened(parcel: dict) -> tuple[list[Cell], dict[str, bytes]]:
-    """A submission, as a judge is asked. ValueError."""
+    """A submission, as a judge is asked. Raises ValueError."""
     files = {name: base64.b64decode(text, validate=True) for name, text in parcel["files"].items()}
     return [Cell(**cell) for cell in parcel["cells"]], files
 
 
 def sealed(kind: str, answer) -> dict:
-    """A judge's answer on a submission (helpers/grading/pool.py)."""
     return {"kind": kind, "answer": asdict(answer) if kind == "judged" else one_line(str(answer), 200)}
 
 

@@ -37,7 +37,6 @@ _turn = threading.Lock()
 
 
 def greet(data: bytes) -> bytes:
-    """Whether this worker can judge a lesson."""
     try:
         greeting = unpack(data, GREETING, LARGEST_REQUEST)
         reason = why_not(greeting["lesson"], greeting["version"])

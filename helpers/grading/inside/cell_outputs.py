@@ -38,7 +38,7 @@ class Outputs:
             self.stream("stderr", CUT)
             return
         self.rich_left -= size
-        item = {"output_type": kind, "data": data, "metadata": {}}
+        item: dict = {"output_type": kind, "data": data, "metadata": {}}
         if kind == "execute_result":
             item["execution_count"] = None
         self.items.append(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 TOKEN_BYTES = 16
 FORK, KILL = b"F", b"K"
@@ -15,8 +16,8 @@ def send(channel: socket.socket, token: bytes, tree) -> None:
     channel.sendall(len(data).to_bytes(8, "little") + token + data)
 
 
-def receive(channel: socket.socket) -> tuple[bytes, object]:
-    """The next request and its token. EOFError when the judge has hung up."""
+def receive(channel: socket.socket) -> tuple[bytes, Any]:
+    """The next request and its token. Raises EOFError if the judge has hung up."""
     from helpers.checking.codec import loads
 
     size = int.from_bytes(_exactly(channel, 8), "little")

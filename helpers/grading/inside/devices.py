@@ -59,11 +59,11 @@ def _mode():
             if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
                 _moved.append("cuda")
                 return args[0].clone()
-            found = len(_moved)
-            args = tuple(here(one) if isinstance(one, (str, torch.device)) else one for one in args)
+            before = len(_moved)
+            args = tuple(here(value) if isinstance(value, (str, torch.device)) else value for value in args)
             if "device" in kwargs:
                 kwargs = {**kwargs, "device": here(kwargs["device"])}
             result = function(*args, **kwargs)
-            return result.clone() if len(_moved) > found and name == "to" and result is args[0] else result
+            return result.clone() if len(_moved) > before and name == "to" and result is args[0] else result
 
     return OnTheProcessor()

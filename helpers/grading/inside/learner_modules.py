@@ -6,6 +6,7 @@ import importlib.abc
 import importlib.util
 import os
 import sys
+import types
 
 
 class OwnModules(importlib.abc.MetaPathFinder):
@@ -21,7 +22,7 @@ class OwnModules(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(name, place)
 
     def _is_asked_by_the_learner(self) -> bool:
-        frame = sys._getframe(1)
+        frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(("<frozen importlib", __file__)):
             frame = frame.f_back
         while frame is not None and frame.f_code.co_filename.endswith("helpers/running/time_limit.py"):

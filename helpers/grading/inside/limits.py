@@ -37,7 +37,6 @@ class Setting:
     places: tuple[str, ...] = ()
 
     def as_text(self) -> str:
-        """As a literal that `from_text` reads."""
         return repr(asdict(self))
 
 

@@ -19,10 +19,10 @@ WATCHED = (
 )
 OBSERVERS = (  # of these, all functions
     "helpers.running.torch_insides",
-    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
+    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios", "trees")),
 )
 _originals: dict[tuple[str, str], object] = {}
-_codes: dict[tuple[str, str], object] = {}
+_codes: dict[tuple[str, str], types.CodeType] = {}
 
 
 def remember_originals() -> None:
@@ -41,7 +41,7 @@ def patched_names() -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _observers_code() -> dict[tuple[str, str], object]:
+def _observers_code() -> dict[tuple[str, str], types.CodeType]:
     """The code of every function and method in the modules that observe."""
     codes = {}
     for home in OBSERVERS:
@@ -55,8 +55,6 @@ def _observers_code() -> dict[tuple[str, str], object]:
 
 
 def _current(home: str, name: str):
-    owner = sys.modules.get(home)
-    if owner is None:
-        module, _, owner = home.rpartition(".")
-        owner = getattr(sys.modules[module], owner)
+    module, _, name_of_class = home.rpartition(".")
+    owner = sys.modules.get(home) or getattr(sys.modules[module], name_of_class)
     return vars(owner).get(name)

@@ -10,38 +10,33 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from .cell_outputs import Outputs
+
 
 class Publisher(DisplayPublisher):
     """Hands what a cell displays to its Outputs."""
 
-    outputs = None
+    outputs = Outputs()  # of nobody, until a cell is run
 
     def publish(self, data, metadata=None, **_):
-        if self.outputs is not None:
-            self.outputs.rich("display_data", data, metadata)
+        self.outputs.rich("display_data", data, metadata)
 
     def clear_output(self, wait=False):
-        if self.outputs is not None:
-            self.outputs.clear()
+        self.outputs.clear()
 
 
 class Hook(DisplayHook):
     """Hands the value of a cell's last expression to its Outputs."""
 
-    outputs = None
+    outputs = Outputs()  # of nobody, until a cell is run
 
     def start_displayhook(self):
         pass
 
-    def write_output_prompt(self):
-        pass
+    write_output_prompt = finish_displayhook = start_displayhook
 
     def write_format_data(self, format_dict, md_dict=None):
-        if self.outputs is not None:
-            self.outputs.rich("execute_result", format_dict, md_dict)
-
-    def finish_displayhook(self):
-        pass
+        self.outputs.rich("execute_result", format_dict, md_dict)
 
 
 class Shell(InteractiveShell):
@@ -49,7 +44,7 @@ class Shell(InteractiveShell):
 
     display_pub_class = Publisher
     displayhook_class = Hook
-    outputs = None
+    outputs = Outputs()  # of nobody, until a cell is run
     skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
     statements: list[ast.stmt] = []  # all of them
     bare = False
@@ -82,8 +77,7 @@ class Shell(InteractiveShell):
         self.compile.get_code_name = lambda *_: name
 
     def _showtraceback(self, etype, evalue, stb):
-        if self.outputs is not None:
-            self.outputs.error(etype.__name__, str(evalue), list(stb))
+        self.outputs.error(etype.__name__, str(evalue), list(stb))
 
     def enable_gui(self, gui=None):
         pass

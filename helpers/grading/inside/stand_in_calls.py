@@ -35,16 +35,13 @@ def report_stand_in_calls() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(COURSE):
             for table in _tables(module):
-                table.update({key: wrapped[value] for key, value in table.items() if _is_in(value, wrapped)})
+                functions = [(key, value) for key, value in table.items() if isinstance(value, types.FunctionType)]
+                table.update({key: wrapped[function] for key, function in functions if function in wrapped})
 
 
 def _tables(module: types.ModuleType) -> list[dict]:
     """What a module binds, and the tables of stand-ins among it."""
     return [vars(module), *(getattr(module, name, {}) for name in TABLES)]
-
-
-def _is_in(thing, telling: dict) -> bool:
-    return isinstance(thing, types.FunctionType) and thing in telling
 
 
 def _reporting(function: Callable, name: str) -> Callable:
@@ -54,14 +51,11 @@ def _reporting(function: Callable, name: str) -> Callable:
     def wrapper(*args, **kwargs):
         from helpers.checking import forbidden
 
-        if forbidden.tell is not None and name not in reported and not _is_the_courses(sys._getframe(1)):
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+        if forbidden.tell is not None and name not in reported and not caller.startswith(COURSE):
             reported.add(name)
             forbidden.tell(name)
         return function(*args, **kwargs)
 
     del wrapper.__wrapped__
     return wrapper
-
-
-def _is_the_courses(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith(COURSE)

@@ -44,49 +44,60 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
     while True:
         token, request = receive(channel)
         if exercise is not None:
-            with contextlib.suppress(OSError):
-                os.killpg(exercise, signal.SIGKILL)
-            kill(exercise)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(exercise, 0)
+            _end(exercise)
             exercise = None
-        if request["do"] == "cell":
-            resume = request.get("resume", False)
-            outputs, error = namespace.run(request["id"], request["source"], request["seconds"], resume)
-            send(channel, token, {"outputs": outputs, "error": error})
-        elif request["do"] == "names":
-            bindings = {name: describe(namespace.names, name) for name in request["names"]}
-            if request["keep"]:
-                judged_values[request["keep"]] = namespace.names.get(request["keep"])
-            changed = [name for name, value in judged_values.items() if namespace.names.get(name) is not value]
-            send(channel, token, {"found": bindings, "changed": changed, "patched": patched_names(), "moved": moved()})
-        elif request["do"] == "passed":
-            from helpers.progress import remember_passed
-
-            for name in request["names"]:
-                remember_passed(name, True)
-            send(channel, token, {})
-        elif request["do"] == "file":
-            put_file(request["name"], base64.b64decode(request["content"]))
-            send(channel, token, {})
-        elif request["do"] == "observe":
-            _, fds, _, _ = socket.recv_fds(channel, 1, 1)
-            exercise = os.fork()
-            if exercise == 0:
-                try:
-                    channel.close()
-                    os.setsid()
-                    exercise_channel = socket.socket(fileno=fds[0])
-                    exercise_channel.set_inheritable(False)
-                    send(exercise_channel, token, observe_answer(namespace.names, request, exercise_channel, token))
-                finally:
-                    os._exit(0)
-            os.close(fds[0])
+        if request["do"] == "observe":
+            exercise = _fork_exercise(channel, namespace, token, request)
         else:
-            send(channel, token, {})
+            send(channel, token, _reply(request, namespace, judged_values))
+
+
+def _end(exercise: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(exercise, signal.SIGKILL)
+    kill(exercise)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(exercise, 0)
+
+
+def _fork_exercise(channel: socket.socket, namespace: Namespace, token: bytes, request: dict) -> int:
+    """Start a fork that calls an answer and replies on a socket of its own, which the judge sends along."""
+    _, fds, _, _ = socket.recv_fds(channel, 1, 1)
+    exercise = os.fork()
+    if exercise == 0:
+        try:
+            channel.close()
+            os.setsid()
+            exercise_channel = socket.socket(fileno=fds[0])
+            exercise_channel.set_inheritable(False)
+            send(exercise_channel, token, observe_answer(namespace.names, request, exercise_channel, token))
+        finally:
+            os._exit(0)
+    os.close(fds[0])
+    return exercise
+
+
+def _reply(request: dict, namespace: Namespace, judged_values: dict[str, object]) -> dict:
+    if request["do"] == "cell":
+        resume = request.get("resume", False)
+        outputs, error = namespace.run(request["id"], request["source"], request["seconds"], resume)
+        return {"outputs": outputs, "error": error}
+    if request["do"] == "names":
+        bindings = {name: describe(namespace.names, name) for name in request["names"]}
+        if request["keep"]:
+            judged_values[request["keep"]] = namespace.names.get(request["keep"])
+        changed = [name for name, value in judged_values.items() if namespace.names.get(name) is not value]
+        return {"found": bindings, "changed": changed, "patched": patched_names(), "moved": moved()}
+    if request["do"] == "passed":
+        from helpers.progress import remember_passed
+
+        for name in request["names"]:
+            remember_passed(name, True)
+    elif request["do"] == "file":
+        put_file(request["name"], base64.b64decode(request["content"]))
+    return {}
 
 
 def put_file(name: str, content: bytes) -> None:
-    """Lay a file into the submission's folder."""
     with contextlib.suppress(OSError), open(os.path.basename(name), "wb") as file:
         file.write(content)

@@ -7,35 +7,18 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from matplotlib.patches import FancyBboxPatch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    K_COLOR,
-    ORANGE,
-    ORANGE_INK,
-    Q_COLOR,
-    RED_INK,
-    Picture,
-    hatch_cells,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import MovingBars, bars, hatch_cells, heatmap, name_ticks, named, tilt, without_spines
+from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
+from helpers.drawing.diagrams import TARGET, box, tokens
+from helpers.drawing.style import Picture, new_figure
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
-
-
-def _chip(ax, x, y, text, color="#EAF2F8", edge="#4D86AF", ink="black"):
-    box = FancyBboxPatch((x - 0.42, y - 0.2), 0.84, 0.4, boxstyle="round,pad=0,rounding_size=0.1", fc=color, ec=edge)
-    ax.add_patch(box)
-    ax.text(x, y, text, ha="center", va="center", fontsize=10.5, color=ink)
 
 
 def teacher_forcing() -> Picture:
@@ -43,9 +26,9 @@ def teacher_forcing() -> Picture:
     words = FRENCH.split()
     reads, says = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
-    for t, (read, say) in enumerate(zip(reads, says, strict=True)):
-        _chip(ax, t, 0, read)
-        _chip(ax, t, 2, say, "#FFF3D6", "#7A4B00")
+    tokens(ax, reads, range(len(reads)), 0, [0.84] * len(reads))
+    tokens(ax, says, range(len(says)), 2, [0.84] * len(says), **TARGET)
+    for t in range(len(reads)):
         for earlier in range(t + 1):
             own = earlier == t
             ax.plot([earlier, t], [0.24, 1.76], color=BLUE if own else "#B5C9D8", lw=2 if own else 0.9, zorder=0)
@@ -188,17 +171,13 @@ def cross_attention() -> Picture:
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
     hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
-    bars = right.barh(range(len(says)), hidden, color=BLUE, height=0.6)
-    right.bar_label(bars, [f"{p:.3f}" for p in hidden], padding=4, fontsize=10)
-    right.set_yticks(range(len(says)), says)
-    right.invert_yaxis()
-    right.set(xlim=(0, 1.25), xlabel="probability of the correct word")
+    bars(right, says, hidden, ".3f", across=True, xlim=(0, 1.25), xlabel="probability of the correct word")
     right.set_title("source hidden from this position", fontsize=11)
     most = [
         f"{read} (next: {say}) to {english[int(row.argmax())]} {row.max():.2f}"
         for read, say, row in zip(reads, says, weights, strict=True)
     ]
-    needs = ", ".join(f"{say} {p:.3f}" for say, p in zip(says, hidden, strict=True))
+    needs = named(says, hidden, ".3f")
     return Picture(
         figure,
         "Left: cross-attention of the translator's last block, 7 target positions by 5 source words. Largest weight of "
@@ -244,9 +223,7 @@ class Beams:
                 spot, text = (x0 + at * (x - x0), y0 + at * (y - y0)), f"{SMALL[words[:-1]][words[-1]]:g}"
                 ground = {"fc": "white", "ec": "none", "pad": 1.5}
                 self.ax.text(*spot, text, fontsize=9.5, ha="center", va="center", bbox=ground)
-            box = FancyBboxPatch((x - 0.3, y - 0.24), 0.6, 0.48, boxstyle="round,pad=0,rounding_size=0.12", fc="white")
-            self.boxes[words] = self.ax.add_patch(box)
-            self.ax.text(x, y, words[-1], ha="center", va="center", fontsize=11)
+            self.boxes[words] = box(self.ax, (x, y), (0.6, 0.48), words[-1], fontsize=11)
             if len(words) == 3:
                 self.ax.text(x + 0.4, y, f"{self.chance(words):.2f}", va="center", fontsize=10.5)
         self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
@@ -260,10 +237,10 @@ class Beams:
     def __call__(self, width: int) -> Picture:
         beams, (winner, p) = small_beam(width)
         alive = {words for step in beams for words, _ in step} | {("<bos>",)}
-        for words, box in self.boxes.items():
+        for words, patch in self.boxes.items():
             on, best = words in alive, words == winner
-            box.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white", edgecolor=BLUE if on else "#B0B0B0")
-            box.set_linewidth(2.2 if best else 1.6 if on else 1)
+            patch.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white")
+            patch.set(edgecolor=BLUE if on else "#B0B0B0", linewidth=2.2 if best else 1.6 if on else 1)
         for words, line in self.lines.items():
             line.set(color=BLUE if words in alive else "#B0B0B0", linewidth=2.2 if words in alive else 1)
         found = " ".join(winner[1:])
@@ -303,12 +280,8 @@ def next_words() -> Picture:
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
-    ax.bar(range(SHOWN), p[:SHOWN].tolist(), color=BLUE)
-    ax.set_xticks(range(SHOWN), names)
+    bars(ax, names[:SHOWN], p[:SHOWN], [f"{x:.2f}" if x >= 0.005 else "" for x in p[:SHOWN]], ylabel="probability")
     tilt(ax)
-    ax.set_ylabel("probability")
-    for i in range(SHOWN):
-        ax.text(i, float(p[i]) + 0.005, f"{p[i]:.2f}" if p[i] >= 0.005 else "", ha="center", fontsize=9)
     tail = f"{len(p) - SHOWN} more words: {p[SHOWN:].sum():.3f} together"
     ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
     words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
@@ -325,12 +298,13 @@ class NextWord:
     def __init__(self):
         self.logits, self.order = first_word_logits().sort(descending=True)
         self.figure, self.ax = new_figure(8.0, 3.3)
-        self.before = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color="#D9D9D9", width=0.86)
-        self.after = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color=BLUE, width=0.56)
-        self.ax.set_xticks(range(SHOWN), _names(self.order[:SHOWN]))
+        names = _names(self.order[:SHOWN])
+        self.before = MovingBars(self.ax, names, color="#D9D9D9", width=0.86)
+        self.after = MovingBars(self.ax, names, width=0.56, ylim=(0, 1), ylabel="probability")
         tilt(self.ax)
-        self.ax.set(ylim=(0, 1), ylabel="probability")
-        self.ax.legend([self.before, self.after], ["temperature alone", "after top-k and top-p"], frameon=False)
+        self.ax.legend(
+            [self.before.bars, self.after.bars], ["temperature alone", "after top-k and top-p"], frameon=False
+        )
         self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
 
     def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
@@ -339,9 +313,8 @@ class NextWord:
         logits = self.logits / temperature
         cut = FINISHED_PARTS["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
         before, after = torch.softmax(logits, dim=0), torch.softmax(cut, dim=0)  # (V,)
-        for bars, p in ((self.before, before), (self.after, after)):
-            for bar, height in zip(bars, p.tolist(), strict=False):
-                bar.set_height(height)
+        self.before.show(before[:SHOWN].tolist())
+        self.after.show(after[:SHOWN].tolist())
         survivors, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
         self.title.set_text(f"{survivors} words can be sampled, effective number {effect:.2f}")
         words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
@@ -373,12 +346,9 @@ def cache_cells(length: int = 7) -> Picture:
         ax.set_xticks(range(length), words)
         tilt(ax)
         ax.set_yticks(range(length), words)
-        ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all recomputed"))
-        ax.set_ylabel("queries")
+        ax.set(xlabel="keys and values: " + ("only the last is new" if first else "all recomputed"), ylabel="queries")
         ax.set_title(title)
-        for side in ax.spines.values():
-            side.set_visible(False)
-        ax.tick_params(length=0)
+        without_spines(ax)
     full = length * (length + 1) // 2
     return Picture(
         figure,
@@ -443,7 +413,7 @@ def cache_saving(attend) -> Picture:
         ax.text(T, (a * b) ** 0.5 / 1e6, f" {a / b:.1f}×", fontsize=9.5, color=RED_INK, ha="left", va="center")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    ax.set_xticks(LENGTHS, LENGTHS)
+    name_ticks(ax, LENGTHS)
     ax.set(xlabel="words written", ylabel="million MACs", xlim=(3.6, 150))
     said = ", ".join(
         f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in zip(LENGTHS, plain, cached, strict=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 
-import ipywidgets as widgets
 import torch
 from torch.nn import functional as F
 
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.encoder_block.figures import KINDS, climb, layers, receptive
+from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 DEPTH, WIDTH = 12, 16
@@ -61,12 +61,12 @@ class Stack:
 
 def stack():
     """A slider for the size of the initialization of twelve blocks."""
-    start = widgets.SelectionSlider(options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="initialization")
+    start = choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0)
     panel(Stack(), start=start)
 
 
 def reach():
     """Sliders for the layers and the kernel of a stack of convolutions."""
-    depth = widgets.IntSlider(value=1, min=1, max=8, description="layers")
-    kernel = widgets.SelectionSlider(options=[1, 3, 5, 7], value=3, description="kernel")
+    depth = whole("layers", 1, 1, 8)
+    kernel = choice("kernel", [1, 3, 5, 7], 3)
     panel(receptive, layers_=depth, kernel=kernel)

@@ -9,26 +9,15 @@ import functools
 import itertools
 
 import torch
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SIGNED,
-    SMALLEST,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import bars, curves, heatmap, name_ticks, tilt
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
+from helpers.drawing.diagrams import arrow, box
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.translator import evaluation
 
 SENTENCE = "jane visits africa in september"
@@ -43,7 +32,8 @@ KINDS = {
     "pre-norm": (GREEN, "-"),
 }
 BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
-LOOKS = {**KINDS, BUG: (PINK, "-.")}
+REPAIRED = "your fix"
+LOOKS = {**KINDS, BUG: (PINK, "-."), REPAIRED: ("black", ":")}
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
@@ -59,11 +49,10 @@ def normed_words(channels: int = 12) -> Picture:
     after = F.layer_norm(x, x.shape[-1:])
     figure, axes = new_figure(8.6, 2.9, 1, 2)
     for ax, rows, title in zip(axes, (x, after), ("before", "after"), strict=True):
-        names = [
-            f"{word}\n{row.mean():.2f} ± {row.std(correction=0):.2f}" for word, row in zip(WORDS, rows, strict=True)
-        ]
+        names = [f"{w}\n{r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, rows, strict=True)]
+        names = [name.replace("-0.00", "0.00") for name in names]
         heatmap(ax, rows[:, :channels], names, cmap=SIGNED, vmin=-3, vmax=3, numbers=False)
-        ax.set_yticks(range(len(names)), [name.replace("-0.00", "0.00") for name in names], fontsize=SMALLEST)
+        ax.tick_params(axis="y", labelsize=SMALLEST)
         ax.set(title=title, xlabel="channel")
     means = ", ".join(f"{w} {r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, x, strict=True))
     alt = (
@@ -101,7 +90,7 @@ def shared_statistics() -> Picture:
         "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
         "eight entries."
     )
-    return Picture(figure, alt, "Figure 9.2. Three norms: orange entries share mean and variance with the framed one.")
+    return Picture(figure, alt, "Figure 9.2. Three norms. Orange entries share mean and variance with the framed one.")
 
 
 def absolute_value() -> Picture:
@@ -131,19 +120,13 @@ def two_orders() -> Picture:
             boxes = [(start + (1.85 if pre else 1.5), 1.15, name, "#D5E8F5")]
             boxes += [(start + 0.45, 1.15, norm, "#FFC94D")] if pre else [(last + 0.95, stream, norm, "#FFC94D")]
             for bx, by, text, color in boxes:
-                width = 1.3 if text == name else 0.9
-                look = {"boxstyle": "round,pad=0.02", "facecolor": color, "edgecolor": "#555555", "lw": 1, "zorder": 3}
-                ax.add_patch(FancyBboxPatch((bx - width / 2, by - 0.3), width, 0.6, **look))
-                ax.text(bx, by, text, ha="center", va="center", fontsize=10, zorder=4)
-            first = start + (0.0 if pre else 0.95)
-            ax.plot([start - 0.2, start - 0.2, first], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
-            ax.plot([first, last], [1.15, 1.15], color="#555555", lw=1.2, zorder=1)
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 12, "color": "#555555", "lw": 1.2, "zorder": 2}
-            ax.add_patch(FancyArrowPatch((last, 1.15), (last, stream + 0.16), **arrow))
+                size = (1.3 if text == name else 0.9, 0.6)
+                box(ax, (bx, by), size, text, facecolor=color, edgecolor="#555555", zorder=3, fontsize=10)
+            ax.plot([start - 0.2, start - 0.2, last], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
+            arrow(ax, (last, 1.15), (last, stream + 0.16), "#555555", 1.2, mutation_scale=12)
             ax.plot([last], [stream], "o", ms=15, color="white", markeredgecolor="black", zorder=3)
             ax.text(last, stream, "+", ha="center", va="center", fontsize=13, zorder=4)
-        arrow = {"arrowstyle": "-|>", "mutation_scale": 16, "color": "black", "lw": 2.2}
-        ax.add_patch(FancyArrowPatch((9.9, stream), (10.4, stream), **arrow))
+        arrow(ax, (9.9, stream), (10.4, stream), width=2.2)
         ax.text(-0.1, stream, "x", ha="right", va="center", fontsize=12)
         ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
         ax.spines[["left", "bottom"]].set_visible(False)
@@ -237,12 +220,8 @@ def measured_gradients() -> tuple[dict, dict]:
     }
     depths = (1, 2, 4, 8, 16, 32)
     last = {
-        name: [sum(float(gradients(kind, d, seed=s, last_norm=norm)[1]) for s in range(3)) / 3 for d in depths]
-        for name, kind, norm in (
-            ("post-norm", "post-norm", True),
-            ("pre-norm", "pre-norm", True),
-            (BARE, "pre-norm", False),
-        )
+        name: [sum(float(gradients(kind, d, seed=s, last_norm=name != BARE)[1]) for s in range(3)) / 3 for d in depths]
+        for name, kind in (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
     }
     return along, {"depths": depths, **last}
 
@@ -251,9 +230,8 @@ def gradients_over_depth() -> Picture:
     """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
     along, last = measured_gradients()
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
-    for kind, (color, line) in KINDS.items():
-        left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
-    left.set(yscale="log", xlabel="after block", ylabel="gradient norm", title="residual stream of 24 blocks")
+    curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
+    left.set(xlabel="after block", title="residual stream of 24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
     for kind, (color, line) in looks.items():
@@ -262,9 +240,7 @@ def gradients_over_depth() -> Picture:
     start = last["pre-norm"][0]
     right.plot(last["depths"], [start / d**0.5 for d in last["depths"]], color=GRAY_INK, ls=":", label="1/√depth")
     right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient norm")
-    right.set_xticks(last["depths"], last["depths"])
-    right.minorticks_off()
-    right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
+    name_ticks(right, last["depths"], (10, 20, 40, 80))
     right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     ends = "; ".join(
@@ -298,7 +274,6 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 TRACED = 12  # blocks
-REPAIRED = "your fix"
 
 
 def random_words() -> torch.Tensor:
@@ -348,10 +323,8 @@ def traces_of_words(fixed_block=None) -> Picture:
         "fraction of the variance\nthat differs between tokens",
     )
     for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
-        for kind, rows in found.items():
-            color, line = LOOKS.get(kind, ("black", ":"))
-            ax.plot(range(1, len(rows) + 1), [row[part] for row in rows], color=color, ls=line, label=kind, lw=1.8)
-        ax.set(xlabel="after block", ylim=(-0.03, 1.03), title=title)
+        parts = {kind: [row[part] for row in rows] for kind, rows in found.items()}
+        curves(ax, range(1, TRACED + 1), parts, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
     said = "; ".join(
         f"{kind} {rows[0][0]:.2f} after one block, {rows[5][0]:.2f} after six, {rows[-1][0]:.2f} after twelve"
@@ -362,7 +335,7 @@ def traces_of_words(fixed_block=None) -> Picture:
         f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
         f"{said}. Fraction of the variance that differs between tokens, after one, six and twelve: {apart}."
     )
-    caption = "Figure 9.5. What is left of a word after each block: identities blend, residual connections keep them."
+    caption = "Figure 9.5. What is left of a word after each block, with and without residual connections."
     repaired = "Figure 9.7. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
 
@@ -397,7 +370,7 @@ def three_influences() -> Picture:
         shares = _influence(f, x)
         shares = shares / shares.sum(dim=1, keepdim=True)
         first = ax is axes[0]
-        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, WEIGHTS, 0, 1, mask=shares > 1e-12)
+        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, cmap=WEIGHTS, vmin=0, vmax=1, mask=shares > 1e-12)
         tilt(ax)
         ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
@@ -422,7 +395,7 @@ def encoder_influence(token_influence) -> Picture:
 
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, WEIGHTS)
+    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS)
     tilt(ax)
     ax.set(xlabel="input word", ylabel="output word")
     rows = "; ".join(
@@ -431,7 +404,7 @@ def encoder_influence(token_influence) -> Picture:
     return Picture(
         figure,
         f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}.",
-        "Figure 9.11. The trained encoder, two blocks: each word influences its own vector most, and the others too.",
+        "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks).",
     )
 
 
@@ -491,10 +464,8 @@ def without_feed_forward() -> Picture:
     """What the translator loses without the encoder's feed-forward networks, and without their ReLU."""
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
-    bars = ax.barh(list(found), [loss for loss, _ in found.values()], color=[BLUE, ORANGE, ORANGE], height=0.6)
     labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
-    ax.bar_label(bars, labels, padding=4)
-    ax.invert_yaxis()
+    bars(ax, list(found), [loss for loss, _ in found.values()], labels, across=True, color=[BLUE, ORANGE, ORANGE])
     ax.set(xlim=(0, 7.5), xlabel="loss on 200 unseen sentences, nats per word")
     said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
     return Picture(
@@ -566,9 +537,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     seen = {"convolution": [abs(t - middle) <= reach for t in range(tokens)], "attention": [True] * tokens}
     for ax, (name, row) in zip(axes, seen.items(), strict=True):
         for t, lit in enumerate(row):
-            ax.add_patch(
-                Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=BLUE if lit else "#F1F1F1", edgecolor="#8C8C8C")
-            )
+            face = BLUE if lit else "#F1F1F1"
+            ax.add_patch(Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=face, edgecolor="#8C8C8C"))
         ax.add_patch(Rectangle((middle + 0.05, 0.1), 0.9, 0.8, facecolor="none", edgecolor="black", lw=2.5))
         ax.set(xlim=(0, tokens), ylim=(0, 1), xticks=[], yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -587,13 +557,12 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     """MACs of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
-        "projections": (4 * lengths * d_model**2, BLUE, "-"),
-        "inside attention": (2 * lengths**2 * d_model, ORANGE, "--"),
-        "feed-forward": (2 * lengths * d_model * d_ff, GREEN, "-."),
+        "projections": 4 * lengths * d_model**2,
+        "inside attention": 2 * lengths**2 * d_model,
+        "feed-forward": 2 * lengths * d_model * d_ff,
     }
     figure, ax = new_figure(7.4, 3.4)
-    for name, (values, color, line) in parts.items():
-        ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
+    curves(ax, lengths, parts, dict(zip(parts, ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-.")), strict=True)))
     counted = [30, 300, 3000, 30_000]
     totals = [block_macs(T, d_model, d_ff) for T in counted]
     ax.plot(counted, totals, "o", color="black", ms=5, label="block_macs")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 
-import ipywidgets as widgets
 import torch
 
 from helpers.lessons.language_model.figures import NextToken
 from helpers.lessons.language_model.watch import is_sentence
+from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
@@ -17,7 +17,7 @@ TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 def next_token(model):
     """A slider for the position: the probabilities of the source beside those of the model."""
     draw = NextToken(model)
-    panel(draw, position=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="position"))
+    panel(draw, position=whole("position", 21, 0, len(draw.text) - 2))
 
 
 @torch.no_grad()
@@ -51,7 +51,5 @@ def writing(model, symbols: str):
         stack = "".join(f'<div style="{look[i == shown]}">{line}</div>' for i, line in enumerate(lines))
         return f'<div style="display:grid;font:15px/1.6 monospace;overflow-wrap:anywhere">{stack}</div>'
 
-    slider = widgets.SelectionSlider(
-        options=[(f"{t:.1f}", t) for t in TEMPERATURES], value=1.0, description="temperature"
-    )
+    slider = choice("temperature", [(f"{t:.1f}", t) for t in TEMPERATURES], 1.0)
     panel(draw, temperature=slider)

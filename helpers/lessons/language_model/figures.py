@@ -11,24 +11,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named, run_bars
+from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
-from helpers.drawing.style import (
-    BLACK,
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    INK,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    RED_INK,
-    SKY,
-    Picture,
-    heatmap,
-    new_figure,
-)
+from helpers.drawing.style import Picture, new_figure
+from helpers.translator.evaluation import attention_weights
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 DROPOUT = measured("language_model", "dropout")
@@ -36,11 +23,10 @@ LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training run
 
 
-def _entropy_line(ax, value: float, text: str = "entropy line") -> None:
+def _entropy_line(ax, value: float) -> None:
     ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
-    ax.text(
-        0.995, value, f"{text} {value:.2f}", transform=ax.get_yaxis_transform(), ha="right", va="bottom", fontsize=10
-    )
+    look = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "fontsize": 10}
+    ax.text(0.995, value, f"entropy line {value:.2f}", **look)
 
 
 # ---------------------------------------------------------------- the source
@@ -55,14 +41,10 @@ def one_text() -> Picture:
     source = Source()
     nats = source.nats(source.encode(SHOWN)).abs().tolist()
     figure, ax = new_figure(8.4, 2.6)
-    ax.bar(range(len(SHOWN)), nats, color=BLUE, width=0.7)
-    ax.set_xticks(range(len(SHOWN)), list(SHOWN), fontsize=12)
-    ax.tick_params(axis="x", length=0)
+    bars(ax, SHOWN, nats, [f"{value:.1f}" if value else "" for value in nats], width=0.7)
+    ax.tick_params(axis="x", length=0, labelsize=12)
     ax.set(ylabel="−log p, nats", ylim=(0, 4.2), xlim=(-0.7, len(SHOWN) - 0.3))
-    for t, value in enumerate(nats):
-        if value:
-            ax.text(t, value + 0.06, f"{value:.1f}", ha="center", fontsize=9, color=GRAY_INK)
-    said = ", ".join(f"{token} {value:.2f}" for token, value in zip(SHOWN, nats, strict=True))
+    said = named(SHOWN, nats)
     return Picture(
         figure,
         f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}.",
@@ -77,7 +59,7 @@ ALPHAS = (1.0, 0.1, 0.01)
 
 
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
-    """The n-gram loss of exercise 12.2 by sorting instead of dictionaries, for order up to 12."""
+    """The n-gram loss of exercise 12.6 by sorting instead of dictionaries, for order up to 12."""
 
     def codes(ids, length):  # a number for every window of `length` tokens that ends before the last token, or at it
         ids = np.asarray(ids, dtype=np.int64)
@@ -131,11 +113,9 @@ def ladder() -> Picture:
     line, rungs = LADDER["line"], LADDER["rungs"]
     means = {name: sum(values) / len(values) for name, values in rungs.items()}
     figure, ax = new_figure(8.2, 3.4)
+    run_bars(ax, rungs, line, ["#9BB7CB", *[BLUE] * (len(rungs) - 1)])
     below, said = None, []
     for i, (name, values) in enumerate(rungs.items()):
-        ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
-        heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
-        ax.plot(values, heights, "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
         gain = "" if below is None else f"   −{below - means[name]:.2f}"
         ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
         ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
@@ -144,10 +124,8 @@ def ladder() -> Picture:
         below = means[name]
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
-    ax.set_yticks(range(len(rungs)), list(rungs))
-    ax.invert_yaxis()
-    ax.set_ylim(len(rungs) - 0.1, -0.6)
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
+    ax.set_ylim(len(rungs) - 0.1, -0.6)
     return Picture(
         figure,
         f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
@@ -184,9 +162,8 @@ def training(watch) -> Picture:
         color = KIND_COLORS[kind]
         right.plot(watch.steps, losses, color=color, lw=2, label=kind)
     if max(watch.induction) > 0:
-        right.plot(
-            watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="attention weight of the induction head"
-        )
+        look = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
+        right.plot(watch.steps, watch.induction, **look)
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
@@ -240,16 +217,17 @@ def induction_by_hand() -> Picture:
 
 def _two_heads(first, second):
     """The weights (T, T) of both layers over the example."""
-    T = len(EXAMPLE)
-    figure, axes = new_figure(8.4, 4.2, columns=2)
-    titles = ("layer 0: the previous token", "layer 1: what followed it before")
-    for ax, weights, title in zip(axes, (first, second), titles, strict=True):
-        seen = torch.ones(T, T).tril().bool()
-        heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
-        ax.set_title(title)
-        ax.set_xlabel("keys", color=K_COLOR)
-        ax.set_ylabel("queries", color=Q_COLOR)
+    figure, (left, right) = new_figure(8.4, 4.2, columns=2)
+    _causal_map(left, first, EXAMPLE, "layer 0: the previous token")
+    _causal_map(right, second, EXAMPLE, "layer 1: what followed it before")
     return figure
+
+
+def _causal_map(ax, weights, text: str, title: str) -> None:
+    """Attention weights (T, T) under a causal mask over the letters of a text."""
+    seen, letters = torch.ones_like(weights).tril().bool(), list(text)
+    words = {"title": title, "xlabel": "keys", "ylabel": "queries"}
+    heatmap(ax, weights, letters, letters, seen, vmin=0, vmax=1, numbers=False, **words)
 
 
 def _words_instead(words: str, caption: str) -> Picture:
@@ -302,12 +280,9 @@ def ablated_heads(model, watch) -> Picture:
     best = watch.best_head(model)
     figure, ax = new_figure(8.0, 0.9 + 0.42 * (len(heads) + 1))
     colors = ["#9BB7CB", *(RED if head == best else BLUE for head in heads)]
-    ax.barh(["none", *names], [whole, *above], color=colors, height=0.62)
-    for y, value in enumerate((whole, *above)):
-        ax.text(max(value, 0) + 0.03, y, f"{value:.2f}", va="center", fontsize=10)
-    ax.invert_yaxis()
+    bars(ax, ["none", *names], [whole, *above], ".2f", across=True, color=colors)
     ax.set(xlabel="nats above the line, repeated letters", ylabel="ablated", xlim=(0, max(above) * 1.12 + 0.1))
-    said = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, above, strict=True))
+    said = named(names, above)
     return Picture(
         figure,
         f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
@@ -318,8 +293,6 @@ def ablated_heads(model, watch) -> Picture:
 
 def grown_induction_head(model, watch) -> Picture:
     """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
-    from helpers.lessons.language_model.watch import attention_weights
-
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."
     ids = torch.tensor([[symbols.index(token) for token in text]])
@@ -329,7 +302,6 @@ def grown_induction_head(model, watch) -> Picture:
     with torch.no_grad(), attention_weights(model) as weights:
         p = torch.softmax(model(ids.to(device))[0].float().cpu(), dim=-1)  # (T, V)
     model.train(was)
-    T = len(text)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
         return _words_instead(words, "Figure 12.7. The strongest induction head of the trained model.")
@@ -342,12 +314,8 @@ def grown_induction_head(model, watch) -> Picture:
     figure.suptitle(f"the correct letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
-        heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
-        ax.set_title(f"layer {layer}, head {head}")
-        ax.set_xlabel("keys", color=K_COLOR)
-        ax.set_ylabel("queries", color=Q_COLOR)
-        for t, j in pairs:
-            ax.add_patch(_frame(j, t))
+        _causal_map(ax, own, text, f"layer {layer}, head {head}")
+        frame_cells(ax, pairs, RED_INK, 1.8)
         mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
         said.append(f"head {head}: {looks}; {mean:.2f} on average")
@@ -358,12 +326,6 @@ def grown_induction_head(model, watch) -> Picture:
         f"The correct letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
-
-
-def _frame(x, y):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, ec=RED_INK, lw=1.8, zorder=5)
 
 
 # ---------------------------------------------------------------- dropout
@@ -419,9 +381,7 @@ def compute(model, watch) -> Picture:
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
     ax.text(0.99, best * 1.03, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
     ax.set(xscale="log", yscale="log", xlabel="billion multiply-adds", ylabel="nats above the entropy line")
-    ticks = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
+    name_ticks(ax, y=(0.02, 0.05, 0.1, 0.2, 0.5, 1, 2))
     ax.set_ylim(None, 3.0)  # room for the names
     return Picture(
         figure,
@@ -484,8 +444,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
         ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
-    ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42))
-    ax.set_xticks(range(0, steps + 1, 20))
+    ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
@@ -515,20 +474,15 @@ class NextToken:
         self.mine = torch.softmax(logits, dim=-1)  # (T, V)
         self.true = source.next_probabilities(ids)  # (T, V)
         self.figure, self.ax = new_figure(8.4, 3.3)
-        V = len(self.symbols)
-        self.true_bars = self.ax.bar(range(V), [0.0] * V, color="#D9D9D9", width=0.86)
-        self.bars = self.ax.bar(range(V), [0.0] * V, color=BLUE, width=0.5)
-        self.ax.set_xticks(range(V), list(self.symbols))
-        self.ax.set(ylim=(0, 1.02), ylabel="probability")
-        said = ["the source", "the model"]
-        self.figure.legend([self.true_bars, self.bars], said, frameon=False, ncols=2, loc="outside upper right")
+        self.true_bars = MovingBars(self.ax, self.symbols, color="#D9D9D9", width=0.86)
+        self.bars = MovingBars(self.ax, self.symbols, width=0.5, ylim=(0, 1.02), ylabel="probability")
+        said, both = ["the source", "the model"], [self.true_bars.bars, self.bars.bars]
+        self.figure.legend(both, said, frameon=False, ncols=2, loc="outside upper right")
         self.title = self.ax.set_title(f"after {self.text}")
 
     def __call__(self, position: int) -> Picture:
-        for bar, value in zip(self.true_bars, self.true[position].tolist(), strict=True):
-            bar.set_height(value)
-        for bar, value in zip(self.bars, self.mine[position].tolist(), strict=True):
-            bar.set_height(value)
+        self.true_bars.show(self.true[position].tolist())
+        self.bars.show(self.mine[position].tolist())
         read = self.text[: position + 1]
         self.title.set_text(f"after {read}")
         top = self.true[position].topk(3)

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers import corpus
+from helpers.translator.evaluation import attention_weights
 from helpers.widgets.checkpoint import quick
 from helpers.widgets.progress_bar import in_notebook
 
@@ -56,18 +57,10 @@ def kinds(passage: str) -> list[str]:
             bars = 0
         elif token == "|":
             bars += 1
-        letter = token.islower() and token >= "p"
-        found.append(
-            AGAIN
-            if letter and bars == 2
-            else FIRST
-            if letter
-            else VERB
-            if token.islower()
-            else CLOSER
-            if token in ")]}"
-            else REST
-        )
+        if token.islower() and token >= "p":
+            found.append(AGAIN if bars == 2 else FIRST)
+        else:
+            found.append(VERB if token.islower() else CLOSER if token in ")]}" else REST)
     return found
 
 
@@ -93,25 +86,6 @@ def induction_targets(passage: str) -> list[tuple[int, int]]:
         if what[t] == AGAIN and what[t + 1] == AGAIN:
             pairs.append((t, passage.rindex(token, 0, t) + 1))
     return pairs
-
-
-@contextlib.contextmanager
-def attention_weights(model):
-    """Inside: a list of the attention weights (B, H, T, T) of every module that returns some, in the order of calls."""
-    seen, hooks = [], []
-
-    def keep(_module, _args, output):
-        weights = output[1] if isinstance(output, tuple) and len(output) == 2 else None
-        if isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-1] == weights.shape[-2]:
-            seen.append(weights.detach())
-
-    try:
-        for module in model.modules():
-            hooks.append(module.register_forward_hook(keep))
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _attentions(model) -> list:

@@ -8,11 +8,13 @@ import ipywidgets as widgets
 import torch
 from matplotlib.patches import Rectangle
 
-from helpers.drawing.style import BLUE, RED, RED_INK, Picture, new_figure
+from helpers.drawing.charts import HATCHED, MovingBars, without_spines
+from helpers.drawing.colors import BLUE, RED, RED_INK
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
+from helpers.widgets.controls import whole
 from helpers.widgets.panel import panel
 
-HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
 
 
@@ -32,9 +34,7 @@ class Masks:
         self.ax.set_xticks(range(8), WORDS, fontsize=9)
         self.title = self.ax.set_title("shape (5, 7), 35 of 35 pairs allowed, 5 rows see nothing\n(of 8 only 7 fit)")
         self.ax.xaxis.tick_top()
-        self.ax.tick_params(length=0)
-        for side in self.ax.spines.values():
-            side.set_visible(False)
+        without_spines(self.ax)
 
     def __call__(self, new: int, cached: int, pads: int) -> Picture:
         T_k = cached + new
@@ -64,12 +64,7 @@ class Masks:
 
 def masks():
     """Sliders for the number of queries, of cached keys and of padding."""
-    panel(
-        Masks(),
-        new=widgets.IntSlider(value=3, min=1, max=5, description="new words"),
-        cached=widgets.IntSlider(value=2, min=0, max=3, description="cached"),
-        pads=widgets.IntSlider(value=1, min=0, max=8, description="padding"),
-    )
+    panel(Masks(), new=whole("new words", 3, 1, 5), cached=whole("cached", 2, 0, 3), pads=whole("padding", 1, 0, 8))
 
 
 class Cells:
@@ -84,9 +79,7 @@ class Cells:
             ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), title=title)
             ax.set_xticks(range(size), tokens)
             ax.set_yticks(range(size), tokens)
-            ax.tick_params(length=0)
-            for side in ax.spines.values():
-                side.set_visible(False)
+            without_spines(ax)
             cells = [(i, j) for i in range(size) for j in range(size)]
             self.patches.append({(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in cells})
             self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in cells})
@@ -134,12 +127,10 @@ class Fill:
 
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
-        self.bars, self.labels, self.titles, self.axes = [], [], [], axes
+        self.bars, self.titles, self.axes = [], [], axes
+        names = ["visible\n-10000", "visible\n-10000", "blocked\n-10000", "blocked\n-10000"]
         for ax in axes:
-            self.bars.append(ax.bar(range(4), [0.0] * 4, color=[BLUE, BLUE, RED, RED]))
-            self.labels.append([ax.text(i, 0, "0.731", ha="center", va="bottom", fontsize=9) for i in range(4)])
-            ax.set_xticks(range(4), ["visible\n-10000", "visible\n-10000", "blocked\n-10000", "blocked\n-10000"])
-            ax.set_ylim(0, 1.12)
+            self.bars.append(MovingBars(ax, names, "0.731", color=[BLUE, BLUE, RED, RED], ylim=(0, 1.12)))
             self.titles.append(ax.set_title("−1,000,000,000 filled in: 0.731 to blocked keys", fontsize=10))
         axes[0].set_ylabel("weight")
 
@@ -151,10 +142,7 @@ class Fill:
         added = torch.softmax(scores + hidden * number, -1)
         ways = zip((filled, added), ("filled in", "added"), strict=True)
         for k, (weights, way) in enumerate(ways):
-            for bar, label, weight in zip(self.bars[k], self.labels[k], weights.tolist(), strict=True):
-                bar.set_height(weight)
-                label.set_y(weight + 0.01)
-                label.set_text(f"{weight:.3g}")
+            self.bars[k].show(weights.tolist(), ".3g")
             names = ["visible", "visible", "blocked", "blocked"]
             ticks = [f"{n}\n{s:g}" for n, s in zip(names, scores.tolist(), strict=True)]
             self.axes[k].set_xticks(range(4), ticks)
@@ -167,7 +155,7 @@ class Fill:
         return Picture(
             self.figure,
             alt,
-            caption="In the place of minus infinity: a number put in (left), or added to the score (right).",
+            caption="Instead of minus infinity, a finite number replaces the score (left) or is added to it (right).",
         )
 
 
@@ -175,7 +163,7 @@ def fill():
     """Sliders for a large negative number and for the scores of visible and blocked keys."""
     panel(
         Fill(),
-        power=widgets.IntSlider(value=4, min=1, max=9, description="number: −10 to the"),
-        visible=widgets.IntSlider(value=0, min=-10000, max=10000, step=1000, description="visible scores"),
-        blocked=widgets.IntSlider(value=2000, min=-10000, max=10000, step=1000, description="blocked scores"),
+        power=whole("number: −10 to the", 4, 1, 9),
+        visible=whole("visible scores", 0, -10000, 10000, step=1000),
+        blocked=whole("blocked scores", 2000, -10000, 10000, step=1000),
     )

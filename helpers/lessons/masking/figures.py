@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 
@@ -9,7 +10,9 @@ import torch
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.drawing.style import BLACK, BLUE, ORANGE, RED, RED_INK, SMALLEST, Picture, heatmap, new_figure
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLACK, BLUE, ORANGE, RED, RED_INK
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"
@@ -59,7 +62,7 @@ def gallery() -> Picture:
                 if line.get_color() == RED:  # the frames of the three rows that are not asked
                     line.remove()
             ax.add_patch(Rectangle((-0.5, -0.5), 5, 3, color="white", zorder=3))
-            ax.text(2, 1, "asked earlier;\ntheir keys are kept", ha="center", va="center", fontsize=10, zorder=4)
+            ax.text(2, 1, "earlier queries;\ntheir keys are cached", ha="center", va="center", fontsize=10, zorder=4)
         else:
             _draw_mask(ax, seen, rows, columns)
         ax.set_title(title, fontsize=11)
@@ -124,8 +127,7 @@ def repairs(tokens, scores) -> Picture:
             for j, value in enumerate(row.tolist()):
                 text = "NaN" if math.isnan(value) else f"{value:.2f}"
                 ax.text(j, 0, text, ha="center", va="center", color=RED_INK if text == "NaN" else BLACK)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
         pair[0].set_ylabel(letter, rotation=0, labelpad=14, va="center", fontsize=12)
         value, gradient = (", ".join("NaN" if math.isnan(v) else f"{v:.2f}" for v in row.tolist()) for row in rows)
         said.append(f"{letter}: weights {value}, gradient {gradient}")
@@ -221,6 +223,17 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
     return losses, sum(writing) / T
 
 
+@contextlib.contextmanager
+def _one_thread():
+    """Tensors this small only lose by being shared out."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def train(attention, seed: int = 5, **sizes) -> list[float]:
     """The training losses of `trained`."""
     return trained(attention, seed, **sizes)[0]
@@ -228,12 +241,8 @@ def train(attention, seed: int = 5, **sizes) -> list[float]:
 
 def too_good() -> Picture:
     """Training losses of a causal and of a leaking model on random letters, and the leaking model's loss in writing."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # tensors this small only lose by being shared out
-    try:
+    with _one_thread():
         runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
-    finally:
-        torch.set_num_threads(threads)
     (honest, _), (leaking, writing) = runs
     figure, ax = new_figure(7.4, 3.8)
     ax.plot(honest, color=BLUE, label=f"causal mask, ends at {sum(honest[-20:]) / 20:.2f}")
@@ -241,9 +250,7 @@ def too_good() -> Picture:
     ax.axhline(math.log(8), color=BLACK, linestyle="--", linewidth=1, label="ln 8 = 2.079, uniform guessing")
     ax.axhline(writing, color=RED, linestyle="--", linewidth=1, label=f"no mask, while writing: {writing:.2f}")
     ax.axhline(math.log(8) / 12, color=ORANGE, linestyle=":", linewidth=1.5, label="ln 8 / 12 = 0.173")
-    ax.set_ylim(0, 4.6)
-    ax.set_xlabel("training step")
-    ax.set_ylabel("loss in nats")
+    ax.set(ylim=(0, 4.6), xlabel="training step", ylabel="loss in nats")
     ax.legend(fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.88))
     caption = "Figure 5.4. Without a mask the loss on random letters is too good in training, and bad in writing."
     alt = (
@@ -256,12 +263,8 @@ def too_good() -> Picture:
 
 def last_loss(attention, seed: int = 5) -> float:
     """The mean of the last twenty losses of `train`, without touching the caller's number of threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with _one_thread():
         return sum(train(attention, seed)[-20:]) / 20
-    finally:
-        torch.set_num_threads(threads)
 
 
 def influences() -> dict[str, torch.Tensor]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from helpers.lessons.multi_head.figures import Budget, Heads, known_sentences
+from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 
@@ -12,8 +11,8 @@ def budget():
     """Sliders for the number of heads and of tokens of a layer of width 512."""
     panel(
         Budget(),
-        heads=widgets.SelectionSlider(options=[2**i for i in range(10)], value=8, description="heads"),
-        tokens=widgets.SelectionSlider(options=[2**i for i in range(4, 14)], value=512, description="tokens"),
+        heads=choice("heads", [2**i for i in range(10)], 8),
+        tokens=choice("tokens", [2**i for i in range(4, 14)], 512),
     )
 
 
@@ -23,8 +22,8 @@ def heads():
     sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
     panel(
         Heads(),
-        sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
-        block=widgets.IntSlider(value=1, min=0, max=1, description="block"),
-        head=widgets.IntSlider(value=0, min=0, max=3, description="head"),
-        positions=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="positions"),
+        sentence=choice("sentence", sentences),
+        block=whole("block", 1, 0, 1),
+        head=whole("head", 0, 0, 3),
+        positions=choice("positions", [("with", True), ("without", False)]),
     )

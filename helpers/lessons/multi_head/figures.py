@@ -4,29 +4,18 @@ count from 0."""
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.blocks import apply_rope
 from helpers.corpus import sentence_pairs
-from helpers.drawing.style import (
-    BLUE,
-    GRAY_INK,
-    GREEN,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    SIGNED,
-    V_COLOR,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import bars, frame_cells, heatmap, name_ticks, named, tilt
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED, V_COLOR
+from helpers.drawing.diagrams import flow
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 
 HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
@@ -113,13 +102,11 @@ def two_questions(fractions: dict[str, float]) -> Picture:
     """The fraction of variance of what changed that each trained layer leaves unexplained."""
     figure, ax = new_figure(6.4, 2.6)
     names = [name.replace("W_O", "$W_O$") for name in fractions]
-    bars = ax.barh(names, list(fractions.values()), color=[ORANGE, ORANGE, BLUE], height=0.6)
-    ax.bar_label(bars, [f"{value:.2f}" for value in fractions.values()], padding=4)
+    bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE])
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
-    ax.invert_yaxis()
     ax.set(xlim=(0, 1), xlabel="fraction of variance unexplained after training")
-    said = ", ".join(f"{name} {value:.2f}" for name, value in fractions.items())
+    said = named(fractions, fractions.values())
     return Picture(
         figure,
         f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half.",
@@ -167,8 +154,7 @@ def _squares(ax, tables, token_of, width) -> None:
             for i in range(2):
                 ax.text(-0.3, -i + 0.5, f"token {i}", ha="right", va="center")
         left += len(table[0]) + 1
-    ax.set(xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2))
-    ax.set_aspect("equal")
+    ax.set(xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2), aspect="equal")
     ax.axis("off")
 
 
@@ -176,44 +162,14 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
     """A batch on its way through all heads, as boxes with shapes."""
     d = D // H
     figure, ax = new_figure(8.6, 3.3)
-    columns = [0.0, 1.75, 3.5, 5.25, 7.0]
-    boxes = [("x", (B, T, D), columns[0], 1.0, "#DDDDDD")]
+    boxes = {"x": ((B, T, D), 0.0, 1.0, "#AAAAAA")}
     for name, y, color in (("Q", 2.0, Q_COLOR), ("K", 1.0, K_COLOR), ("V", 0.0, V_COLOR)):
-        boxes.append((f"{name}", (B, T, D), columns[1], y, color))
-        boxes.append((f"{name} split", (B, H, T, d), columns[2], y, color))
-    boxes.append(("weights", (B, H, T, T), columns[3], 1.75, BLUE))
-    boxes.append(("heads", (B, H, T, d), columns[3], 0.25, V_COLOR))
-    boxes.append(("merged", (B, T, D), columns[4], 0.25, V_COLOR))
-    boxes.append(("out", (B, T, D), columns[4], 1.75, "#DDDDDD"))
-    for name, shape, x, y, color in boxes:
-        alpha = 0.6 if color == "#DDDDDD" else 0.2
-        ax.add_patch(Rectangle((x, y), 1.3, 0.7, facecolor=color, edgecolor="none", alpha=alpha))
-        ax.add_patch(Rectangle((x, y), 1.3, 0.7, facecolor="none", edgecolor="black", lw=0.8))
-        ax.text(x + 0.65, y + 0.35, f"{name}\n({', '.join(map(str, shape))})", ha="center", va="center", fontsize=10)
-    at = {name: (x, y + 0.35) for name, _, x, y, _ in boxes}
-    arrows = [("x", "Q", "$W_Q$"), ("x", "K", "$W_K$"), ("x", "V", "$W_V$")]
-    arrows += [(name, f"{name} split", "split") for name in "QKV"]
+        boxes |= {name: ((B, T, D), 1.75, y, color), f"{name} split": ((B, H, T, d), 3.5, y, color)}
+    boxes |= {"weights": ((B, H, T, T), 5.25, 1.75, BLUE), "heads": ((B, H, T, d), 5.25, 0.25, V_COLOR)}
+    boxes |= {"merged": ((B, T, D), 7.0, 0.25, V_COLOR), "out": ((B, T, D), 7.0, 1.75, "#AAAAAA")}
+    arrows = [arrow for name in "QKV" for arrow in (("x", name, f"$W_{name}$"), (name, f"{name} split", "split"))]
     arrows += [("Q split", "weights", ""), ("K split", "weights", ""), ("V split", "heads", "")]
-    arrows += [("heads", "merged", "merge")]
-    for start, end, label in arrows:
-        tail, head = (at[start][0] + 1.3, at[start][1]), at[end]
-        ax.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=10, lw=1, color="#595959"))
-        if label:
-            x, y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-            if start == "x":  # on the arrow, which may slope
-                ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-                ax.text(x, y, label, ha="center", va="center", fontsize=10, bbox=ground)
-            else:
-                ax.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=9)
-    for start, end, x, label in (
-        ("weights", "heads", columns[3] + 0.65, ""),
-        ("merged", "out", columns[4] + 0.65, "$W_O$"),
-    ):
-        low, high = (
-            (at[start][1] - 0.35, at[end][1] + 0.35) if start == "weights" else (at[start][1] + 0.35, at[end][1] - 0.35)
-        )
-        ax.add_patch(FancyArrowPatch((x, low), (x, high), arrowstyle="-|>", mutation_scale=10, lw=1, color="#595959"))
-        ax.text(x + 0.08, (low + high) / 2, label, va="center", fontsize=10)
+    flow(ax, boxes, [*arrows, ("weights", "heads", ""), ("heads", "merged", "merge"), ("merged", "out", "$W_O$")])
     ax.set(xlim=(-0.05, 8.4), ylim=(-0.1, 2.85))
     ax.axis("off")
     return Picture(
@@ -266,9 +222,8 @@ def without_output_matrix() -> Picture:
     whole, side_by_side, off = damage_of_identity()
     figure, ax = new_figure(6.4, 2.4)
     names = ["as trained", "attention ablated", "identity for $W_O$"]
-    bars = ax.barh(names, [whole, off, side_by_side], color=[BLUE, PINK, ORANGE], height=0.6)
-    ax.bar_label(bars, [f"{whole:.4f}", f"{off:.1f}", f"{side_by_side:.1f}"], padding=4)
-    ax.invert_yaxis()
+    texts = [f"{whole:.4f}", f"{off:.1f}", f"{side_by_side:.1f}"]
+    bars(ax, names, [whole, off, side_by_side], texts, across=True, color=[BLUE, PINK, ORANGE])
     ax.set(xlim=(0, 2), xlabel="nats per word on 200 unseen sentences")
     return Picture(
         figure,
@@ -324,9 +279,7 @@ class Budget:
             self.dots += self.ax.plot([1], [1], "o", ms=8, color=color)
             self.ax.text(*position, name, color=color)
         self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="relative to one head")
-        self.ax.set_xticks(self.HEADS[::3], self.HEADS[::3])
-        self.ax.set_yticks([0.01, 1, 100], ["0.01", "1", "100"])
-        self.ax.minorticks_off()
+        name_ticks(self.ax, x=self.HEADS[::3], y=(0.01, 1, 100))
         side.axis("off")
         side.set(xlim=(0, 1), ylim=(-0.6, 5))
         self.title = side.set_title("512 heads, 4,096 tokens, width 512")
@@ -342,7 +295,7 @@ class Budget:
         for label, number in zip(self.labels, numbers.values(), strict=True):
             label.set_text(f"{number:,}")
         self.title.set_text(f"{heads} head{'s' if heads > 1 else ''}, {tokens:,} tokens, width {self.D}")
-        said = ", ".join(f"{name} {number:,}" for name, number in numbers.items())
+        said = named(numbers, numbers.values(), ",")
         return Picture(
             self.figure,
             f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
@@ -372,8 +325,7 @@ def leak(layer, x: torch.Tensor) -> Picture:
     figure, ax = new_figure(5.2, 4.2)
     picture = heatmap(ax, moved, cmap="Blues", numbers=False)
     leaks = [(i, j) for i in range(T) for j in range(i + 1, T) if moved[i, j] > 1e-6]
-    for i, j in leaks:
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor="none", edgecolor=RED, lw=2))
+    frame_cells(ax, leaks)
     ax.set(xlabel="token that is replaced", ylabel="output", title="framed: leaks from the future")
     figure.colorbar(picture, ax=ax, shrink=0.8, label="change of the output")
     said = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
@@ -436,18 +388,14 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
     """Small heat maps of all heads (blocks, heads, T, T) over one sentence."""
     L, H = seen.shape[:2]
     figure, axes = new_figure(8.6, 5.0, L, H, sharex=True, sharey=True)
-    for block in range(L):
-        for h in range(H):
-            ax = axes[block][h]
-            heatmap(ax, seen[block, h], words, words, vmin=0, vmax=1, numbers=False)
-            ax.set_title(f"block {block}, head {h}", fontsize=10)
-            ax.tick_params(labelsize=9)
-            tilt(ax)
-    best = [
-        f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
-        for b in range(L)
-        for h in range(H)
-    ]
+    best = []
+    for b, h in itertools.product(range(L), range(H)):
+        ax = axes[b][h]
+        heatmap(ax, seen[b, h], words, words, vmin=0, vmax=1, numbers=False)
+        ax.set_title(f"block {b}, head {h}", fontsize=10)
+        ax.tick_params(labelsize=9)
+        tilt(ax)
+        best.append(f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}")
     return Picture(
         figure,
         f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + ".",
@@ -462,8 +410,7 @@ def without_each_head() -> Picture:
     names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
     losses = [loss for row in rows for loss in row]
     worst = max(range(8), key=losses.__getitem__)
-    bars = ax.bar(names, losses, color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
-    ax.bar_label(bars, [f"{loss:.4f}" for loss in losses], padding=2, fontsize=9)
+    bars(ax, names, losses, ".4f", color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
     ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {whole:.4f}")
     ax.tick_params(axis="x", labelsize=9)
     said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
@@ -477,27 +424,18 @@ def without_each_head() -> Picture:
 def importance_against_damage(head_importance) -> Picture:
     """Each encoder head's importance on 40 sentences against the loss without it."""
     _, rows = damage()
-    network = translator.machine()
-    inputs, figure_points = [], []
-    handles = [
-        network.get_submodule(name).register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
-        for name in ATTENTIONS
-    ]
+    network, figure_points = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
-    with torch.no_grad():
-        network.encode(torch.stack(sentences)[:, :8])
-    for handle in handles:
-        handle.remove()
+    src = torch.stack(sentences)[:, :8]
     figure, ax = new_figure(6.4, 3.2)
     for block, name in enumerate(ATTENTIONS):
-        sizes = head_importance(network.get_submodule(name), inputs[block]).tolist()
+        sizes = head_importance(network.get_submodule(name), evaluation.input_of(network, name, src)).tolist()
         marker, color = ("o", "s")[block], (BLUE, ORANGE)[block]
         ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
             figure_points.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
-    ax.set_yscale("log")
-    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
+    ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     return Picture(
@@ -527,11 +465,10 @@ def shared_keys(attend) -> Picture:
     losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
     figure, ax = new_figure(6.4, 2.4)
     names = ["4 heads of keys", "2 groups", "1 group"]
-    bars = ax.barh(names, losses, color=[BLUE, ORANGE, ORANGE], height=0.6)
-    ax.bar_label(bars, [f"{losses[0]:.4f}", *(f"{loss:.1f}" for loss in losses[1:])], padding=4)
-    ax.invert_yaxis()
+    texts = [f"{losses[0]:.4f}", *(f"{loss:.1f}" for loss in losses[1:])]
+    bars(ax, names, losses, texts, across=True, color=[BLUE, ORANGE, ORANGE])
     ax.set(xlim=(0, 6.5), xlabel="nats per word on 200 unseen sentences")
-    said = ", ".join(f"{name} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
+    said = named(names, losses, ".4f")
     return Picture(
         figure,
         f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}.",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.drawing.style import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY, Picture, new_figure
+from helpers.drawing.charts import MovingBars
+from helpers.drawing.colors import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY
+from helpers.drawing.diagrams import arrow
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.position.figures import apart, rotary_score
+from helpers.widgets.controls import whole
 from helpers.widgets.panel import panel
 
 D_MODEL, LENGTH = 16, 80
@@ -28,8 +31,8 @@ class Sinusoids:
         left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="position")
         left.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
         self.title = left.set_title("pair 7: one cycle in 19,869.2 steps")
-        self.bars = right.bar(range(len(SPEEDS)), SPEEDS)
-        right.set(ylim=(0, 2.1), xticks=range(len(SPEEDS)), xlabel="pair", title="distance of the two positions")
+        words = {"xlabel": "pair", "title": "distance of the two positions"}
+        self.bars = MovingBars(right, range(len(SPEEDS)), ylim=(0, 2.1), **words)
 
     def __call__(self, pair: int, t: int, s: int) -> Picture:
         speed, positions = SPEEDS[pair], np.array([t, s])
@@ -41,9 +44,7 @@ class Sinusoids:
             line.set_xdata([position, position])
         self.title.set_text(f"pair {pair}: one cycle in {2 * np.pi / speed:,.1f} steps")
         gaps = apart(t, s, D_MODEL)
-        for i, (bar, gap) in enumerate(zip(self.bars, gaps, strict=True)):
-            bar.set_height(gap)
-            bar.set_color(BLUE if i == pair else SKY)
+        self.bars.show(gaps, colors=[BLUE if i == pair else SKY for i in range(len(gaps))])
         told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
         return Picture(
             self.figure,
@@ -59,9 +60,9 @@ def sinusoids():
     """Sliders for two positions and for the pair that is drawn."""
     panel(
         Sinusoids(),
-        pair=widgets.IntSlider(value=0, min=0, max=len(SPEEDS) - 1, description="pair"),
-        t=widgets.IntSlider(value=10, min=0, max=LENGTH - 1, description="position"),
-        s=widgets.IntSlider(value=11, min=0, max=LENGTH - 1, description="another one"),
+        pair=whole("pair", 0, 0, len(SPEEDS) - 1),
+        t=whole("position", 10, 0, LENGTH - 1),
+        s=whole("another one", 11, 0, LENGTH - 1),
     )
 
 
@@ -78,8 +79,7 @@ class Rotary:
         self.arrows, self.names = [], []
         for start, color, name in zip(self.starts, (Q_COLOR, K_COLOR), ("query", "key"), strict=True):
             left.plot([0, start.real], [0, start.imag], color=color, ls=":", lw=1)
-            look = {"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0}
-            self.arrows.append(left.annotate("", xy=(1, 0), xytext=(0, 0), arrowprops=look))
+            self.arrows.append(arrow(left, (0, 0), (1, 0), color))
             self.names.append(left.text(1, 0, name, color=color, ha="center", va="center"))
         self.left_title = left.set_title("pair 0: key 180° ahead")
         self.scores = rotary_score(np.array([0]), self.reach, D_MODEL)[0]
@@ -96,8 +96,8 @@ class Rotary:
         between = np.degrees(np.angle(turned[1] / turned[0]))
         # Arrows close together: the words move apart along the circle, the query's to its own side.
         aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)
-        for arrow, name, tip, turn in zip(self.arrows, self.names, turned, (-aside, aside), strict=True):
-            arrow.xy = (tip.real, tip.imag)
+        for hand, name, tip, turn in zip(self.arrows, self.names, turned, (-aside, aside), strict=True):
+            hand.xy = (tip.real, tip.imag)
             place = 1.22 * tip * np.exp(1j * turn)
             name.set_position((place.real, place.imag))
         offset = key_at - query_at
@@ -116,9 +116,4 @@ class Rotary:
 
 def rotary():
     """Sliders for the positions of a query and a key and for the pair that is drawn."""
-    panel(
-        Rotary(),
-        query_at=widgets.IntSlider(value=5, min=0, max=20, description="query at"),
-        key_at=widgets.IntSlider(value=6, min=0, max=20, description="key at"),
-        pair=widgets.IntSlider(value=0, min=0, max=7, description="pair"),
-    )
+    panel(Rotary(), query_at=whole("query at", 5, 0, 20), key_at=whole("key at", 6, 0, 20), pair=whole("pair", 0, 0, 7))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.drawing.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.charts import heatmap
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS
+from helpers.drawing.diagrams import arrow
+from helpers.drawing.style import Picture, new_figure
 
 
 def hands(positions, d_model: int) -> np.ndarray:
@@ -33,8 +36,7 @@ def two_orders(tokens, x, perm) -> Picture:
     shuffled = [tokens[i] for i in order]
     figure, axes = new_figure(8.2, 3.2, columns=2)
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
-        heatmap(ax, table, names, names, cmap=WEIGHTS, vmin=0, vmax=1)
-        ax.set_title(" ".join(names))
+        heatmap(ax, table, names, names, vmin=0, vmax=1, title=" ".join(names))
         ax.set_xlabel("key: the word that is attended to")
     axes[0].set_ylabel("query")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
@@ -56,13 +58,8 @@ def counting(length: int = 16) -> Picture:
         axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6, digits=0
     )
     heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
-    axes[0].set_title("binary digits")
-    axes[0].set_xlabel("flips after so many steps")
-    axes[0].set_ylabel("position")
-    axes[1].set_title("sines of the first four pairs, D = 16")
-    axes[1].set_xlabel("steps in one cycle")
-    axes[0].set_yticks(positions)
-    axes[1].set_yticks(positions)
+    axes[0].set(title="binary digits", xlabel="flips after so many steps", ylabel="position")
+    axes[1].set(title="sines of the first four pairs, D = 16", xlabel="steps in one cycle")
     return Picture(
         figure,
         "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, 4 "
@@ -78,9 +75,7 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     image = heatmap(ax, columns(np.arange(length), d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
     ax.set_xticks(range(0, d_model, 4), range(0, d_model, 4))
     ax.set_yticks(range(0, length, 10), range(0, length, 10))
-    ax.set_xlabel("column (even: sine, odd: cosine)")
-    ax.set_ylabel("position t")
-    ax.set_title(f"sinusoidal positions, D = {d_model}")
+    ax.set(xlabel="column (even: sine, odd: cosine)", ylabel="position t", title=f"sinusoidal positions, D = {d_model}")
     figure.colorbar(image, ax=ax, shrink=0.8)
     slowest = 10000 ** (-(d_model - 2) / d_model)
     return Picture(
@@ -125,8 +120,7 @@ def words_and_positions(words, x, positions) -> Picture:
     parts = ((x, "words"), (positions, "positions"), (x + positions, "words + positions"))
     names = words, [f"position {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
     for ax, (part, title), rows in zip(axes, parts, names, strict=True):
-        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
-        ax.set_title(title)
+        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False, title=title)
     ticks = range(0, x.shape[1], 8)
     axes[2].set_xticks(ticks, ticks)
     axes[2].set_xlabel("column")
@@ -149,8 +143,7 @@ def whose_position() -> Picture:
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
     for ax, positions, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
-        heatmap(ax, positions, rows, names, vmin=0, vmax=4, digits=0)
-        ax.set_title(f"position that is added: {title}")
+        heatmap(ax, positions, rows, names, vmin=0, vmax=4, digits=0, title=f"position that is added: {title}")
     return Picture(
         figure,
         "Two tables of two sentences with three tokens each. The published layer adds position 0 to all three tokens "
@@ -162,22 +155,13 @@ def whose_position() -> Picture:
 
 def _circle(ax):
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
-    ax.set_xlim(-1.35, 1.35)
-    ax.set_ylim(-1.35, 1.35)
-    ax.set_aspect("equal")
-    ax.set_xticks([-1, 0, 1])
-    ax.set_yticks([-1, 0, 1])
+    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
-def _arrow(ax, point, color, label=None):
-    ax.annotate(
-        "",
-        xy=(point.real, point.imag),
-        xytext=(0, 0),
-        arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0},
-    )
-    if label is not None:
-        ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
+def _named_arrow(ax, point, color, label):
+    """An arrow from the middle to a point of the circle, a complex number, with its name beyond."""
+    arrow(ax, (0, 0), (point.real, point.imag), color)
+    ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
 
 
 def one_turn(offset: int = 3) -> Picture:
@@ -189,12 +173,11 @@ def one_turn(offset: int = 3) -> Picture:
         _circle(ax)
         for start, color in zip(starts[pair], (BLUE, ORANGE), strict=True):
             for t in (start, start + offset):
-                _arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
+                _named_arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
             arc = 0.62 + 0.16 * (start > 0)
             angles = np.linspace(speed * start, speed * (start + offset), 40)
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
-        ax.set_xlabel("cosine column")
-        ax.set_ylabel("sine column")
+        ax.set(xlabel="cosine column", ylabel="sine column")
         ax.set_title(f"pair {pair}: {offset} steps rotate it by {speed * offset:.1f}")
     return Picture(
         figure,
@@ -211,8 +194,8 @@ def turned_together() -> Picture:
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
         _circle(ax)
-        _arrow(ax, np.exp(1j * m), Q_COLOR, "q")
-        _arrow(ax, np.exp(1j * n), K_COLOR, "k")
+        _named_arrow(ax, np.exp(1j * m), Q_COLOR, "q")
+        _named_arrow(ax, np.exp(1j * n), K_COLOR, "k")
         angles = np.linspace(m, n, 40)
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
         ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
@@ -248,8 +231,7 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
         image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)
         ax.set_xticks(range(0, length, 3), range(0, length, 3))
         ax.set_yticks(range(0, length, 3), range(0, length, 3))
-        ax.set_title(title)
-        ax.set_xlabel("position of the key")
+        ax.set(title=title, xlabel="position of the key")
         figure.colorbar(image, ax=ax, shrink=0.85)
     axes[0].set_ylabel("position of the query")
     return Picture(

@@ -10,21 +10,10 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.style import (
-    BLUE,
-    GREEN,
-    K_COLOR,
-    K_MAP,
-    ORANGE,
-    Q_COLOR,
-    Q_MAP,
-    SIGNED,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import bars, heatmap, named, tilt
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED, WEIGHTS
+from helpers.drawing.diagrams import arrow
+from helpers.drawing.style import Picture, new_figure
 
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
@@ -45,29 +34,11 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
             ax.text(gap * query, 0.60, f"{weight:.{digits}f}", ha="center", fontsize=9)
             continue
         bend = -0.35 - 0.1 * abs(key - query)
-        arrow = FancyArrowPatch(
-            (gap * query, 0),
-            (gap * key, 0),
-            connectionstyle=f"arc3,rad={bend}",
-            arrowstyle="-|>",
-            mutation_scale=13,
-            lw=width,
-            color=color,
-            shrinkA=16,
-            shrinkB=16,
-        )
-        ax.add_patch(arrow)
-        top = -bend * gap * (key - query) / 2
-        ax.text(
-            gap * (query + key) / 2,
-            top,
-            f"{weight:.{digits}f}",
-            ha="center",
-            va="center",
-            fontsize=9,
-            zorder=3,
-            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
-        )
+        look = {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 16, "shrinkB": 16}
+        arrow(ax, (gap * query, 0), (gap * key, 0), color, width, **look)
+        middle, top = gap * (query + key) / 2, -bend * gap * (key - query) / 2
+        ground = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+        ax.text(middle, top, f"{weight:.{digits}f}", ha="center", va="center", fontsize=9, zorder=3, bbox=ground)
     for i, token in enumerate(tokens):
         box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": "0.55"}
         ax.text(gap * i, 0, token, ha="center", va="center", bbox=box, zorder=3)
@@ -75,9 +46,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
     for query, key, _ in edges:
         height = (0.175 + 0.05 * abs(key - query)) * gap * abs(key - query) + 0.2
         up, down = (max(up, height), down) if key > query else (up, max(down, height))
-    ax.set_xlim(-0.8, gap * (len(tokens) - 1) + 0.8)
-    ax.set_ylim(-down, up)
-    ax.set_aspect("equal")
+    ax.set(xlim=(-0.8, gap * (len(tokens) - 1) + 0.8), ylim=(-down, up), aspect="equal")
     ax.axis("off")
     ax.set_title(title)
 
@@ -93,8 +62,8 @@ def wiring() -> Picture:
     return Picture(
         figure,
         "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
-        "sources' numbers jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
-        "Figure 3.1. A sentence as an unconnected row of tokens, and as a graph.",
+        "source's weights jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
+        "Figure 3.1. The tokens of a sentence, first unconnected and then as a graph.",
     )
 
 
@@ -105,12 +74,9 @@ def video_search(titles, query, keys) -> Picture:
     figure, axes = new_figure(8.4, 2.2, 1, 2, sharey=True)
     for ax, numbers, name in zip(axes, (dots, cosines), ("dot product", "cosine"), strict=True):
         best = int(numbers.argmax())
-        ax.barh(titles, numbers, color=[ORANGE if i == best else BLUE for i in range(len(titles))])
-        for i, number in enumerate(numbers.tolist()):
-            ax.text(number, i, f" {number:.3g}", va="center")
-        ax.set_title(f"{name}: {titles[best]}")
-        ax.set_xlim(0, float(numbers.max()) * 1.2)
-        ax.invert_yaxis() if ax is axes[0] else None
+        colors = [ORANGE if i == best else BLUE for i in range(len(titles))]
+        bars(ax, titles, numbers, ".3g", across=True, color=colors, height=0.8)
+        ax.set(title=f"{name}: {titles[best]}", xlim=(0, float(numbers.max()) * 1.2))
     said = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
     return Picture(
         figure,
@@ -130,10 +96,9 @@ class Search:
         self.figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
         self.arrows = []
         for (x, y), point, name in zip(self.KEYS.tolist(), self.LABELS, "ABC", strict=True):
-            self.arrows.append(plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
+            self.arrows.append(arrow(plane, (0, 0), (x, y), K_COLOR))
             plane.text(*point, f"key {name}", ha="center", va="center", color=K_COLOR)
-        look = {"arrowstyle": "-|>", "lw": 2, "color": Q_COLOR}
-        self.query = plane.annotate("", (1, 0), (0, 0), arrowprops=look)
+        self.query = arrow(plane, (0, 0), (1, 0), Q_COLOR)
         # The query's name stands outside the keys' names, whatever the angle.
         self.name = plane.text(1.5, 0, "query", ha="center", va="center", weight="bold", color=Q_COLOR)
         plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.75), aspect="equal")
@@ -150,8 +115,8 @@ class Search:
 
     def __call__(self, angle: float) -> Picture:
         best, turn = int(self.winner(angle)), math.radians(angle)
-        for i, arrow in enumerate(self.arrows):
-            arrow.arrow_patch.set(color=K_COLOR, lw=4 if i == best else 1.5)
+        for i, key in enumerate(self.arrows):
+            key.arrow_patch.set_linewidth(4 if i == best else 1.5)
         self.query.xy = (math.cos(turn), math.sin(turn))
         self.name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
         self.title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
@@ -161,7 +126,7 @@ class Search:
             f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
             f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
             "flat steps.",
-            caption="Left: the thick key wins. Right: the returned value as the query turns.",
+            caption="Left: the thick key wins. Right: the returned value as the query rotates.",
         )
 
 
@@ -176,10 +141,9 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
     for row, (W, cmap, name, does) in zip(axes, ((W_q, Q_MAP, "Q", "seeks"), (W_k, K_MAP, "K", "offers")), strict=True):
         made = X @ W.T
         top = max(float(W.abs().max()), 1.0)
-        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0)
+        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
         heatmap(row[1], W.T, features, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
         heatmap(row[2], made, tokens, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
-        row[0].set_title("X")
         row[1].set_title(f"·  $W_{name}^\\top$")
         row[2].set_title(f"=  {name}: what it {does}")
     return Picture(
@@ -268,12 +232,8 @@ class Arcs:
         for i, name in enumerate(self.names):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
         self.ax.set_title(f"{word} attends to")
-        said = ", ".join(
-            f"{key} {score:.1f} (weight {weight:.2f})"
-            for key, score, weight in zip(
-                self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True
-            )
-        )
+        numbers = zip(self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True)
+        said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in numbers)
         return Picture(
             self.figure,
             f"The table of a head's scores, and arcs from {word} to every key: {said}.",
@@ -290,12 +250,11 @@ class Circle:
         self.plane.plot(turn.cos(), turn.sin(), color="0.85", lw=1)
         (self.keys,) = self.plane.plot([], [], "o", color=K_COLOR, markersize=7, label="keys")
         (self.best,) = self.plane.plot([], [], "o", color=GREEN, markersize=14, fillstyle="none", markeredgewidth=2)
-        look = {"arrowstyle": "-|>", "lw": 2.5, "color": Q_COLOR}
-        self.query = self.plane.annotate("", (1, 0), (0, 0), arrowprops=look)
+        self.query = arrow(self.plane, (0, 0), (1, 0), Q_COLOR, 2.5)
         self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
         self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
         self.plane.axis("off")
-        self.plane.set_title("40 keys; the query wants key 39\n(there is no key 49)")
+        self.plane.set_title("40 keys; the query should find key 39\n(there is no key 49)")
         sizes = torch.arange(2, most + 1)
         margins = 1 - torch.cos(2 * math.pi / sizes)
         ax.semilogy(sizes, margins, color=BLUE)
@@ -319,14 +278,14 @@ class Circle:
             name.set_text(str(i) if shown else "")
             if shown:
                 name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
-        self.plane.set_title(f"{keys} keys; the query wants key {wanted}{there}")
+        self.plane.set_title(f"{keys} keys; the query should find key {wanted}{there}")
         self.dot.set_data([keys], [1 - second])
         self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
         return Picture(
             self.figure,
             f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
             f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added.",
-            caption="All keys are equally long. The more there are, the closer the second best comes.",
+            caption="All keys are equally long. The more keys there are, the smaller the margin to the second best.",
         )
 
 
@@ -344,12 +303,10 @@ def one_row(scores, tokens, query) -> Picture:
     """The scores of one query against every key, as bars."""
     figure, ax = new_figure(6.4, 3.2)
     best = int(scores.argmax())
-    ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
-    for i, score in enumerate(scores.tolist()):
-        ax.text(i, score + math.copysign(0.4, score), f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
+    bars(ax, tokens, scores, ".3f", color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     ax.axhline(0, color="0.4", lw=0.8)
     ax.set(title=f"scores of '{query}' with each key", ylabel="score", ylim=(-13.5, 13))
-    said = ", ".join(f"{token} {score:.3f}" for token, score in zip(tokens, scores.tolist(), strict=True))
+    said = named(tokens, scores, ".3f")
     return Picture(
         figure,
         f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.",
@@ -391,16 +348,13 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
         "$W_Q$, $W_K$ normal, mean 0": fraction(lambda x: (x @ normal().T, x @ normal().T)),
     }
     figure, ax = new_figure(7.6, 2.7)
-    ax.barh(list(kinds), list(kinds.values()), color=BLUE)
-    for i, value in enumerate(kinds.values()):
-        ax.text(value, i, f" {value:.3f}", va="center")
+    bars(ax, list(kinds), list(kinds.values()), ".3f", across=True, height=0.8)
     ax.axvline(1 / T, color=ORANGE, ls="--")
     ax.set(xlim=(0, 1.12), title="fraction that attend most to themselves (dashed: chance)")
-    ax.invert_yaxis()
     said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(
         figure,
-        f"Fraction of tokens whose largest score is their own, among six random tokens. {said}. Chance is 0.17.",
+        f"How often the largest score of a token, among six random ones, is with itself. {said}. Chance is 0.17.",
         "Figure 3.9. How often a token attends most to itself, for five ways to compute scores.",
     )
 
@@ -413,7 +367,7 @@ def five_by_five(table) -> Picture:
     for i, total in enumerate(sums):
         ax.text(len(APPLES) - 0.35, i, f"sum {total:.2f}", va="center")
     ax.set_title("the published table, and the sums of its rows")
-    said = ", ".join(f"{token} {total:.2f}" for token, total in zip(APPLES, sums, strict=True))
+    said = named(APPLES, sums)
     return Picture(
         figure,
         f"Five by five table for I like to eat apples: symmetric, 1.00 on the diagonal. Row sums: {said}; none is 1.",
@@ -452,8 +406,7 @@ class FourScores:
             look = {"origin": "lower", "extent": edge, "interpolation": "nearest"}
             self.maps.append(ax.imshow(self.grid[..., 0], cmap=SIGNED, vmin=-1, vmax=1, **look))
             halo = [patheffects.withStroke(linewidth=4, foreground="white")]  # all colors of the map lie behind it
-            arrow = {"arrowstyle": "-|>", "lw": 2, "color": Q_COLOR, "path_effects": halo}
-            self.arrows.append(ax.annotate("", (1, 0), (0, 0), arrowprops=arrow))
+            self.arrows.append(arrow(ax, (0, 0), (1, 0), Q_COLOR, path_effects=halo))
             ax.plot([1, 2], [0.5, 1], "o", color=K_COLOR, markeredgecolor="white")
             self.titles.append(ax.set_title("name\n0.00 and 0.00"))
             ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
@@ -467,12 +420,12 @@ class FourScores:
         # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
         full = four_kinds_of_score(1.5 * q / length, self.grid)
         here = four_kinds_of_score(q, self.grid)
-        for name, image, title, arrow in zip(here, self.maps, self.titles, self.arrows, strict=True):
+        for name, image, title, query in zip(here, self.maps, self.titles, self.arrows, strict=True):
             image.set_data(
                 (here[name] / full[name].abs().max() * 7).round() / 7
             )  # fourteen bands, as in a contour plot
             title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
-            arrow.xy = tuple(q.tolist())
+            query.xy = tuple(q.tolist())
         said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
         return Picture(
             self.figure,
@@ -524,8 +477,8 @@ class Channels:
         self.closest = axes[1].title
         (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
         (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
-        axes[2].set(xlabel="channels", ylabel="fraction of squares missed", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
-        self.title = axes[2].set_title("missed: 0.00")
+        axes[2].set(xlabel="channels", ylabel="relative squared error", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
+        self.title = axes[2].set_title("error: 0.00")
 
     def __call__(self, kind: str, d_k: int) -> Picture:
         table, missed = self.tables[kind], self.missed[kind]
@@ -536,12 +489,12 @@ class Channels:
         self.closest.set_text(f"closest with {d_k} channel{'s' * (d_k > 1)}")
         self.line.set_ydata(missed)
         self.dot.set_data([d_k], [missed[d_k - 1]])
-        self.title.set_text(f"missed: {missed[d_k - 1]:.2f}")
+        self.title.set_text(f"error: {missed[d_k - 1]:.2f}")
         rank = int(torch.linalg.matrix_rank(table))
         return Picture(
             self.figure,
             f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
-            f"scores misses {missed[d_k - 1]:.2f} of its squares; with {rank} channels it misses nothing.",
+            f"scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0.",
             caption="How well a table can be represented with this number of channels.",
         )
 
@@ -564,14 +517,9 @@ def previous_token_target(max_len: int) -> Picture:
 def transitions(chain, tokens) -> Picture:
     """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
-    heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1)
-    ax.set(title="P(next | current)", xlabel="next", ylabel="current")
-    rows = [
-        f"after {a} comes {b} with {chain[i, j]:.2f}"
-        for i, a in enumerate(tokens)
-        for j, b in enumerate(tokens)
-        if chain[i, j] > 0
-    ]
+    heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1, title="P(next | current)", xlabel="next", ylabel="current")
+    found = (chain > 0).nonzero().tolist()
+    rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in found]
     return Picture(
         figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.7. The Markov chain of a text of six words."
     )
@@ -606,8 +554,7 @@ class GraphBesideTable:
     def __init__(self, weights, tokens):
         self.weights, self.tokens = weights, tokens
         self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
-        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
-        axes[0].set(xlabel="key", ylabel="query")
+        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, xlabel="key", ylabel="query")
         self.ax = axes[1]
 
     def __call__(self, threshold: float) -> Picture:

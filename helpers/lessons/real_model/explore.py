@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import textwrap
 
-import ipywidgets as widgets
-
 from helpers import pretrained
-from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure, tilt
+from helpers.drawing.charts import MovingBars, heatmap, tilt
+from helpers.drawing.colors import BLUE, ORANGE
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
 from helpers.lessons.real_model.network import among_words
+from helpers.widgets.controls import choice, typed, whole
 from helpers.widgets.panel import panel
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
@@ -65,11 +66,11 @@ def heads():
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
         Heads(),
-        sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
-        own=widgets.Text(placeholder="a sentence, then Enter", description="your own", continuous_update=False),
-        layer=widgets.IntSlider(value=1, min=0, max=pretrained.LAYERS - 1, description="layer"),
-        head=widgets.IntSlider(value=8, min=0, max=pretrained.HEADS - 1, description="head"),
-        ends=widgets.SelectionSlider(options=[("without", False), ("with", True)], description="[CLS] and [SEP]"),
+        sentence=choice("sentence", sentences),
+        own=typed("a sentence"),
+        layer=whole("layer", 1, 0, pretrained.LAYERS - 1),
+        head=whole("head", 8, 0, pretrained.HEADS - 1),
+        ends=choice("[CLS] and [SEP]", [("without", False), ("with", True)]),
     )
 
 
@@ -92,12 +93,10 @@ class Search:
         self.own = ""
         self.keys = real_network.network().vectors(list(TITLES))
         self.figure, self.ax = new_figure(8.0, 4.6)
-        self.bars = self.ax.barh(range(len(TITLES)), [0.0] * len(TITLES), color=BLUE)
-        self.ax.set_yticks(range(len(TITLES)), TITLES, fontsize=SMALLEST)
-        self.ax.invert_yaxis()
+        self.bars = MovingBars(self.ax, TITLES, across=True, height=0.8)
+        self.ax.tick_params(axis="y", labelsize=SMALLEST)
         self.ax.axvline(0, color="#8C8C8C", lw=0.8)
-        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question")
-        self.ax.set_title(max(QUESTIONS, key=len))
+        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
 
     def __call__(self, question: str, own: str = "") -> Picture:
         """The typed question where it has just been typed, else the slider's."""
@@ -107,9 +106,8 @@ class Search:
         query = real_network.network().vectors([question])[0]
         found = stand_ins.search(query, self.keys, TITLES, len(TITLES))
         scores = dict(found)
-        for bar, title in zip(self.bars, TITLES, strict=True):
-            bar.set_width(scores[title])
-            bar.set_color(ORANGE if title == found[0][0] else BLUE)
+        colors = [ORANGE if title == found[0][0] else BLUE for title in TITLES]
+        self.bars.show([scores[title] for title in TITLES], colors=colors)
         self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
         said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
         return Picture(
@@ -123,8 +121,4 @@ def titles():
     """A slider for the question put to sixteen video titles, and a box for a question of one's own."""
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
     draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
-    panel(
-        draw,
-        question=widgets.SelectionSlider(options=options, description="question"),
-        own=widgets.Text(placeholder="a question, then Enter", description="your own", continuous_update=False),
-    )
+    panel(draw, question=choice("question", options), own=typed("a question"))

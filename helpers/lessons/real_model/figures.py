@@ -15,7 +15,9 @@ from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
 from helpers import pretrained
-from helpers.drawing.style import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SMALLEST, WEIGHTS, Picture, new_figure
+from helpers.drawing.charts import bars, named
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, WEIGHTS
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.network import among_words
@@ -174,27 +176,12 @@ def without_each_head() -> Picture:
     ranks = range(1, len(order) + 1)
     ax.scatter(ranks, [shifts[head] for head in order], color=colors, s=22)
     rank = order.index(NEXT) + 1
-    ax.annotate(
-        f"layer 1, head 8: {shifts[NEXT]:.4f}",
-        (rank, shifts[NEXT]),
-        (rank + 6, 0.02),
-        arrowprops={"arrowstyle": "-", "color": GRAY_INK},
-        fontsize=10,
-    )
-    ax.annotate(
-        "{}, {}".format(*(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])),
-        (2, shifts[order[1]]),
-        (9, 0.08),
-        arrowprops={"arrowstyle": "-", "color": GRAY_INK},
-        fontsize=10,
-    )
-    ax.set(
-        yscale="log",
-        ylim=(1e-5, 0.3),
-        ylabel="1 − cosine",
-        xlabel="rank of a head, the largest change first",
-        xlim=(0, 73),
-    )
+    look = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
+    ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **look)
+    largest = ", ".join(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])
+    ax.annotate(largest, (2, shifts[order[1]]), (9, 0.08), **look)
+    ax.set(yscale="log", ylim=(1e-5, 0.3), xlim=(0, 73))
+    ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first")
     ax.set_xticks([1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]
     alt = (
@@ -244,15 +231,11 @@ def weight_and_influence() -> Picture:
     figure, axes = new_figure(8.6, 2.7, 1, 3, sharey=True)
     colors = (BLUE, ORANGE, GREEN)
     for ax, (title, share), color in zip(axes, shares.items(), colors, strict=True):
-        bars = ax.bar(tokens, share.tolist(), color=color)
-        ax.bar_label(bars, [f"{x:.2f}" for x in share.tolist()], fontsize=SMALLEST)
+        bars(ax, tokens, share, ".2f", color=color)
         ax.set_title(title, fontsize=10)
         ax.tick_params(axis="x", labelsize=SMALLEST)
         ax.set_ylim(0, 1)
-    said = "; ".join(
-        f"{title}: {', '.join(f'{t} {x:.2f}' for t, x in zip(tokens, share.tolist(), strict=True))}"
-        for title, share in shares.items()
-    )
+    said = "; ".join(f"{title}: {named(tokens, share)}" for title, share in shares.items())
     alt = f"Three bar charts about jane in “{SHORT}”. {said}."
     return Picture(figure, alt, "Figure 13.2. Attention weights of jane, and what her vector is sensitive to.")
 

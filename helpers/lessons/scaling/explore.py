@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 
-import ipywidgets as widgets
 import torch
 
-from helpers.drawing.style import BLUE, GREEN, SMALLEST, Picture, new_figure
+from helpers.drawing.charts import MovingBars, name_ticks, named
+from helpers.drawing.colors import BLUE, GREEN
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.scaling.figures import (
     INITIALIZATIONS,
     effective_tokens,
@@ -17,6 +18,7 @@ from helpers.lessons.scaling.figures import (
     query_gradient,
     rotated,
 )
+from helpers.widgets.controls import choice, powers
 from helpers.widgets.panel import panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
@@ -30,20 +32,15 @@ class Temperature:
     def __init__(self, scores: torch.Tensor, tokens: list[str]):
         self.scores, self.tokens = scores.detach(), tokens
         self.figure, ax = new_figure(6.4, 3.0)
-        self.bars = ax.bar(tokens, [0.0] * len(tokens), color=BLUE)
-        self.labels = [ax.text(i, 0, "0.000", ha="center", va="bottom", fontsize=10) for i in range(len(tokens))]
-        ax.set(ylim=(0, 1.12), ylabel="weight")
+        self.bars = MovingBars(ax, tokens, "0.000", ylim=(0, 1.12), ylabel="weight")
         self.title = ax.set_title("temperature 1000.00: effectively 0.0 words")
 
     def __call__(self, t: float) -> Picture:
         weights = torch.softmax(self.scores / t, dim=0)
-        for bar, label, weight in zip(self.bars, self.labels, weights.tolist(), strict=True):
-            bar.set_height(weight)
-            label.set_y(weight + 0.01)
-            label.set_text(f"{weight:.3f}")
+        self.bars.show(weights.tolist(), ".3f")
         summary = f"effectively {float(effective_tokens(weights)):.1f} words"
         self.title.set_text(f"temperature {t:.2f}: {summary}")
-        listed = ", ".join(f"{name} {w:.3f}" for name, w in zip(self.tokens, weights.tolist(), strict=True))
+        listed = named(self.tokens, weights, ".3f")
         return Picture(
             self.figure,
             f"Attention weights at temperature {t:.2f}: {listed}; {summary}.",
@@ -53,9 +50,7 @@ class Temperature:
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
     """A slider for the temperature that divides the scores (T,) of one query."""
-    slider = widgets.FloatLogSlider(
-        value=start, base=10, min=-1, max=2, step=0.01, description="temperature", readout_format=".2f"
-    )
+    slider = powers("temperature", start, -1, 2, 0.01)
     panel(Temperature(scores, tokens), t=slider)
 
 
@@ -79,8 +74,7 @@ class WidthAndDivisor:
 
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
-        self.bars = left.bar([f"k{i}" for i in range(6)], [0.0] * 6, color=BLUE)
-        left.set(ylim=(0, 1.05), ylabel="weight")
+        self.bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
         self.left_title = left.set_title("one query: effectively 0.0 keys")
         (self.gradient,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
         (self.derivative,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="derivative of softmax")
@@ -89,8 +83,7 @@ class WidthAndDivisor:
         right.plot([], [], "o", ms=9, mec="black", color="white", label="your divisor")
         right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
         right.set(xlabel="divisor", ylabel="fraction of the maximum")
-        right.set_xticks([0.1, 1, 10, 100, 1000], ["0.1", "1", "10", "100", "1000"])
-        right.minorticks_off()
+        name_ticks(right, x=(0.1, 1, 10, 100, 1000))
         right.legend(frameon=False, fontsize=SMALLEST, loc="upper center", ncols=2)
         self.right_title = right.set_title("standard deviation 1000.00, ∂p/∂q at 100%")
 
@@ -99,8 +92,7 @@ class WidthAndDivisor:
         weights = torch.softmax(scores[0] / divisor, dim=0)
         index = int((DIVISORS.log() - math.log(divisor)).abs().argmin())
         fractions = [curve / curve.max() for curve in (gradient, derivative)]
-        for bar, weight in zip(self.bars, weights.tolist(), strict=True):
-            bar.set_height(weight)
+        self.bars.show(weights.tolist())
         for line, fraction in zip((self.gradient, self.derivative), fractions, strict=True):
             line.set_ydata(fraction)
         self.root.set_xdata([math.sqrt(d_k)] * 2)
@@ -124,9 +116,7 @@ class WidthAndDivisor:
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
     """Sliders for the width, for the initialization of queries and keys, and for the divisor of their scores."""
-    width = widgets.SelectionSlider(options=WIDTHS, value=d_k, description="width")
-    begin = widgets.SelectionSlider(options=INITIALIZATIONS, value=INITIALIZATIONS[0], description="initialization")
-    by = widgets.FloatLogSlider(
-        value=divisor, base=10, min=-1, max=3.5, step=0.05, description="divisor", readout_format=".2f"
-    )
+    width = choice("width", WIDTHS, d_k)
+    begin = choice("initialization", INITIALIZATIONS, INITIALIZATIONS[0])
+    by = powers("divisor", divisor, -1, 3.5, 0.05)
     panel(WidthAndDivisor(), d_k=width, init=begin, divisor=by)

@@ -9,19 +9,9 @@ import numpy as np
 import torch
 
 from helpers import translator
-from helpers.drawing.style import (
-    BLUE,
-    CYCLE,
-    GRAY_INK,
-    GREEN,
-    ORANGE,
-    PINK,
-    SIGNED,
-    SMALLEST,
-    Picture,
-    heatmap,
-    new_figure,
-)
+from helpers.drawing.charts import bars, heatmap, name_ticks, named
+from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, PINK, SIGNED
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 # Initializations: entries of queries and keys from a normal distribution; nn.Linear's own initialization and
 # torch.rand for the two projections, with tokens whose entries have variance 1.
@@ -138,8 +128,7 @@ def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
         larger = torch.tensor(scores, dtype=torch.float64) * factor
         weights = torch.softmax(larger, dim=0).tolist()
         names = [f"{s:g}" for s in larger.tolist()]
-        bars = ax.bar(names, weights, color=BLUE)
-        ax.bar_label(bars, [f"{w:.3f}" for w in weights], fontsize=10)
+        bars(ax, names, weights, ".3f")
         ax.set(title=f"scores × {factor}" if factor > 1 else "scores", xlabel="score", ylim=(0, 1.12))
         said.append(f"scores {', '.join(names)} give {', '.join(f'{w:.3f}' for w in weights)}")
     axes[0].set_ylabel("weight")
@@ -155,15 +144,13 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
     said = []
     for ax, name, c, color in zip(axes, names, divisors, (ORANGE, BLUE, GREEN, PINK), strict=True):
         weights = torch.softmax(scores / c, dim=0)
-        bars = ax.barh(tokens, weights.tolist(), color=color)
-        ax.bar_label(bars, [f"{w:.2f}" for w in weights.tolist()], fontsize=9, padding=2)
+        bars(ax, tokens, weights, ".2f", across=True, color=color, height=0.8)
         words = float(effective_tokens(weights))
         title = f"{name}\neffectively {words:.1f} words"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
-        listed = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True))
+        listed = named(tokens, weights)
         said.append(f"{name}: {listed}; effectively {words:.1f} words")
-    axes[0].invert_yaxis()
     caption = "Figure 4.3. Attention weights of “is”, with its scores divided by four different constants."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 
@@ -174,7 +161,8 @@ def two_jacobians() -> Picture:
     for ax, p in zip(axes, ((0.5, 0.25, 0.25), (0.98, 0.01, 0.01)), strict=True):
         vector = torch.tensor(p)
         jacobian = torch.diag(vector) - torch.outer(vector, vector)
-        heatmap(ax, jacobian, ["$p_1$", "$p_2$", "$p_3$"], ["$s_1$", "$s_2$", "$s_3$"], SIGNED, -0.25, 0.25, digits=4)
+        rows, columns = ["$p_1$", "$p_2$", "$p_3$"], ["$s_1$", "$s_2$", "$s_3$"]
+        heatmap(ax, jacobian, rows, columns, cmap=SIGNED, vmin=-0.25, vmax=0.25, digits=4)
         ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that changes")
     axes[0].set_ylabel("weight that responds")
     alt = (
@@ -218,8 +206,7 @@ def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
     right.set_title("gradient at the query: size of ∂p/∂q")
     for ax in (left, right):
         ax.set(xscale="log", yscale="log", ylim=(1e-5, 3), xlabel="width $d_k$")
-        ax.set_xticks(widths, widths)
-        ax.minorticks_off()
+        name_ticks(ax, x=widths)
     left.legend(frameon=False, loc="lower left")
     caption = "Figure 4.5. Medians over 10,000 queries. Only the square root makes the line on the right flat."
     return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
@@ -244,8 +231,7 @@ def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, 
     for ax, title in zip(axes, ("not scaled", "divided by √$d_k$"), strict=True):
         ax.axhline(1 / keys, color="gray", lw=1, ls=":")
         ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", title=title)
-        ax.set_xticks(widths, widths)
-        ax.minorticks_off()
+        name_ticks(ax, x=widths)
     axes[0].text(widths[0], 0.05, "1/8, all equal", fontsize=SMALLEST, color=GRAY_INK)
     axes[0].set_ylabel("largest of 8 weights (mean)")
     axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-import ipywidgets as widgets
 import torch
 from matplotlib.patches import Patch
 
-from helpers.drawing.style import BLACK, BLUE, GREEN, ORANGE, Picture, new_figure
+from helpers.drawing.charts import MovingBars, named
+from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.softmax.figures import running
+from helpers.widgets.controls import choice, decimal, whole
 from helpers.widgets.panel import panel
 
 
@@ -20,9 +22,8 @@ class Surprise:
 
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.3, 1, 2, width_ratios=(2, 3))
-        self.bars = left.bar(self.WORDS, [0.0] * 3, color=BLUE)
-        self.labels = [left.text(i, 0, "0.000", ha="center", va="bottom") for i in range(3)]
-        left.set(ylim=(0, 1.12), ylabel="probability", title="next word")
+        look = {"ylim": (0, 1.12), "ylabel": "probability", "title": "next word"}
+        self.bars = MovingBars(left, self.WORDS, "0.000", **look)
         p = torch.linspace(0.001, 1, 400)
         right.plot(p, -p.log(), color=BLUE)
         (self.dot,) = right.plot([1.0], [0.0], "o", ms=9, color=ORANGE)
@@ -36,13 +37,11 @@ class Surprise:
         probabilities = torch.softmax(scores, dim=0)
         p = float(probabilities[index])
         loss = -math.log(p)
-        for i, (bar, label, q) in enumerate(zip(self.bars, self.labels, probabilities.tolist(), strict=True)):
-            bar.set(height=q, color=ORANGE if i == index else BLUE)
-            label.set(y=q + 0.01, text=f"{q:.3f}")
+        self.bars.show(probabilities.tolist(), ".3f", [ORANGE if i == index else BLUE for i in range(3)])
         self.dot.set_data([p], [loss])
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
         self.title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
-        said = ", ".join(f"{word} {q:.3f}" for word, q in zip(self.WORDS, probabilities.tolist(), strict=True))
+        said = named(self.WORDS, probabilities, ".3f")
         alt = (
             f"Probabilities: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
         )
@@ -55,8 +54,8 @@ def surprise():
     """Which word is the target, and its score: the other two keep ln 1, ln 2 or ln 5."""
     panel(
         Surprise(),
-        target=widgets.SelectionSlider(options=Surprise.WORDS, value="visite", description="target"),
-        score=widgets.FloatSlider(value=math.log(5), min=-5, max=10, step=0.05, description="its score"),
+        target=choice("target", Surprise.WORDS, "visite"),
+        score=decimal("its score", math.log(5), -5, 10, 0.05),
     )
 
 
@@ -71,7 +70,7 @@ class Stream:
         self.scores = torch.randn(tokens, generator=generator, dtype=torch.float64) * 2
         self.values = torch.randn(tokens, generator=generator, dtype=torch.float64)
         self.figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
-        self.bars = left.bar(range(tokens), [1.0] * tokens)
+        self.bars = MovingBars(left, [""] * tokens)
         (self.line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
         looks = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
         keys = [Patch(color=color, label=name) for color, name in looks]
@@ -91,9 +90,9 @@ class Stream:
         scores[2 * self.BLOCK : 3 * self.BLOCK] += lift
         states = running(scores, self.values, self.BLOCK)
         top, total, out = states[seen - 1]
-        for i, (bar, score) in enumerate(zip(self.bars, scores.tolist(), strict=True)):
-            block = i // self.BLOCK + 1
-            bar.set(height=score, color=GREEN if block < seen else ORANGE if block == seen else "0.85")
+        blocks = [i // self.BLOCK + 1 for i in range(len(scores))]
+        colors = [GREEN if block < seen else ORANGE if block == seen else "0.85" for block in blocks]
+        self.bars.show(scores.tolist(), colors=colors)
         self.line.set_ydata([top, top])
         exact = float((torch.softmax(scores, dim=0) * self.values).sum())
         self.exact.set_ydata([exact, exact])
@@ -111,8 +110,4 @@ class Stream:
 
 def stream(seen: int = 2):
     """How many of four blocks have been read, and how far the third is raised."""
-    panel(
-        Stream(),
-        seen=widgets.IntSlider(value=seen, min=1, max=Stream.BLOCKS, description="blocks read"),
-        lift=widgets.FloatSlider(value=0, min=0, max=10, step=0.5, description="raise block 3 by"),
-    )
+    panel(Stream(), seen=whole("blocks read", seen, 1, Stream.BLOCKS), lift=decimal("raise block 3 by", 0, 0, 10, 0.5))

@@ -6,7 +6,9 @@ import math
 
 import torch
 
-from helpers.drawing.style import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, SMALLEST, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.charts import bars, heatmap, named
+from helpers.drawing.colors import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, WEIGHTS
+from helpers.drawing.style import SMALLEST, Picture, new_figure
 
 WORDS = ("jane", "visits", "africa")
 
@@ -26,8 +28,8 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
     for name, s, e in zip(names, scores, exponentials, strict=True):
         left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
     left.set(xlabel="score", ylabel="exponential", title="positive, and the order is preserved", ylim=(0, 7.5))
-    bars = right.bar([f"{word}\n{name}" for word, name in zip(WORDS, names, strict=True)], weights, color=BLUE)
-    right.bar_label(bars, [f"{e}/{sum(exponentials)}" for e in exponentials])
+    words, texts = map("{}\n{}".format, WORDS, names), [f"{e}/{sum(exponentials)}" for e in exponentials]
+    bars(right, list(words), weights, texts)
     right.set(ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
     alt = (
         f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
@@ -89,7 +91,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
 
 def _with_sums(ax, table: torch.Tensor, tokens):
     """A heat map of weights with row sums at its right and column sums below; sums of 1 in bold."""
-    heatmap(ax, table, tokens, tokens, WEIGHTS, 0, 1)
+    heatmap(ax, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
     rows, columns = len(table), table.shape[1]
     for i, total in enumerate(table.sum(-1).tolist()):
         _sum_text(ax, columns - 0.42, i, total, "left")
@@ -108,8 +110,8 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
-    heatmap(left, table, tokens, tokens, WEIGHTS, 0, 1)
-    heatmap(right, weights, tokens, tokens, WEIGHTS, 0, 1, digits=3)
+    heatmap(left, table, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
+    heatmap(right, weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1, digits=3)
     left.set(title="table from the notes", xlabel="key", ylabel="query")
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
@@ -204,8 +206,7 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
     names = [f"{word}\n{v:g}" for word, v in zip(WORDS, p.tolist(), strict=True)]
     said = []
     for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
-        bars = ax.bar(names, values.tolist(), color=color)
-        ax.bar_label(bars, [f"{v:.4g}" for v in values.tolist()], padding=2)
+        bars(ax, names, values, ".4g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
@@ -226,11 +227,10 @@ def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "vis
     figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
     said = []
     for ax, (name, values, color) in zip(axes, steps, strict=True):
-        bars = ax.bar(words, values.tolist(), color=color)
-        ax.bar_label(bars, [f"{v:.3g}" for v in values.tolist()], padding=2)
+        bars(ax, words, values, ".3g", color=color)
         ax.axhline(0, color="gray", lw=1)
         ax.set(title=name, ylim=(-0.55, 1.2))
-        said.append(f"{name}: {', '.join(f'{w} {v:.3g}' for w, v in zip(words, values.tolist(), strict=True))}")
+        said.append(f"{name}: {named(words, values, '.3g')}")
     caption = "Figure 6.8. The gradient at the logits. A step against it lowers the other words and raises the target."
     return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
 

@@ -6,8 +6,8 @@ import weakref
 
 import torch
 
-from helpers.checking.memory import largest_tensor
 from helpers.checking.scenarios import scenario
+from helpers.checking.tensor_memory import largest_tensor
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 # These look at a tensor's shape alone.

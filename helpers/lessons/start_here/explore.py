@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from helpers.lessons.start_here import figures as figures
+from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 # Shapes that later lessons add, multiply or mask with one another.
@@ -27,15 +26,11 @@ def broadcasting() -> None:
     """Choose two shapes; the picture sets them flush right and says what their sum is."""
     panel(
         figures.broadcast_picture,
-        a=widgets.SelectionSlider(options=list(SHAPES.items()), value=(3, 1), description="shape of a"),
-        b=widgets.SelectionSlider(options=list(SHAPES.items()), value=(4,), description="shape of b"),
+        a=choice("shape of a", list(SHAPES.items()), (3, 1)),
+        b=choice("shape of b", list(SHAPES.items()), (4,)),
     )
 
 
 def memory_order() -> None:
     """Choose a shape; the picture sets transpose beside view."""
-    panel(
-        figures.MemoryOrder(),
-        tokens=widgets.IntSlider(value=4, min=1, max=4, description="tokens"),
-        width=widgets.IntSlider(value=3, min=1, max=4, description="width"),
-    )
+    panel(figures.MemoryOrder(), tokens=whole("tokens", 4, 1, 4), width=whole("width", 3, 1, 4))

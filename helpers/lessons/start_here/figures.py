@@ -13,8 +13,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
+from helpers.drawing.charts import frame_cells, heatmap
+from helpers.drawing.colors import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED
+from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
-from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+from helpers.drawing.style import Picture, new_figure
 from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
@@ -45,7 +48,7 @@ def why_attention() -> Picture:
         figure,
         f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
         f"mean of {seeds} training runs: {'; '.join(told)}.",
-        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it does not.",
+        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it barely does.",
     )
 
 
@@ -56,12 +59,9 @@ def outer_sum_picture() -> Picture:
     figure, axes = new_figure(8.2, 2.6, columns=5, width_ratios=[1, 0.35, 4, 0.35, 4])
     pieces = [(axes[0], column, "(3, 1)"), (axes[2], row, "(1, 4)"), (axes[4], column + row, "(3, 4)")]
     for ax, values, title in pieces:
-        heatmap(ax, values, rows=[""] * len(values), columns=[""] * values.shape[1], digits=0, vmin=0, vmax=60)
-        ax.set_title(title)
+        heatmap(ax, values, [""] * len(values), [""] * values.shape[1], digits=0, vmin=0, vmax=60, title=title)
     axes[2].set_box_aspect(1 / 4)
-    for ax, sign in ((axes[1], "+"), (axes[3], "=")):
-        ax.axis("off")
-        ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
+    _signs(axes, "+=")
     return Picture(
         figure,
         "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
@@ -70,11 +70,18 @@ def outer_sum_picture() -> Picture:
     )
 
 
+def _signs(axes, signs: str) -> None:
+    """The signs of a calculation, each on the axes between two tables."""
+    for ax, sign in zip(axes[1::2], signs, strict=True):
+        ax.axis("off")
+        ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
+
+
 def _names(rows: int) -> list[str]:
     return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
 
 
-MEMORY = "Each color is a token: transpose keeps every token together, view need not."
+MEMORY = "Each color is a token. Transpose keeps the tokens together, and view may mix them."
 
 
 class MemoryOrder:
@@ -117,7 +124,7 @@ class MemoryOrder:
         return Picture(
             self.figure,
             f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
-            f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
+            f"{turned.tolist()}, has one color in each column, so every column is still one token. Its view, "
             f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
             caption,
         )
@@ -174,8 +181,7 @@ def jacobian_picture(step: float = 0.5) -> Picture:
     right.plot(*predicted.T, color=BLACK, linestyle="--", linewidth=1, label="prediction of J")
     for ax, origin, columns in ((left, start, np.eye(2)), (right, np.array([6.0, 7.0]), jacobian)):
         for k, color in ((0, RED), (1, GREEN)):
-            tip = origin + step * columns[:, k]
-            ax.annotate("", xy=tip, xytext=origin, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 2.5})
+            arrow(ax, origin, origin + step * columns[:, k], color)
         ax.plot(*origin, "o", color=BLACK)
     left.text(2.25, 2.96, "step in $x_1$", color=RED, ha="center", va="top")
     left.text(1.97, 3.25, "step in $x_2$", color=GREEN, ha="right", va="center")
@@ -211,8 +217,7 @@ def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
         for axis, size in enumerate(sizes):
             _shape_box(ax, axis, row, size, result[axis], fits)
     ax.plot([-0.6, rank - 0.4], [-1.5, -1.5], color=BLACK, linewidth=1)
-    ax.set_xlim(-2.2, max(rank, 4) - 0.3)
-    ax.set_ylim(-2.7, 0.7)
+    ax.set(xlim=(-2.2, max(rank, 4) - 0.3), ylim=(-2.7, 0.7))
     ax.axis("off")
     shape = tuple(result)
     verdict = f"a + b has shape {shape}" if fits else "these shapes do not fit: a + b raises RuntimeError"
@@ -238,17 +243,9 @@ def _shape_box(ax, axis, row, size, outcome, fits):
         text, color, style = str(size), ORANGE if stretched else RED if clash else BLUE, "--" if stretched else "-"
     if row == 2 and not fits and not clash:
         color = "#999999"
-    ax.text(
-        axis,
-        -row,
-        text,
-        ha="center",
-        va="center",
-        fontsize=13,
-        family="monospace",
-        color=color,
-        bbox={"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style},
-    )
+    frame = {"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style}
+    look = {"ha": "center", "va": "center", "fontsize": 13, "family": "monospace"}
+    ax.text(axis, -row, text, color=color, bbox=frame, **look)
 
 
 def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> Picture:
@@ -259,9 +256,8 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
     heatmap(right, plain, rows=tokens, columns=index.tolist(), cmap="Greys", vmin=-6, vmax=18, digits=0)
     left.set(title="x: one entry from each row", xlabel="column")
     right.set(title="x[..., index]", xlabel="column")
-    for t, chosen in enumerate(index.tolist()):
-        for ax, column in ((left, chosen), (right, t)):
-            ax.add_patch(Rectangle((column - 0.46, t - 0.46), 0.92, 0.92, fill=False, edgecolor=BLUE, linewidth=2.5))
+    frame_cells(left, enumerate(index.tolist()), BLUE)
+    frame_cells(right, ((t, t) for t in range(len(index))), BLUE)
     picked = x.gather(-1, index[:, None])[:, 0]
     return Picture(
         figure,
@@ -276,17 +272,12 @@ def row_times_jacobian() -> Picture:
     """(1, 2) times the Jacobian [[3, 2], [4, 1]] gives (11, 4), as colored tables."""
     g, jacobian = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 2.0], [4.0, 1.0]])  # (1, 2), (2, 2)
     figure, axes = new_figure(7.6, 2.3, columns=5, width_ratios=[2, 0.4, 2, 0.4, 2])
-    for ax, sign in ((axes[1], "×"), (axes[3], "=")):
-        ax.axis("off")
-        ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
-    heatmap(axes[0], g, rows=["g"], columns=["$f_1$", "$f_2$"], vmin=0, vmax=22, digits=0)
-    heatmap(axes[2], jacobian, rows=["$f_1$", "$f_2$"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
-    heatmap(axes[4], g @ jacobian, rows=["gradient"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
-    for ax, title in ((axes[0], "at the outputs"), (axes[2], "Jacobian"), (axes[4], "at the inputs")):
-        ax.set_title(title)
-    for ax in (axes[0], axes[4]):
-        ax.set_box_aspect(1 / 2)
-    axes[2].set_box_aspect(1)
+    _signs(axes, "×=")
+    outputs, inputs = ["$f_1$", "$f_2$"], ["$x_1$", "$x_2$"]
+    tables = (g, ["g"], outputs), (jacobian, outputs, inputs), (g @ jacobian, ["gradient"], inputs)
+    titles = "at the outputs", "Jacobian", "at the inputs"
+    for ax, (table, rows, columns), title in zip(axes[::2], tables, titles, strict=True):
+        heatmap(ax, table, rows, columns, vmin=0, vmax=22, digits=0, title=title, box_aspect=len(rows) / 2)
     return Picture(
         figure,
         "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) gives the "

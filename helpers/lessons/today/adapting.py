@@ -12,16 +12,8 @@ ADAPTED = ("W_q", "W_v")  # of every attention, as Hu et al. (2021) chose
 
 
 def finished_translator() -> nn.Module:
-    """Lesson 10's Transformer with the translator's trained numbers."""
-    network = Transformer(
-        len(translator.english),
-        len(translator.french),
-        translator.D_MODEL,
-        translator.NUM_HEADS,
-        translator.D_FF,
-        translator.NUM_LAYERS,
-        translator.MAX_LEN,
-    )
+    """Lesson 10's Transformer with the translator's trained weights."""
+    network = Transformer(*translator.SIZES)
     network.load_state_dict(translator.state())
     return network
 

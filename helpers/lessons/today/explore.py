@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
 import torch
 
-from helpers.drawing.style import BLUE, GRAY_INK, ORANGE, Picture, new_figure
+from helpers.drawing.charts import name_ticks
+from helpers.drawing.colors import BLUE, GRAY_INK, ORANGE
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
+from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 PLACES = 16
@@ -23,9 +25,7 @@ class Cache:
         (self.line,) = ax.plot([], [], color=BLUE, lw=2.4)
         (self.dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
         ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))
-        ax.set_xticks([256, 4096, 65536], ["256", "4,096", "65,536"])
-        ax.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-        ax.minorticks_off()
+        name_ticks(ax, x=(256, 4096, 65536), y=(0.001, 0.01, 0.1, 1, 10, 100))
         self.title = ax.set_title("32 heads of keys, 131,072 tokens, window 131,072: 63.9 GiB")
 
     def __call__(self, kv_heads: int, length: int, window: int) -> Picture:
@@ -49,13 +49,9 @@ def cache():
     """Sliders for the heads of keys and values, the length of the text and the window."""
     panel(
         Cache(),
-        kv_heads=widgets.SelectionSlider(options=[32, 16, 8, 4, 2, 1], value=32, description="heads of keys"),
-        length=widgets.SelectionSlider(
-            options=[(f"{T:,}", T) for T in LENGTHS], value=4096, description="tokens of text"
-        ),
-        window=widgets.SelectionSlider(
-            options=[("none", 0), ("16,384", 16384), ("4,096", 4096), ("1,024", 1024)], value=0, description="window"
-        ),
+        kv_heads=choice("heads of keys", [32, 16, 8, 4, 2, 1], 32),
+        length=choice("tokens of text", [(f"{T:,}", T) for T in LENGTHS], 4096),
+        window=choice("window", [("none", 0), ("16,384", 16384), ("4,096", 4096), ("1,024", 1024)], 0),
     )
 
 
@@ -97,9 +93,4 @@ class Windows:
 
 def windows():
     """Sliders for the window, the sinks and the number of layers."""
-    panel(
-        Windows(),
-        window=widgets.IntSlider(value=3, min=1, max=8, description="window"),
-        sinks=widgets.IntSlider(value=0, min=0, max=3, description="sinks"),
-        layers=widgets.IntSlider(value=1, min=1, max=8, description="layers"),
-    )
+    panel(Windows(), window=whole("window", 3, 1, 8), sinks=whole("sinks", 0, 0, 3), layers=whole("layers", 1, 1, 8))

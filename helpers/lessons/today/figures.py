@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import torch
 from matplotlib.colors import to_rgba
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
+from helpers.drawing.charts import HATCHED, bars, frame_cells, heatmap, name_ticks, run_bars, without_spines
+from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED
+from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
-from helpers.drawing.style import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED, Picture, heatmap, new_figure
+from helpers.drawing.style import Picture, new_figure
 
 # ---------------------------------------------------------------- the gate
 
@@ -57,20 +60,12 @@ def two_pairings(width: int = 8) -> Picture:
             for channel in pair:
                 ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
             bend = -0.9 if pair[1] - pair[0] == 1 else -0.45
-            arc = FancyArrowPatch(
-                (pair[0], 0.45),
-                (pair[1], 0.45),
-                connectionstyle=f"arc3,rad={bend}",
-                color=CYCLE[i],
-                lw=2,
-                arrowstyle="-",
-            )
-            ax.add_patch(arc)
+            look = {"connectionstyle": f"arc3,rad={bend}", "arrowstyle": "-"}
+            arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **look)
         for channel in range(width):
             ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
-        for side in ax.spines.values():
-            side.set_visible(False)
+        without_spines(ax)
     said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
     return Picture(
         figure,
@@ -87,8 +82,7 @@ def three_scores(meant, moved, forgotten) -> Picture:
     for ax, table, title in zip(axes, (meant, moved, forgotten), titles, strict=True):
         heatmap(ax, table, cmap=SIGNED, vmin=-limit, vmax=limit, digits=1)
         off = (table - meant).abs() > 1e-3
-        for i, j in off.nonzero().tolist():
-            ax.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=RED, lw=1.6))
+        frame_cells(ax, off.nonzero().tolist(), width=1.6)
         ax.set_title(title, fontsize=10)
         said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are wrong")
     axes[0].set_ylabel("query")
@@ -116,7 +110,7 @@ class Model:
     window: int | None = None
 
     def bytes_of_a_token(self) -> int:
-        """Keys and values of all layers, 16 bits a number."""
+        """Keys and values of all layers, 16 bits per number."""
         return 2 * self.layers * self.kv_heads * self.d_head * 2
 
     def bytes_of(self, tokens: int) -> int:
@@ -154,26 +148,23 @@ def cache_bytes() -> Picture:
     """What one token puts into the cache, and what the cache of a text takes, for published sizes."""
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.25))
     sizes = [model.bytes_of_a_token() / KIB for model in MODELS]
-    bars = left.barh(range(len(MODELS)), sizes, color=CYCLE[: len(MODELS)], height=0.62)
-    left.bar_label(bars, [f"{size:.0f}" for size in sizes], padding=3, fontsize=10)
-    left.set_yticks(range(len(MODELS)), [f"{model.name}\n{kind(model)}" for model in MODELS], fontsize=9)
-    left.invert_yaxis()
+    names = [f"{model.name}\n{kind(model)}" for model in MODELS]
+    bars(left, names, sizes, ".0f", across=True, color=CYCLE[: len(MODELS)])
+    left.tick_params(axis="y", labelsize=9)
     left.set(xlabel="KiB for one token", xlim=(0, max(sizes) * 1.18))
     for model, color in zip(MODELS, CYCLE, strict=True):
         line = "--" if model.window else "-"
         right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
-    right.set_xticks([256, 4096, 65536], ["256", "4,096", "65,536"])
-    right.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
-    right.minorticks_off()
+    name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
     said = "; ".join(
-        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} a token, {in_bytes(model.bytes_of(65536))} "
-        "for 65,536"
+        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, "
+        f"{in_bytes(model.bytes_of(65536))} for 65,536"
         for model in MODELS
     )
     return Picture(
         figure,
-        f"The cache of six models, 16 bits a number: {said}. Mistral's stops growing at its window of 4096 tokens.",
+        f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens.",
         "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096.",
     )
 
@@ -220,14 +211,11 @@ def six_changes() -> Picture:
 def window_cells(ax, mask):
     """A mask (T_q, T_k) as cells: blue where a query may attend, hatched elsewhere. Returns the blue image."""
     T_q, T_k = mask.shape
-    hatched = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-    ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **hatched, zorder=0))  # one below all: quicker than one a cell
+    ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **HATCHED, zorder=0))  # one below all: quicker than one a cell
     image = ax.imshow(seen_in_blue(mask), aspect="auto", zorder=1)
     for axis, size in ((ax.xaxis, T_k), (ax.yaxis, T_q)):
         axis.set_ticks(range(0, size, 1 if size < 12 else 3))
-    ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
+    without_spines(ax)
     return image
 
 
@@ -248,8 +236,7 @@ def windows(answer) -> Picture:
     for ax, (title, options) in zip(axes, shown.items(), strict=True):
         mask = answer(9, **options)
         window_cells(ax, mask)
-        ax.set_title(title)
-        ax.set_xlabel("keys")
+        ax.set(title=title, xlabel="keys")
         said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
     axes[0].set_ylabel("queries")
     return Picture(
@@ -283,11 +270,8 @@ def merges() -> Picture:
                 x += 0.55
                 continue
             width = 0.62 * len(token)
-            ax.add_patch(
-                Rectangle(
-                    (x, -row - 0.34), width, 0.68, facecolor="#DCE9F5" if len(token) > 1 else "white", edgecolor=BLUE
-                )
-            )
+            face = "#DCE9F5" if len(token) > 1 else "white"
+            ax.add_patch(Rectangle((x, -row - 0.34), width, 0.68, facecolor=face, edgecolor=BLUE))
             ax.text(x + width / 2, -row, token, ha="center", va="center", fontsize=11, family="DejaVu Sans Mono")
             x += width + 0.12
     ax.set(xlim=(0, 13.6), ylim=(-3.6, 0.6))
@@ -306,19 +290,15 @@ def merges() -> Picture:
 def dialect() -> Picture:
     """Exact translations in the new French and in the old one, as `python -m bench.dialect` has measured them."""
     found = measured("today", "dialect")
-    rows = {"before": "before", "LoRA": "LoRA, merged", "all numbers": "all parameters"}
+    rows = {"before": "before", "merged": "LoRA, merged", "all numbers": "all parameters"}
     figure, axes = new_figure(8.4, 2.6, 1, 2, sharey=True)
     said = []
     for ax, (column, title) in zip(axes, ((2, "the new French"), (3, "ordinary French")), strict=True):
-        for i, name in enumerate(rows):
-            values = [100 * row[column] for row in found["merged" if name == "LoRA" else name]]
-            ax.barh(i, sum(values) / len(values), color=(GRAY_INK, BLUE, ORANGE)[i], height=0.6)
-            heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
-            ax.plot(values, heights, "o", ms=4.5, color="white", mec="black", mew=0.9, clip_on=False)
-            said.append(f"{title}, {rows[name]}: " + ", ".join(f"{value:.1f}" for value in values))
-        ax.set(xlabel="% of sentences exact", title=title, xlim=(0, 100))
-    axes[0].set_yticks(range(len(rows)), list(rows.values()))
-    axes[0].invert_yaxis()
+        runs = {name: [100 * row[column] for row in found[key]] for key, name in rows.items()}
+        run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], title=title, xlim=(0, 100))
+        ax.set_xlabel("% of sentences exact")
+        for name, values in runs.items():
+            said.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
     return Picture(
         figure,
         f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}.",

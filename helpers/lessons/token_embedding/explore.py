@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from helpers.lessons.token_embedding import figures as figures
+from helpers.widgets.controls import decimal, whole
 from helpers.widgets.panel import panel
 
 TYPED = (  # suggestions, and on a page the choices
@@ -19,12 +20,8 @@ def similarity():
     """Rotate and stretch a next to b = (5, 0); dot product, projection and cosine follow."""
     panel(
         figures.turned,
-        angle=widgets.IntSlider(
-            value=60, min=0, max=180, step=1, description="angle of a (°)", continuous_update=False
-        ),
-        length=widgets.FloatSlider(
-            value=4.0, min=0.5, max=6.0, step=0.5, description="length of a", continuous_update=False
-        ),
+        angle=whole("angle of a (°)", 60, 0, 180, continuous_update=False),
+        length=decimal("length of a", 4.0, 0.5, 6.0, 0.5, continuous_update=False),
     )
 
 
@@ -32,9 +29,7 @@ def training(history, words):
     """Drag through the snapshots of a training run."""
     panel(
         figures.TrainingStep(history, words),
-        snapshot=widgets.IntSlider(
-            value=0, min=0, max=len(history.steps) - 1, step=1, description="snapshot", continuous_update=False
-        ),
+        snapshot=whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False),
     )
 
 
@@ -43,5 +38,5 @@ def sentence():
     panel(
         figures.SentenceToRows(),
         sentence=widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False),
-        word=widgets.IntSlider(value=2, min=1, max=figures.ROOM, step=1, description="word", continuous_update=False),
+        word=whole("word", 2, 1, figures.ROOM, continuous_update=False),
     )

@@ -6,24 +6,13 @@ import itertools
 import math
 
 import torch
-from matplotlib.patches import Arc, Circle, FancyBboxPatch
+from matplotlib.patches import Arc, Circle
 
 from helpers.corpus import COMPANY
-from helpers.drawing.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SIGNED,
-    SKY,
-    WEIGHTS,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
-)
+from helpers.drawing.charts import heatmap, named, tilt, without_spines
+from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, WEIGHTS
+from helpers.drawing.diagrams import arrow, box
+from helpers.drawing.style import Picture, new_figure
 from helpers.translator.trained import state
 from helpers.translator.word_ids import english
 
@@ -33,19 +22,13 @@ SMALL_TABLE = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])  # (3, 2), the 
 SMALL_WORDS = ("Life", "eat", "short")
 
 
-def arrow(ax, start, end, color=BLACK, width=2.0, **options):
-    """An arrow from one point to another."""
-    look = {"arrowstyle": "-|>", "color": color, "lw": width, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14}
-    ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=look | options)
-
-
 def row_lookup(ids, tokens) -> Picture:
     """One-hot rows (T, 3) times a small table (3, 2): each row of the product is a row of the table."""
     hot = torch.eye(3)[torch.as_tensor(ids)]  # (T, 3)
     figure, axes = new_figure(7.6, 2.5, 1, 3, gridspec_kw={"width_ratios": (3, 2, 2)})
-    heatmap(axes[0], hot, tokens, SMALL_WORDS, WEIGHTS, 0, 2, digits=0)
-    heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), SIGNED, -9, 9, digits=0)
-    heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), SIGNED, -9, 9, digits=0)
+    heatmap(axes[0], hot, tokens, SMALL_WORDS, cmap=WEIGHTS, vmin=0, vmax=2, digits=0)
+    heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
+    heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
     for ax, title in zip(axes, ("one-hot rows", "times the table", "give its rows"), strict=True):
         ax.set_title(title)
     rows = ", ".join(f"{t} ({x:.0f}, {y:.0f})" for t, (x, y) in zip(tokens, (hot @ SMALL_TABLE).tolist(), strict=True))
@@ -57,24 +40,13 @@ def row_lookup(ids, tokens) -> Picture:
     )
 
 
-def chip(ax, x, y, text, color=BLUE, known=True, strong=False, width=None, fontsize=11):
-    """A word as a chip, centered at (x, y); hatched where it is not in the vocabulary."""
-    wide = width or 0.16 * len(text) + 0.3
-    box = FancyBboxPatch(
-        (x - wide / 2, y - 0.24),
-        wide,
-        0.48,
-        boxstyle="round,pad=0,rounding_size=0.14",
-        facecolor="white" if known else "#F4F4F4",
-        edgecolor=color if known else GRAY,
-        lw=3.2 if strong else 1.4,
-        hatch=None if known else "////",
-    )
-    ax.add_patch(box)
-    ink = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}} if not known else {}
-    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, **ink)
+def chip(ax, x, y, text, color=BLUE, **look):
+    """A word in a box of the given width, centered at (x, y)."""
+    size = (look.pop("width"), 0.48)
+    return box(ax, (x, y), size, text, 0.14, **{"facecolor": "white", "edgecolor": color, "lw": 1.4} | look)
 
 
+UNKNOWN = {"facecolor": "#F4F4F4", "edgecolor": GRAY, "hatch": "////"}  # not in the vocabulary
 SHOWN = 8  # numbers of a row that fit
 ROOM = 9  # words of a sentence that fit
 
@@ -95,7 +67,8 @@ class SentenceToRows:
         for index, (text, i) in enumerate(zip(words, ids, strict=True)):
             x, strong = (index + 0.5) * step - 0.1, index == lit
             size = 11 if len(words) < 7 else 9
-            chip(ax, x, 0.7, text, known=i is not None, strong=strong, width=0.92 * step, fontsize=size)
+            look = {"lw": 3.2 if strong else 1.4, "fontsize": size} | ({} if i is not None else UNKNOWN)
+            chip(ax, x, 0.7, text, width=0.92 * step, **look)
             ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
             ax.text(x, -0.28, "?" if i is None else str(i), ha="center", va="center", fontsize=12)
             if i is None:
@@ -104,9 +77,8 @@ class SentenceToRows:
             row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
             half = min(0.42 * step, 0.62)
             ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
-            ax.text(
-                x, -5.85, f"... {table.shape[1]} entries" if strong else "...", ha="center", va="center", fontsize=9
-            )
+            more = f"... {table.shape[1]} entries" if strong else "..."
+            ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
         ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
         return Picture(
             figure, _way_said(words, ids, lit, table), caption="A word's id is the number of its row in the table."
@@ -127,8 +99,7 @@ def _way_said(words, ids, lit, table) -> str:
 def sentence_vectors(vectors, tokens) -> Picture:
     """The sentence as a heat map: a row for each token, a column for each coordinate."""
     figure, ax = new_figure(7.6, 2.7)
-    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False)
-    ax.set_xlabel("coordinate")
+    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate")
     ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each")
     figure.colorbar(picture, ax=ax)
     first = ", ".join(f"{x:.4f}" for x in vectors[0, :3].tolist())
@@ -182,13 +153,11 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     unit = vectors / vectors.norm(dim=-1, keepdim=True)
     dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
-    heatmap(axes[0], dots, tokens, tokens, SIGNED, digits=1)
-    heatmap(axes[1], cosines, tokens, tokens, SIGNED, -1, 1)
-    axes[0].set_title("dot product")
-    axes[1].set_title("cosine")
+    heatmap(axes[0], dots, tokens, tokens, cmap=SIGNED, digits=1, title="dot product")
+    heatmap(axes[1], cosines, tokens, tokens, cmap=SIGNED, vmin=-1, vmax=1, title="cosine")
     for ax in axes:
         tilt(ax)
-    squares = ", ".join(f"{token} {x:.1f}" for token, x in zip(tokens, dots.diagonal().tolist(), strict=True))
+    squares = named(tokens, dots.diagonal(), ".1f")
     off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     return Picture(
         figure,
@@ -277,8 +246,7 @@ def negative_sampling_gradients() -> Picture:
     right.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.5), aspect="equal", title="GE2E: own centroid (★) against the others")
     for ax in (left, right):
         ax.set(xticks=[], yticks=[])
-        for side in ax.spines.values():
-            side.set_visible(False)
+        without_spines(ax)
     p = torch.sigmoid(center @ neighbor)
     q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(negatives @ center).tolist())
     return Picture(
@@ -370,8 +338,7 @@ def _scatter(ax, points, words):
         ax.plot([], [], "o", color=shade, label=group)
     ax.plot([], [], "o", color="0.75", ms=4, label="all other words")
     ax.set(xlim=(-1.35, 1.35), ylim=(-1.1, 1.1), aspect="equal", xticks=[], yticks=[])
-    for side in ax.spines.values():
-        side.set_visible(False)
+    without_spines(ax)
 
 
 def before_and_after(history, words) -> Picture:
@@ -455,8 +422,7 @@ def forces_alone(histories: dict, pairs) -> Picture:
         ax.set_title(name)
         ax.set_xlabel(f"probability of a positive pair: {true:.2f}\nof a random pair: {any_pair:.2f}", fontsize=10)
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
-        for side in ax.spines.values():
-            side.set_visible(False)
+        without_spines(ax)
         said.append(
             f"{name}: mean cosine of center and context vectors {across:.2f}, probability of a positive pair "
             f"{true:.2f}, of a random pair {any_pair:.2f}"
@@ -475,7 +441,7 @@ def windows(tokens, window: int) -> Picture:
     for t in range(len(tokens)):
         for s, token in enumerate(tokens):
             if s == t:
-                chip(ax, 1.5 * s, -t, token, BLUE, strong=True, width=1.36)
+                chip(ax, 1.5 * s, -t, token, lw=3.2, width=1.36)
             elif abs(s - t) <= window:
                 chip(ax, 1.5 * s, -t, token, GREEN, width=1.36)
             else:

@@ -15,6 +15,7 @@ from helpers.translator.finished_parts import negative_sampling_gradients
 from helpers.widgets.progress_bar import bar
 
 SNAPSHOTS = 20
+WIDTH, WINDOW, RATE = 16, 2, 0.2  # of the vectors, to each side, of the first step
 
 
 @dataclass
@@ -51,10 +52,6 @@ def train(
     size: int,
     generator: torch.Generator,
     gradients: Callable = negative_sampling_gradients,
-    *,
-    width: int = 16,
-    window: int = 2,
-    rate: float = 0.2,
     negatives: int = 5,
 ) -> History:
     """Walk once through all positive pairs of the text, in random order; each moves its vectors against `gradients`.
@@ -63,11 +60,11 @@ def train(
     same shapes. The same generator state gives the same vectors. 21 snapshots are kept, closer together at the start,
     where most happens.
     """
-    pairs = all_pairs(sentences, window)
+    pairs = all_pairs(sentences, WINDOW)
     pairs = pairs[torch.randperm(len(pairs), generator=generator)]  # (N, 2)
     drawn_ids = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
-    centers = (torch.rand(size, width, generator=generator, dtype=torch.float64) - 0.5) / width**0.5
-    contexts = torch.zeros(size, width, dtype=torch.float64)
+    centers = (torch.rand(size, WIDTH, generator=generator, dtype=torch.float64) - 0.5) / WIDTH**0.5
+    contexts = torch.zeros_like(centers)
     steps = len(pairs)
     keep = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}
     history = History([], [], [])
@@ -75,7 +72,7 @@ def train(
     for step, ((word, neighbor), drawn) in enumerate(bar(list(rows), "pull and push")):
         if step in keep:
             _keep(history, step, centers, contexts)
-        slow = rate * (1 - step / steps)
+        slow = RATE * (1 - step / steps)
         moves = gradients(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
         centers[word] -= slow * moves[0]
         contexts[neighbor] -= slow * moves[1]

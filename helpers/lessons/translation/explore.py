@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from helpers.lessons.translation.figures import Looks, Rates, Smoothed
+from helpers.widgets.controls import choice, decimal, typed, whole
 from helpers.widgets.panel import panel
 
 
@@ -12,21 +11,17 @@ def rates():
     """Sliders for the warm-up and the width of the paper's learning rate."""
     panel(
         Rates(),
-        warmup=widgets.SelectionSlider(options=[20, 40, 60, 100, 200, 400, 800], value=60, description="warm-up"),
-        d_model=widgets.SelectionSlider(options=[32, 64, 128, 256, 512], value=64, description="width"),
+        warmup=choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60),
+        d_model=choice("width", [32, 64, 128, 256, 512], 64),
     )
 
 
 def smoothed_target():
     """A slider for the smoothing."""
-    panel(Smoothed(), smoothing=widgets.FloatSlider(value=0.1, min=0.0, max=0.5, step=0.01, description="smoothing"))
+    panel(Smoothed(), smoothing=decimal("smoothing", 0.1, 0.0, 0.5, 0.01))
 
 
 def looks(model):
     """A slider over sentences that `model` has not seen, and a box for one of one's own, with its cross-attention."""
     shown = Looks(model)
-    panel(
-        shown,
-        sentence=widgets.IntSlider(value=0, min=0, max=len(shown.pairs) - 1, description="sentence"),
-        own=widgets.Text(placeholder="a sentence, then Enter", description="your own", continuous_update=False),
-    )
+    panel(shown, sentence=whole("sentence", 0, 0, len(shown.pairs) - 1), own=typed("a sentence"))

@@ -7,11 +7,11 @@ import math
 import textwrap
 
 import torch
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.measured import measured
-from helpers.drawing.style import (
+from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, run_bars, tilt
+from helpers.drawing.colors import (
     BLUE,
     GREEN,
     GREEN_INK,
@@ -23,11 +23,10 @@ from helpers.drawing.style import (
     RED,
     RED_INK,
     SIGNED,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
 )
+from helpers.drawing.diagrams import TARGET, tokens
+from helpers.drawing.measured import measured
+from helpers.drawing.style import Picture, new_figure
 from helpers.errors import CourseError
 from helpers.translator import evaluation
 from helpers.translator.finished_parts import noam_lr
@@ -40,23 +39,14 @@ SPAN = 10.6  # of a row of words
 LONG = "the old woman often paints a white house in september"
 
 
-def _chip(ax, x, y, text, ink="black", face="#EAF2F8", edge="#4D86AF"):
-    (width,) = _widths([text])
-    box = FancyBboxPatch(
-        (x - width / 2, y - 0.2), width, 0.4, boxstyle="round,pad=0,rounding_size=0.1", fc=face, ec=edge
-    )
-    ax.add_patch(box)
-    ax.text(x, y, text, ha="center", va="center", fontsize=10, color=ink)
-
-
 def _widths(words):
     return [0.13 * max(3, len(word)) + 0.12 for word in words]
 
 
-def _centers(words, span):
-    """A middle for each word's chip, left to right, spread over `span`."""
+def _centers(words):
+    """A middle for each word's box, left to right, spread over SPAN."""
     widths = _widths(words)
-    gap = (span - sum(widths)) / max(1, len(words) - 1)
+    gap = (SPAN - sum(widths)) / max(1, len(words) - 1)
     centers, x = [], 0.0
     for width in widths:
         centers.append(x + width / 2)
@@ -74,16 +64,13 @@ def word_by_word() -> Picture:
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
         pair = corpus.translate(sentence)
         english, french = pair.english.split(), pair.french.split()
-        span = SPAN
-        top, bottom = _centers(english, span), _centers(french, span)
+        top, bottom = _centers(english), _centers(french)
         for t, source in enumerate(pair.alignment):
             crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
             ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
-        for x, word in zip(top, english, strict=True):
-            _chip(ax, x, 1, word)
-        for x, word in zip(bottom, french, strict=True):
-            _chip(ax, x, -1, word, face="#FFF3D6", edge="#7A4B00")
-        ax.set(xlim=(-0.3, span + 0.3), ylim=(-1.3, 1.3))
+        tokens(ax, english, top, 1, _widths(english))
+        tokens(ax, french, bottom, -1, _widths(french), **TARGET)
+        ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.3, 1.3))
         ax.axis("off")
         joined = ", ".join(f"{word} from {english[s]}" for word, s in zip(french, pair.alignment, strict=True))
         said.append(f"“{sentence}”: {joined}")
@@ -111,12 +98,8 @@ def batch_of_three() -> Picture:
                 word = row[j] if j < len(row) else "<pad>"
                 mark = word in ("<bos>", "<eos>")
                 face = "#FFC94D" if mark else "#EAF2F8" if name == "src" else "#FFF3D6"
-                look = (
-                    {"fc": face, "ec": "#8C8C8C"}
-                    if word != "<pad>"
-                    else {"fc": "#F4F4F4", "ec": "#A0A0A0", "hatch": "////"}
-                )
-                ax.add_patch(Rectangle((j, -i), 0.96, 0.9, lw=0.8, **look))
+                look = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
+                ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **look | {"linewidth": 0.8}))
                 if word != "<pad>":
                     ax.text(j + 0.48, -i + 0.45, word, ha="center", va="center", fontsize=9.5)
         ax.set(xlim=(-0.05, width), ylim=(-2.1, 1.05))
@@ -136,20 +119,10 @@ def batch_of_three() -> Picture:
 @torch.no_grad()
 def cross_weights(model, src, tgt_in):
     """Weights (B, H, T_t, T_s) of the last cross-attention in a Transformer, whatever its parts are called."""
-    found, T_t, T_s = [], tgt_in.shape[1], src.shape[1]
-
-    def keep(_module, _given, out):
-        weights = out[1] if isinstance(out, tuple) and len(out) == 2 else None
-        if isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (T_t, T_s):
-            found.append(weights)
-
     memory = model.encode(src)
-    hooks = [module.register_forward_hook(keep) for module in model.modules()]
-    try:
+    with evaluation.attention_weights(model) as seen:
         model.decode(tgt_in, memory, src)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    found = [weights for weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
     if not found:
         raise CourseError(
             "No part of this Transformer returns cross-attention weights (out, weights), so there is nothing to draw."
@@ -241,25 +214,18 @@ class Looks:
         true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
         ax = self.ax
         ax.clear()
-        top, bottom = _centers(source, SPAN), _centers(target, SPAN)
+        top, bottom = _centers(source), _centers(target)
         for t, row in enumerate(weights.tolist()):
             for s, weight in enumerate(row):
                 if weight > 0.03:
                     color = BLUE if s == true[t] or alignment is None else RED
-                    ax.plot(
-                        [top[s], bottom[t]],
-                        [0.8, -0.8],
-                        color=color,
-                        lw=0.6 + 4.5 * weight,
-                        alpha=0.35 + 0.65 * weight,
-                        zorder=0,
-                        solid_capstyle="butt",
-                    )
-        for x, word in zip(top, source, strict=True):
-            _chip(ax, x, 1, word)
-        for t, (x, word) in enumerate(zip(bottom, target, strict=True)):
-            right = best[t] == true[t]
-            _chip(ax, x, -1, word, face="#FFF3D6" if right else "#F8D9CC", edge="#7A4B00" if right else RED_INK)
+                    look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
+                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
+        tokens(ax, source, top, 1, _widths(source))
+        tokens(ax, target, bottom, -1, _widths(target), **TARGET)
+        for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
+            if not right:
+                box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
         ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
         ax.axis("off")
         looks = ", ".join(
@@ -329,8 +295,7 @@ def warm_ups() -> Picture:
             ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
             said.append(f"peak {peak:g}, warm-up {name}: loss {ends} at the end")
         ax.set(title=f"peak learning rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
-        ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
-        ax.minorticks_off()
+        name_ticks(ax, y=(0.1, 0.3, 1, 3))
     axes[0].set_ylabel("loss, nats per word")
     axes[1].legend(frameon=False, loc="lower left")
     return Picture(
@@ -360,10 +325,7 @@ class Smoothed:
     def __init__(self):
         self.figure, axes = new_figure(8.4, 3.2, 1, 2, width_ratios=(3, 2))
         self.ax, self.side = axes
-        self.bars = self.ax.bar(range(6), [0.0] * 6, color=BLUE)
-        self.ax.set_xticks(range(6), self.WORDS)
-        self.ax.set(ylim=(0, 1.05), ylabel="target")
-        self.numbers = [self.ax.text(i, 0.03, "", ha="center", fontsize=9.5) for i in range(6)]
+        self.bars = MovingBars(self.ax, self.WORDS, "0.0000", ylim=(0, 1.05), ylabel="target")
         grid = [i / 100 for i in range(1, 51)]
         self.side.plot(grid, [best_smoothed(x, 194)[2] for x in grid], color="#A0A0A0")
         (self.dot,) = self.side.plot([], [], "o", color=RED)
@@ -372,11 +334,7 @@ class Smoothed:
 
     def __call__(self, smoothing: float) -> Picture:
         p, lead, loss = best_smoothed(smoothing, 194)
-        heights = [p, *[smoothing / 194] * 5]
-        for bar, number, height in zip(self.bars, self.numbers, heights, strict=True):
-            bar.set_height(height)
-            number.set_y(height + 0.02)
-            number.set_text(f"{height:.4f}")
+        self.bars.show([p, *[smoothing / 194] * 5], ".4f")
         self.dot.set_data([smoothing], [loss])
         self.title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
         best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
@@ -393,16 +351,14 @@ def with_and_without_smoothing() -> Picture:
     figure, ax = new_figure(6.4, 1.9)
     names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
     said = []
-    for y, smoothing in enumerate((0.1, 0.0)):
-        values = [run["nats"] for run in runs[str(smoothing)]]
-        ax.barh([y], [sum(values) / len(values)], color=BLUE, height=0.6, alpha=0.75)
-        ax.plot(values, [y] * len(values), "o", color="black", ms=4)
+    losses = {"none": [run["nats"] for run in runs["0.0"]], "0.1": [run["nats"] for run in runs["0.1"]]}
+    run_bars(ax, losses, xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
+    for y, values in enumerate(losses.values()):
         ax.text(max(values) + 0.002, y, f"{sum(values) / len(values):.3f}", va="center", fontsize=10)
+    for smoothing in (0.1, 0.0):
         for name, title in names.items():
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
-    ax.set_yticks([0, 1], ["0.1", "none"])
-    ax.set(ylim=(-0.5, 1.5), xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
     return Picture(
         figure,
         f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
@@ -492,6 +448,8 @@ def _heads_exchanged(state: dict) -> dict:
 
 def same_machine_numbers() -> dict[str, tuple[float, float]]:
     """What was done to the course's translator -> (nats per word, fraction exact) on 200 unseen sentences."""
+    from helpers.blocks import Transformer
+
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
     rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
@@ -504,22 +462,10 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     }
     batch, found = evaluation.unseen(200), {}
     for name, numbers in changed.items():
-        model = _fresh_course()
+        model = Transformer(*translator.SIZES).eval()
         model.load_state_dict(numbers)
-        found[name] = (_nats(model, batch), evaluation.exact(model, batch))
+        found[name] = (evaluation.nats_a_word(model, batch), evaluation.exact(model, batch))
     return found
-
-
-def _fresh_course():
-    from helpers.blocks import Transformer
-
-    return Transformer(*translator.SIZES).eval()
-
-
-@torch.no_grad()
-def _nats(model, batch) -> float:
-    mask = batch.tgt_out != translator.PAD
-    return torch.nn.functional.cross_entropy(model(batch.src, batch.tgt_in)[mask], batch.tgt_out[mask]).item()
 
 
 def same_machine() -> Picture:
@@ -528,12 +474,9 @@ def same_machine() -> Picture:
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
     for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):
         values = [row[i] * (100 if i else 1) for row in found.values()]
-        ax.barh(list(found), values, color=[BLUE, BLUE, BLUE, ORANGE], height=0.6)
-        for y, value in enumerate(values):
-            ax.text(value, y, f" {value:.4f}" if i == 0 else f" {value:g}", va="center", fontsize=10)
+        bars(ax, list(found), values, "g" if i else ".4f", across=True, color=[BLUE, BLUE, BLUE, ORANGE])
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, 1.25 * max(values))
-    axes[0].invert_yaxis()
     said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g}% exact" for name, (nats, share) in found.items())
     return Picture(
         figure,

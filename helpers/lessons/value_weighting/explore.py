@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from helpers.lessons.value_weighting.figures import JANE, Search, Tiles, Triangle
+from helpers.widgets.controls import choice, decimal, powers
 from helpers.widgets.panel import panel
 
 
 def mixing():
     """Sliders for the scores of three words; their values span a triangle, and the context vector lies in it."""
     sliders = {
-        name: widgets.FloatSlider(value=start, min=-6, max=6, step=0.25, description=f"score of {name}")
+        name: decimal(f"score of {name}", start, -6, 6, 0.25)
         for name, start in zip(JANE, (0.0, 0.0, 0.75), strict=True)
     }
     panel(Triangle(), **sliders)
@@ -21,11 +20,9 @@ def video_search():
     """Sliders for the temperature and for two features of the query in the video search of lesson 3."""
     panel(
         Search(),
-        temperature=widgets.FloatLogSlider(
-            value=1.0, base=10, min=-1, max=2, step=0.01, description="temperature", readout_format=".2f"
-        ),
-        cooking=widgets.FloatSlider(value=2.0, min=0, max=3, step=0.1, description="query: cooking"),
-        far=widgets.FloatSlider(value=1.0, min=0, max=3, step=0.1, description="query: far away"),
+        temperature=powers("temperature", 1.0, -1, 2, 0.01),
+        cooking=decimal("query: cooking", 2.0, 0, 3, 0.1),
+        far=decimal("query: far away", 1.0, 0, 3, 0.1),
     )
 
 
@@ -34,7 +31,7 @@ def tiles():
     sides = [4, 6, 8, 12, 24]
     panel(
         Tiles(),
-        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.1, description="progress", readout_format=".0%"),
-        queries=widgets.SelectionSlider(options=sides, value=8, description="queries in a tile"),
-        keys=widgets.SelectionSlider(options=sides, value=6, description="keys in a tile"),
+        step=decimal("progress", 0.6, 0, 1, 0.1, readout_format=".0%"),
+        queries=choice("queries in a tile", sides, 8),
+        keys=choice("keys in a tile", sides, 6),
     )

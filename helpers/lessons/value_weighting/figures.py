@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import Rectangle
 
 from helpers import translator
-from helpers.checking.memory import largest_tensor
-from helpers.drawing.style import (
+from helpers.checking.tensor_memory import largest_tensor
+from helpers.drawing.charts import MovingBars, bars, heatmap, name_ticks, named, tilt
+from helpers.drawing.colors import (
     BLUE,
     CYCLE,
     GRAY_INK,
@@ -22,11 +23,10 @@ from helpers.drawing.style import (
     SKY,
     V_COLOR,
     V_MAP,
-    Picture,
-    heatmap,
-    new_figure,
-    tilt,
 )
+from helpers.drawing.diagrams import flow
+from helpers.drawing.style import Picture, new_figure
+from helpers.translator import evaluation
 
 JANE = ["jane", "visits", "africa"]
 
@@ -37,15 +37,13 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     parts = weights[:, None] * V
     out = weights @ V
     top = float(V.max())
-    named = [f"{token} × {weight:g}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
-    for ax, matrix, rows, title in zip(
-        axes, (V, parts, out[None]), (tokens, named, ["visits"]), ("values", "weight × value", "sum"), strict=True
-    ):
-        heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top)
-        ax.set_title(title)
+    weighted = [f"{token} × {weight:g}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
+    panels = ("values", V, tokens), ("weight × value", parts, weighted), ("sum", out[None], ["visits"])
+    for ax, (title, matrix, rows) in zip(axes, panels, strict=True):
+        heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top, title=title)
     axes[2].set_box_aspect(1 / 3)
-    said = ", ".join(f"{c} {v:g}" for c, v in zip(channels, out.tolist(), strict=True))
-    listed = ", ".join(f"{t} {w:g}" for t, w in zip(tokens, weights.tolist(), strict=True))
+    said = named(channels, out, "g")
+    listed = named(tokens, weights, "g")
     return Picture(
         figure,
         f"Three values as a heat map, the same times the weights {listed}, and their sum: {said}.",
@@ -57,9 +55,8 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     """The values (T, d_v) as they are, and below the range of each channel with the context vector in it."""
     context = weights @ values
     figure, (top, bottom) = new_figure(8.6, 4.6, 2, 1, sharex=True, height_ratios=(1.1, 1))
-    named = [f"{token}, weight {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
-    picture = heatmap(top, values, named, cmap=V_MAP, numbers=False)
-    top.set_title("values, not yet weighted")
+    rows = [f"{token}, weight {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
+    picture = heatmap(top, values, rows, cmap=V_MAP, numbers=False, title="values, not yet weighted")
     figure.colorbar(picture, ax=top, shrink=0.9)
     channels = range(values.shape[1])
     low, high = values.amin(dim=0), values.amax(dim=0)
@@ -68,7 +65,7 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     bottom.set_xticks(range(0, values.shape[1], 3), range(0, values.shape[1], 3))
     bottom.set(xlabel="channel of the values", ylim=(float(low.min()) - 0.4, float(high.max()) + 2.2))
     bottom.legend(frameon=False, ncols=2, loc="upper left")
-    listed = ", ".join(f"{t} {w:.4f}" for t, w in zip(tokens, weights.tolist(), strict=True))
+    listed = named(tokens, weights, ".4f")
     first = ", ".join(f"{v:.4f}" for v in context[:4].tolist())
     inside = int(((low <= context) & (context <= high)).sum())
     return Picture(
@@ -86,7 +83,7 @@ class Triangle:
     points = torch.tensor([[1.0, 1.0], [5.0, 1.6], [2.2, 4.6]])
 
     def __init__(self):
-        self.figure, (ax, bars) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1.6, 1))
+        self.figure, (ax, side) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1.6, 1))
         ring = torch.cat([self.points, self.points[:1]])
         ax.fill(ring[:, 0], ring[:, 1], color=SKY, alpha=0.25, lw=0)
         ax.plot(ring[:, 0], ring[:, 1], color=SKY, lw=1)
@@ -100,21 +97,16 @@ class Triangle:
         ax.set(
             xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values and context vector (star)"
         )
-        self.bars = bars.bar(JANE, [0, 0, 0], color=CYCLE[:3])
-        self.labels = [bars.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
-        bars.set(ylim=(0, 1.12), title="weights")
+        self.bars = MovingBars(side, JANE, "0.000", color=CYCLE[:3], ylim=(0, 1.12), title="weights")
 
     def __call__(self, **scores: float) -> Picture:
         weights = torch.softmax(torch.tensor(list(scores.values()), dtype=torch.float64), dim=0)
         x, y = (weights.float() @ self.points).tolist()
         self.star.set_data([x], [y])
-        for thread, bar, label, (px, py), w in zip(
-            self.threads, self.bars, self.labels, self.points.tolist(), weights.tolist(), strict=True
-        ):
+        for thread, (px, py), w in zip(self.threads, self.points.tolist(), weights.tolist(), strict=True):
             thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
-            bar.set_height(w)
-            label.set(text=f"{w:.3f}", y=w + 0.02)
-        listed = ", ".join(f"{t} {w:.3f}" for t, w in zip(JANE, weights.tolist(), strict=True))
+        self.bars.show(weights.tolist(), ".3f")
+        listed = named(JANE, weights, ".3f")
         return Picture(
             self.figure,
             "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
@@ -126,44 +118,23 @@ class Triangle:
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
     """A batch on its way through one head, as boxes with shapes."""
     figure, ax = new_figure(8.6, 3.3)
-    boxes = [
-        ("x", (B, T, C), 0.0, 1.0, "white"),
-        ("queries", (B, T, width), 2.1, 2.0, Q_COLOR),
-        ("keys", (B, T, width), 2.1, 1.0, K_COLOR),
-        ("values", (B, T, width), 2.1, 0.0, V_COLOR),
-        ("scores", (B, T, T), 4.2, 1.5, BLUE),
-        ("weights", (B, T, T), 6.3, 1.5, BLUE),
-        ("output", (B, T, width), 8.4, 0.75, V_COLOR),
-    ]
-    for name, shape, x, y, color in boxes:
-        ax.add_patch(Rectangle((x, y), 1.3, 0.66, facecolor=color, edgecolor="black", lw=0.8, alpha=0.22))
-        text = ", ".join(map(str, shape))
-        ax.text(x + 0.65, y + 0.33, f"{name}\n({text})", ha="center", va="center", fontsize=11)
-    middle = {name: (x, y + 0.33) for name, _, x, y, _ in boxes}
-    arrows = [
-        ("x", "queries", "$W_Q$"),
-        ("x", "keys", "$W_K$"),
-        ("x", "values", "$W_V$"),
-        ("queries", "scores", ""),
-        ("keys", "scores", ""),
-        ("scores", "weights", "mask,\nsoftmax"),
-        ("weights", "output", ""),
-        ("values", "output", ""),
-    ]
-    for start, end, label in arrows:
-        (ax0, ay0), (ax1, ay1) = middle[start], middle[end]
-        tail, head = (ax0 + 1.32, ay0), (ax1 - 0.02, ay1)
-        ax.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=11, lw=1, color="dimgray"))
-        middle_x, middle_y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-        if label.startswith("$"):  # on the arrow
-            ax.text(middle_x, middle_y, label, ha="center", va="center", bbox={"facecolor": "white", "lw": 0, "pad": 1})
-        else:
-            ax.text(middle_x, middle_y + 0.1, label, ha="center", va="bottom", fontsize=10)
+    boxes = {
+        "x": ((B, T, C), 0.0, 1.0, "white"),
+        "queries": ((B, T, width), 2.1, 2.0, Q_COLOR),
+        "keys": ((B, T, width), 2.1, 1.0, K_COLOR),
+        "values": ((B, T, width), 2.1, 0.0, V_COLOR),
+        "scores": ((B, T, T), 4.2, 1.5, BLUE),
+        "weights": ((B, T, T), 6.3, 1.5, BLUE),
+        "output": ((B, T, width), 8.4, 0.75, V_COLOR),
+    }
+    arrows = [("x", "queries", "$W_Q$"), ("x", "keys", "$W_K$"), ("x", "values", "$W_V$"), ("queries", "scores", "")]
+    arrows += [("keys", "scores", ""), ("scores", "weights", "mask,\nsoftmax")]
+    flow(ax, boxes, [*arrows, ("weights", "output", ""), ("values", "output", "")], height=0.66)
     ax.text(3.05, 2.85, "where to attend", color=BLUE, fontsize=12, ha="left")
     ax.text(3.05, -0.36, "what to get", color=V_COLOR, fontsize=12, ha="left")
     ax.set(xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))
     ax.axis("off")
-    path = ", ".join(f"{name} {shape}" for name, shape, *_ in boxes)
+    path = ", ".join(f"{name} {shape}" for name, (shape, *_) in boxes.items())
     alt = (
         f"Diagram of one head with shapes: {path}. x goes through W_Q, W_K and W_V. Queries and keys make scores, "
         "scores make weights (where to attend); weights times values (what to get) make the output."
@@ -173,17 +144,14 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
 
 def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """What the last block of the translator's encoder reads, (T, 64), and the weights of one of its heads."""
-    network, caught = translator.machine(), []
-    block = network.encoder.blocks[-1]
-    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
-    with torch.no_grad():
-        network.encode(translator.source_batch([sentence]))
-    hook.remove()
+    network, last = translator.machine(), f"encoder.blocks.{translator.NUM_LAYERS - 1}"
+    x = evaluation.input_of(network, last, translator.source_batch([sentence]))  # (1, T, 64)
     width = translator.D_MODEL // translator.NUM_HEADS
     rows = slice(head * width, (head + 1) * width)
-    layers = {name: getattr(block.attention, name) for name in ("W_q", "W_k", "W_v")}
+    attention = network.get_submodule(f"{last}.attention")
+    layers = {name: getattr(attention, name) for name in ("W_q", "W_k", "W_v")}
     numbers = {f"{name}.weight": layer.weight[rows].detach() for name, layer in layers.items()}
-    return caught[0][0], numbers
+    return x[0], numbers
 
 
 def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -238,15 +206,11 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     """The context shift of each word (T,) in a trained head, next to the head's weights."""
     weights, moved = head_weights(numbers, x), moved.clamp_min(0).tolist()
     figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1, 1.25))
-    bars = left.barh(range(len(words)), moved, color=BLUE)
-    left.set_yticks(range(len(words)), words)
-    left.bar_label(bars, [f"{m:.2f}" for m in moved], padding=3, fontsize=10)
+    bars(left, words, moved, ".2f", across=True, height=0.8)
     left.axvline(1, color=GRAY_INK, ls=":", lw=1)
-    left.invert_yaxis()
     left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="context shift of each word")
-    heatmap(right, weights, words, words, vmin=0, vmax=1)
-    right.set(title="attention weights", xlabel="key", ylabel="query")
-    listed = ", ".join(f"{t} {m:.2f}" for t, m in zip(words, moved, strict=True))
+    heatmap(right, weights, words, words, vmin=0, vmax=1, title="attention weights", xlabel="key", ylabel="query")
+    listed = named(words, moved)
     best = ", ".join(f"{w} to {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
     return Picture(
         figure,
@@ -264,26 +228,19 @@ class Search:
 
     def __init__(self):
         self.figure, (left, self.right) = new_figure(8.6, 2.7, 1, 2, sharey=True)
-        self.rows = []
-        for ax, color, limit in ((left, SKY, 18), (self.right, BLUE, 1.25)):
-            bars = ax.barh(self.titles, [0, 0, 0], color=color)
-            labels = [ax.text(0, j, "", va="center") for j in range(3)]
-            ax.set_xlim(0, limit)
-            self.rows.append((bars, labels, limit))
-        left.set_title("query · key")
-        left.invert_yaxis()
+        look = {"across": True, "height": 0.8}
+        self.scores = MovingBars(left, self.titles, "18.0", color=SKY, xlim=(0, 18), title="query · key", **look)
+        self.weights = MovingBars(self.right, self.titles, "0.000", xlim=(0, 1.25), **look)
         self.right.set_title("weight: a blend of 00.0 minutes")
 
     def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
         scores = self.keys @ torch.tensor([cooking, 0.0, far])
         weights = torch.softmax(scores.double() / temperature, dim=0).float()
         blend = float(weights @ self.minutes)
-        for (bars, labels, limit), numbers, digits in zip(self.rows, (scores, weights), (1, 3), strict=True):
-            for bar, label, number in zip(bars, labels, numbers.tolist(), strict=True):
-                bar.set_width(number)
-                label.set(text=f"{number:.{digits}f}", x=number + 0.01 * limit)
+        self.scores.show(scores.tolist(), ".1f")
+        self.weights.show(weights.tolist(), ".3f")
         self.right.set_title(f"weight: a blend of {blend:.1f} minutes")
-        listed = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
+        listed = named(self.titles, weights, ".3f")
         alt = f"Weights at temperature {temperature:.2f}: {listed}. The blend lasts {blend:.1f} minutes."
         return Picture(
             self.figure,
@@ -299,15 +256,12 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     gradient = (-w * (v - mixture)).tolist()
     names = [f"key {j}" for j in range(1, len(weights) + 1)]
     figure, (left, right) = new_figure(8.6, 3.2, 1, 2)
-    bars = left.bar(names, v.tolist(), color=V_COLOR, alpha=0.6)
-    left.bar_label(bars, [f"weight {x:g}" for x in weights], fontsize=10)
+    bars(left, names, v, [f"weight {x:g}" for x in weights], color=V_COLOR, alpha=0.6)
     left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"output {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
     left.set(title="values of one channel", ylim=(0, 8))
-    bars = right.bar(names, gradient, color=[ORANGE if s > 0 else BLUE for s in gradient])
-    right.bar_label(
-        bars, [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in gradient], padding=2, fontsize=10
-    )
+    texts = [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in gradient]
+    bars(right, names, gradient, texts, color=[ORANGE if s > 0 else BLUE for s in gradient])
     right.axhline(0, color="black", lw=0.8)
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     pairs = ", ".join(
@@ -334,9 +288,8 @@ class Tiles:
         self.table.add_patch(self.tile)
         self.table.set(xlabel="keys", ylabel="queries", xticks=range(0, T + 1, 4), yticks=range(0, T + 1, 4))
         names = ["all scores\nat once", "one tile\nof scores", "maximum,\nsum, output"]
-        self.bars = ax.bar(names, [T * T, 0, 0], color=[SKY, ORANGE, V_COLOR])
-        self.labels = [ax.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
-        ax.set(ylim=(0, 660), title="values in memory")
+        look = {"color": [SKY, ORANGE, V_COLOR], "ylim": (0, 660), "title": "values in memory"}
+        self.bars = MovingBars(ax, names, "576", **look)
 
     def __call__(self, step: float, queries: int, keys: int) -> Picture:
         T, across = self.tokens, -(-self.tokens // keys)
@@ -350,9 +303,7 @@ class Tiles:
         high, wide = min(queries, T - row * queries), min(keys, T - column * keys)
         self.tile.set(x=column * keys, y=row * queries, width=wide, height=high)
         held = [T * T, high * wide, high * (2 + self.width)]
-        for bar, label, number in zip(self.bars, self.labels, held, strict=True):
-            bar.set_height(number)
-            label.set(text=str(number), y=number + 8)
+        self.bars.show(held, "d")
         self.table.set_title(f"tile {now + 1} of {count}")
         return Picture(
             self.figure,
@@ -381,8 +332,7 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
         ax.plot(lengths, numbers, style, color=color, label=name, ms=7)
         said.append(f"{name}: {numbers[0]:,} entries at T = {lengths[0]}, {numbers[-1]:,} at T = {lengths[-1]}")
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="entries of the largest tensor")
-    ax.set_xticks(lengths, lengths)
-    ax.minorticks_off()
+    name_ticks(ax, x=lengths)
     ax.legend(frameon=False)
     return Picture(
         figure,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from helpers.checking.memory import tensors_alive
 from helpers.checking.scenarios import module_in, scenario
+from helpers.checking.tensor_memory import tensors_alive
 
 
 @scenario

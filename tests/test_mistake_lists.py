@@ -1,8 +1,8 @@
-"""The texts in which an answer key lists mistakes and quizzes (helpers/checking/listing.py)."""
+"""The texts in which an answer key lists mistakes and quizzes (helpers/checking/mistake_lists.py)."""
 
 import pytest
 
-from helpers.checking.listing import Mistake, Quiz, UnreadableList, listed_quizzes, mistakes
+from helpers.checking.mistake_lists import Mistake, Quiz, UnreadableList, listed_quizzes, mistakes
 from helpers.checking.vocabulary import Exercise
 
 WIDTH = "d_k**0.5"

@@ -56,9 +56,9 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
     begins with the arrow goes on with the edit above. So does one that begins with a bar: what follows the bar is the
     code's next line, with its indentation. All other lines are the hint. A mistake without an edit is the function
     given under its name. `added_EPS for EPS in 1e-8, 1e-9: label` is a mistake for each number, which stands in place
-    of EPS in name, label and edits. UnreadableList.
+    of EPS in name, label and edits. Raises UnreadableList.
     """
-    found: list[Mistake] = []
+    listed: list[Mistake] = []
     for head, lines in _blocks(text):
         parts = HEAD.fullmatch(head)
         if parts is None:
@@ -71,40 +71,40 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
         if edits and name in functions:
             raise UnreadableList(f"{name} has an edit and a function of that name, where one of them is enough")
         for value in re.split(r",\s*", parts["values"]) if word else [""]:
-            own = tuple(edit.replace(word, value) if word else edit for edit in edits)
-            wrong = own if len(own) > 1 else own[0] if own else functions.get(name)
-            own_name, words = (text.replace(word, value) if word else text for text in (name, label))
-            found.append(Mistake(own_name, words, hint, wrong))
-    names = [mistake.name for mistake in found]
+            changed = tuple(edit.replace(word, value) if word else edit for edit in edits)
+            wrong = changed if len(changed) > 1 else changed[0] if changed else functions.get(name)
+            own_name, label_of_value = (text.replace(word, value) if word else text for text in (name, label))
+            listed.append(Mistake(own_name, label_of_value, hint, wrong))
+    names = [mistake.name for mistake in listed]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UnreadableList(f"two mistakes are called {twice[0]}")
     if unknown := sorted(set(functions) - set(names)):
         raise UnreadableList(f"the function {unknown[0]} belongs to no mistake of the text")
-    return found
+    return listed
 
 
 def listed_quizzes(text: str) -> list[Quiz]:
     """The quizzes that a text lists: for each a line `name: right option` and, further in, `option: explanation`.
 
-    Lines without an option of their own go on with the explanation above. UnreadableList.
+    Lines without an option of their own go on with the explanation above. Raises UnreadableList.
     """
-    found = []
+    quizzes = []
     for head, lines in _blocks(text):
         name, _, correct = head.partition(": ")
         explanations: dict[str, list[str]] = {}
-        own: list[str] = []
+        explanation: list[str] = []
         for line in lines:
             if parts := OPTION.fullmatch(line):
-                own = explanations.setdefault(parts["option"], [])
-                own.append(parts["why"])
+                explanation = explanations.setdefault(parts["option"], [])
+                explanation.append(parts["why"])
             elif explanations:
-                own.append(line)
+                explanation.append(line)
         if correct not in explanations:
             raise UnreadableList(
                 f'{head!r} should be "name: right option", with an explanation of that option below it'
             )
-        found.append(Quiz(name, correct, {option: " ".join(why) for option, why in explanations.items()}))
-    return found
+        quizzes.append(Quiz(name, correct, {option: " ".join(why) for option, why in explanations.items()}))
+    return quizzes
 
 
 def _blocks(text: str) -> list[tuple[str, list[str]]]:
@@ -112,15 +112,15 @@ def _blocks(text: str) -> list[tuple[str, list[str]]]:
     blocks: list[tuple[str, list[str]]] = []
     margin = None
     for line in filter(str.strip, text.splitlines()):
-        words = line.strip()
+        stripped = line.strip()
         indent = len(line) - len(line.lstrip())
         margin = indent if margin is None else margin
-        if words.startswith(("|", ARROW.strip())):
+        if stripped.startswith(("|", ARROW.strip())):
             if not blocks or not blocks[-1][1]:
-                raise UnreadableList(f"{words!r} has no edit above it to go on with")
-            blocks[-1][1][-1] += f"\n{words[1:]}" if words[0] == "|" else f" {words}"
+                raise UnreadableList(f"{stripped!r} has no edit above it to go on with")
+            blocks[-1][1][-1] += f"\n{stripped[1:]}" if stripped[0] == "|" else f" {stripped}"
         elif indent > margin:
-            blocks[-1][1].append(words)
+            blocks[-1][1].append(stripped)
         else:
-            blocks.append((words, []))
+            blocks.append((stripped, []))
     return blocks

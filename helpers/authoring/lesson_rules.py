@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from helpers.authoring.build_error import BuildError
+from helpers.authoring import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_PER_MINUTE = 120
@@ -92,8 +92,8 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
             continue
         bonus = name in text.lesson.bonus
         points = {**text.lesson.points, **text.lesson.bonus}.get(name)
-        told = (float(match[5] or 0), match[6] == "bonus points")
-        if points is not None and told != (points, bonus):
+        stated = (float(match[5] or 0), match[6] == "bonus points")
+        if points is not None and stated != (points, bonus):
             kind = "bonus points" if bonus else "points"
             yield f"{where}: {title} says other points than course.toml: {points:g} {kind}."
         if bonus and "**Extra**" not in match[0]:
@@ -157,22 +157,22 @@ def core_minutes(text: LessonText) -> float:
 
 def _check_time(text: LessonText, where: str) -> Iterator[str]:
     needed = core_minutes(text)
-    told = re.search(r"\*\*Core:\*\* about (\d+) minutes", core_prose(text))
-    if not told:
+    stated = re.search(r"\*\*Core:\*\* about (\d+) minutes", core_prose(text))
+    if not stated:
         yield f"{where} must say: **Core:** about {round(needed / 5) * 5} minutes."
         return
-    for place, minutes in ((where, int(told[1])), ("course.toml", text.lesson.minutes)):
+    for place, minutes in ((where, int(stated[1])), ("course.toml", text.lesson.minutes)):
         if abs(minutes - needed) > TIME_TOLERANCE * needed:
             yield (
                 f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises of the core need "
                 f"about {needed:.0f}."
             )
-    if int(told[1]) > MAX_CORE_MINUTES:
+    if int(stated[1]) > MAX_CORE_MINUTES:
         yield f"{where}: the core may take at most {MAX_CORE_MINUTES} minutes. Move parts to {FURTHER}, or cut."
 
 
 def check_captions(notebook, lesson) -> None:
-    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. BuildError where they are not."""
+    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. Raises BuildError if they are not."""
     html = [
         output.get("data", {}).get("text/html", "")
         for cell in notebook.cells
@@ -180,11 +180,11 @@ def check_captions(notebook, lesson) -> None:
         for output in cell.outputs
     ]
     shown = [text if isinstance(text, str) else "".join(text) for text in html]
-    found = [number for text in shown for number in re.findall(r">Figure (\d+\.\d+)\.", text)]
-    wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(found) + 1)]
-    if found != wanted:
+    numbers = [number for text in shown for number in re.findall(r">Figure (\d+\.\d+)\.", text)]
+    wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(numbers) + 1)]
+    if numbers != wanted:
         raise BuildError(
-            f"{lesson.name}: its figures are numbered {', '.join(found)}; they must count up from {wanted[0]}."
+            f"{lesson.name}: its figures are numbered {', '.join(numbers)}; they must count up from {wanted[0]}."
         )
     for text in shown:
         for width in re.findall(r'<img [^>]*?width="(\d+)"', text):

@@ -1,0 +1,34 @@
+"""The colors of all figures, which color-blind readers can tell apart, and the maps of heat maps.
+
+Blue is an attention weight or a probability; queries, keys and values have `Q_COLOR`, `K_COLOR` and `V_COLOR`. Orange,
+sky and pink are for areas and lines; letters take `ORANGE_INK`, `SKY_INK`, `PINK_INK`.
+"""
+
+from __future__ import annotations
+
+from matplotlib.colors import LinearSegmentedColormap
+
+# Okabe and Ito's palette (2008), in the order in which figures use it.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+SKY, RED, YELLOW, BLACK = "#56B4E9", "#D55E00", "#F0E442", "#000000"
+CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
+# The same hues for letters: at least 4.5 : 1 on white.
+ORANGE_INK, SKY_INK, GREEN_INK = "#8F5B00", "#1F6FA8", "#00735C"
+PINK_INK, RED_INK, GRAY_INK = "#9B3D75", "#B23A00", "#595959"
+INK = {ORANGE: ORANGE_INK, SKY: SKY_INK, GREEN: GREEN_INK, PINK: PINK_INK, RED: RED_INK}  # any other color: itself
+
+# Queries, keys and values, in every figure of the course; dark enough for letters too.
+Q_COLOR, K_COLOR, V_COLOR = "#B23A00", "#00805F", "#7A2F86"
+
+
+def _around_zero(name: str, color: str) -> LinearSegmentedColormap:
+    """Dark gray below 0, white at 0, `color` above."""
+    return LinearSegmentedColormap.from_list(name, ["#4D4D4D", "#FFFFFF", color])
+
+
+Q_MAP, K_MAP, V_MAP = (
+    _around_zero(name, color) for name, color in (("queries", Q_COLOR), ("keys", K_COLOR), ("values", V_COLOR))
+)
+WEIGHTS = "Blues"  # from 0 up: attention weights, probabilities
+SIGNED = "PuOr"  # around 0: scores, embeddings, differences
+AROUND_ZERO = (SIGNED, Q_MAP, K_MAP, V_MAP)  # maps whose middle is 0: `heatmap` centers them unless it is told limits
