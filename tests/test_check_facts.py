@@ -601,13 +601,21 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
 
 def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
     told = "\nyour code draws random numbers, and nothing here is random (dropout? a new layer in each call?)"
-    for seen, expected, said in (
-        (True, [False, False], True),
-        (False, [False, False], False),
-        (True, [False, True], False),
-    ):
-        key = made_key([Case(()), Case(())], [Observation(t(1.0), drew=drew) for drew in expected], arguments=["Q"])
-        assert says(problem("value", t(1.0), t(2.0), drew=seen), key).endswith(told) == said
+    for seen, expected, said in ((True, False, True), (False, False, False), (True, True, False)):
+        case = Case((torch.zeros(9),))
+        key = made_key([case], [Observation(t(1.0), drew=expected)], arguments=["Q"])
+        assert says(problem("value", t(1.0), t(2.0), case=case, drew=seen), key).endswith(told) == said
+
+
+def test_how_lists_and_tuples_differ_is_said():
+    def said(want, got):
+        case = Case((torch.zeros(9),))
+        return says(problem("value", want, got, case=case), made_key([case], [want], arguments=["Q"]))
+
+    many = [(i, 1000 + i) for i in range(40)]
+    assert said([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
+    assert said(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
+    assert said(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
     key = made_key([Case(())], [t(1.0)])
     assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
     assert "dropout" not in says(problem("detached", drew=True), key)
@@ -867,8 +875,10 @@ def by_values(want, got, **options):
 
 def test_what_the_numbers_alone_tell():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    assert by_values(x, 3 * x) == "a constant factor off: every number is 3 times what it should be"
-    assert by_values(x, -x) == "a constant factor off: every number is -1 times what it should be"
+    assert by_values(x, 7 * x) == "a constant factor off: every number is 7 times what it should be"
+    size = "a constant factor off: every number is 0.3333 times what it should be, which is 1/√9, and 9 is a size of your inputs"
+    assert by_values(x, x / 3) == size
+    assert by_values(x, -x) == "the right numbers with the opposite sign"
     assert by_values(x, x + 0.25) == "every number is about 0.25 too large"
     assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
     assert by_values(x, x * 1.00005) == "every number is too far from 0 by about 0.005 %"
@@ -929,8 +939,8 @@ def test_a_shift_stands_out_from_the_rounding_of_its_dtype():
 def test_a_factor_is_told_with_the_digits_that_show_it():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     line = "a constant factor off: every number is {} times what it should be"
-    assert by_values(t(1.0, 2.0), t(3.0, 6.0)) == line.format(3)
-    assert by_values(d(0.1, 0.2, 0.3), d(0.3, 0.6, 0.9)) == line.format(3)
+    assert by_values(t(1.0, 2.0), t(7.0, 14.0)) == line.format(7)
+    assert by_values(d(0.1, 0.2, 0.3), d(0.7, 1.4, 2.1)) == line.format(7)
     assert by_values(x, 1.0003 * x) == line.format("1.0003")
     assert by_values(x, torch.zeros_like(x)).startswith("6 of 6 numbers differ")
     assert by_values(t(1.0, 2.0), t(INF, INF)).startswith("2 of 2 numbers differ")
@@ -975,7 +985,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
     assert differ(rows[:2], t([[0.15, 0.2, 0.3], [0.3, 0.3, 0.4]]))
     assert differ(rows[:2], t([[0.5, 0.1, 0.9], [0.0] * 3]))
     assert differ(t([[-1.0, -2.0], [1.0, 2.5]]), t([[-1.0, -3.0], [1.0, 2.5]]))
-    assert differ(torch.zeros(3), t(1.0, 2.0, 4.0)) and differ(t(1.0, 2.0, 4.0), t(2.0, 4.0, 1.0))
+    assert differ(torch.zeros(3), t(1.0, 2.0, 4.0)) and differ(t(1.0, 2.0, 4.0), t(2.0, 4.0, 3.0))
     assert differ(t([[1.0, 1.0, 3.0], [2.0, 2.0, 5.0]]), t([[1.0, 3.0, 7.0], [2.0, 5.0, 4.0]]))
 
 

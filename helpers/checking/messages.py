@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import torch
@@ -54,7 +55,7 @@ def _detailed(part: Part, problems: list[Problem], key) -> Part:
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = (_other_form(problem, key) or _BY_KIND[problem.kind](problem, key)).split("\n")
-    if problem.kind == "value" and problem.seen.drew and not any(expected.drew for expected in key.expected):
+    if problem.kind == "value" and problem.seen.drew and not _expected(problem, key).drew:
         lines.append("your code draws random numbers, and nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
@@ -63,12 +64,13 @@ def text(problem: Problem, key) -> str:
 
 def _other_form(problem, key) -> str:
     """What to say of a right result that is returned in another form: in another order, or only a part of it."""
-    number = next((i for i, case in enumerate(key.cases) if case is problem.case), None)
-    if number is None or problem.difference is None or problem.where or len(key.expected) <= number:
+    if problem.difference is None or problem.where:
         return ""
-    expected, actual = key.expected[number].output, problem.seen.output
+    expected, actual = _expected(problem, key).output, problem.seen.output
     if isinstance(expected, dict) and isinstance(actual, dict):
         return _exchanged(expected, actual, problem.difference.path)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return _other_entries(expected, actual)
     if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
         return ""
     if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
@@ -92,6 +94,36 @@ def _exchanged(expected: dict, actual: dict, path) -> str:
             if other != name and difference(tensor, actual[name]) is None:
                 return f"your [{written(name)}] holds what belongs in [{written(other)}]"
     return ""
+
+
+def _expected(problem, key) -> Observation:
+    """What the right answer shows on a problem's case; nothing where the case is not the key's."""
+    both = zip(key.cases, key.expected, strict=False)
+    return next((right for case, right in both if case is problem.case), Observation())
+
+
+def _other_entries(expected: list, actual: list) -> str:
+    """How two lists differ where both have the same entries, or where one that is too long to be read lacks some."""
+    want, got = [*map(written, expected)], [*map(written, actual)]
+    missing, extra = Counter(want) - Counter(got), Counter(got) - Counter(want)
+    if not missing and not extra:
+        at = next((i for i, (a, b) in enumerate(zip(want, got, strict=True)) if a != b), 0)
+        return f"the right entries in another order; at [{at}]: expected {want[at]}, yours {got[at]}"
+    if missing and extra or len(_nested(expected)) <= MOST_TEXT:
+        return ""
+    named = list((missing or extra).elements())
+    words = f"{', '.join(named[:3])}{' …' if len(named) > 3 else ''}"
+    verb = "lacks" if missing else "should not have"
+    return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {words}"
+
+
+def _right_values(problem, key) -> str:
+    """Which of several values are right where another one is not; a line, or empty."""
+    expected, actual = _expected(problem, key).output, problem.seen.output
+    if not (isinstance(expected, tuple) and isinstance(actual, tuple) and len(actual) == len(expected)):
+        return ""
+    right = [f"[{i}]" for i, pair in enumerate(zip(expected, actual, strict=True)) if difference(*pair) is None]
+    return f"\noutput at {' and '.join(right)}: right" if right else ""
 
 
 def forbidden_text(name: str, key) -> str:
@@ -389,6 +421,8 @@ def _value(problem, key) -> str:
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
+        if seen.startswith("a constant factor off"):
+            seen += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
         blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
@@ -398,7 +432,7 @@ def _value(problem, key) -> str:
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
-        return "\n".join(lines)
+        return "\n".join(lines) + _right_values(problem, key)
     if name and isinstance(want, bool):
         return (
             f"expected: {name}; in your answer this is not so" if want else f"in your answer, and not expected: {name}"
@@ -415,6 +449,21 @@ def _value(problem, key) -> str:
             return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
+
+
+def _of_a_size(case: Case, factor: float) -> str:
+    """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
+    tensors = [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
+    for size in sorted({size for tensor in tensors for size in tensor.shape if size > 1}):
+        for number, words in (
+            (size, f"{size}"),
+            (1 / size, f"1/{size}"),
+            (size**0.5, f"√{size}"),
+            (size**-0.5, f"1/√{size}"),
+        ):
+            if math.isclose(factor, number, rel_tol=1e-4):
+                return f", which is {words}, and {size} is a size of your inputs"
+    return ""
 
 
 def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
@@ -580,8 +629,10 @@ def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
     """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
-    if not want.is_floating_point() or want.numel() < 2 or not (want.isfinite().all() and got.isfinite().all()):
+    if want.numel() < 2 or want.dtype == torch.bool or not (want.isfinite().all() and got.isfinite().all()):
         return "", None
+    if not want.is_floating_point():
+        return "the right numbers in another order" if _reordered(want, got) else "", None
     wrong = wrong_entries(want, got, tolerance)
     noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
     tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
@@ -596,6 +647,8 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
         yield _close(want, got), None
     factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
     if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
+        if torch.allclose(got, -want, 1e-4, 1e-6):
+            yield "the right numbers with the opposite sign", None
         times = two_numbers(1.0, factor.item())[1]
         yield f"a constant factor off: every number is {times} times what it should be", None
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
@@ -609,6 +662,8 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
         yield "the right columns in another order", None
     if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
         yield "the right numbers at other places: does view or reshape stand where an axis should move?", None
+    if _reordered(want, got):
+        yield "the right numbers in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         yield "right for the first item of the batch only", None
@@ -676,6 +731,12 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
         much = abs(share.mean().item())
         return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g} %"
     return "close, but not close enough"
+
+
+def _reordered(want: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether each row, or the one vector, holds the right numbers, all different, in another order."""
+    one, other = want.double().sort(-1).values, got.double().sort(-1).values
+    return bool(want.shape[-1] > 2 and (one.diff(dim=-1) > 0).all() and torch.allclose(one, other, 1e-5, 1e-7))
 
 
 def _columns_permuted(want, got) -> bool:

@@ -124,6 +124,8 @@ def loaded_module(training: bool, answer, call: Call):
         built = built.to(dtypes.pop())
     built.load_state_dict(dict(state), strict=False)
     built.train(training)
+    generator = torch.default_generator  # where the call began, so that only what the module draws when called shows
+    generator.manual_seed(generator.initial_seed())
     parameters = dict(built.named_parameters())
     return built, [parameters[name] for name in state if name in parameters]
 

@@ -78,7 +78,7 @@ def cases_build_vocab(draw):
     ]
 
 
-build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
+build_vocab = Exercise("build_vocab", cases_build_vocab, weights={"repeated words": 12}).with_mistakes("""
     in_order_of_appearance: ids in order of appearance
         {token for sentence in sentences for token in tokenize(sentence)}
         -> [token for sentence in sentences for token in tokenize(sentence)]
@@ -208,7 +208,7 @@ def cases_embed(draw):
     ]
 
 
-embed = Exercise("embed", cases_embed, axes=("token", "coordinate")).with_mistakes("""
+embed = Exercise("embed", cases_embed, axes=("token", "coordinate"), weights={GRADIENT: 12}).with_mistakes("""
     row_before: the row before the right one
         table[ids] -> table[ids - 1]
         Is the first word's id 0 or 1? And what does row -1 mean?
@@ -277,6 +277,7 @@ cosine_similarity = Exercise(
         Which axis is summed when a row's length is measured?
     whole_matrix_normalized: one length for the whole matrix
         x.norm(dim=-1, keepdim=True) -> x.norm()
+        torch.where(length > 0, length, 1) -> length
         A norm without a dim is a single number. How many lengths does a with N rows have?
     nan_on_the_way_back: gradients that are NaN at a zero row
         length = x.norm(dim=-1, keepdim=True) -> length = (x * x).sum(dim=-1, keepdim=True).sqrt()
@@ -363,9 +364,9 @@ negative_sampling_gradients = Exercise(
         lack * center, -> lack * context,
         excess[:, None] * center -> excess[:, None] * negatives
         The derivative of a dot product with respect to one vector is a vector. Is it that vector itself, or the other one?
-    negatives_share_a_gradient: all negative samples get the same gradient
-        excess[:, None] * center -> excess.sum() * center
-        Each negative sample has a dot product of its own, and therefore a factor of its own.
+    mean_of_the_pushes: the mean over the negative samples in the center's gradient
+        excess @ negatives -> excess @ negatives / len(negatives)
+        The loss has a sum over the K negative samples. What does the gradient of a sum have?
 """)
 
 
@@ -522,7 +523,7 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()
         The sigmoid of 100 rounds to 1, so 1 minus it is 0. Can you change the sign of x instead?
-    epsilon_EPS for EPS in 1e-8, 1e-10: a small number added inside the log
+    epsilon_EPS for EPS in 1e-8, 1e-9, 1e-10: a small number added inside the log
         F.logsigmoid(good) -> (torch.sigmoid(good) + EPS).log()
         F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + EPS).log()
         At -100 the loss should be 100. What is the logarithm of your small number?

@@ -94,9 +94,9 @@ scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "k
     width_read_from_axis_1: right for a single matrix; with leading dimensions the width is read from the wrong axis
         d_k = Q.shape[-1] -> d_k = Q.shape[1]
         Which axis is the width in (2, 3, 5, 6), and what is its index counted from the end?
-    root_cut_to_an_integer: the square root was truncated to an integer
-        d_k**0.5 -> int(d_k**0.5)
-        What is the square root of 6 in your code?
+    divided_by_half: divided by half the width
+        d_k**0.5 -> (d_k ** 1 / 2)
+        Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.
     keys_reshaped: the keys were reshaped instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
         The shapes fit, but a column of the reshaped keys is no longer one key. Which method swaps two axes?
@@ -149,9 +149,9 @@ softmax_jacobian = Exercise(
     inner_product: the inner product of p with itself was subtracted from every entry
         p.unsqueeze(-1) * p.unsqueeze(-2) -> (p * p).sum(-1, keepdim=True).unsqueeze(-1)
         A column times a row is a matrix; a row times a column is a single number. Which one is p pᵀ?
-    of_log_softmax: the Jacobian of log-softmax
-        torch.diag_embed(p) - outer -> torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)
-        If p_i is almost 0, its derivatives are almost 0. Which factor of the formula makes them small?
+    ones_on_the_diagonal: ones on the diagonal in place of the probabilities
+        torch.diag_embed(p) -> torch.eye(p.shape[-1], dtype=p.dtype)
+        In the formula δ is multiplied by p_i. What does that leave on the diagonal?
     softmax_again: softmax applied to p, which is a probability vector already
         outer = p -> p = torch.softmax(p, dim=-1)
         |    outer = p
@@ -202,15 +202,15 @@ max_gradient = Exercise("max_gradient", cases_max_gradient, weights={LARGE: 14})
     largest_of_each_row: the largest entry of each row of the Jacobian
         {LARGEST} -> softmax_jacobian(p).abs().amax(dim=-1)
         A Jacobian has two axes. Take the maximum over both.
-    scores_taken_for_probabilities: the Jacobian's formula with scores in place of probabilities
-        {LARGEST} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))
+    scores_taken_for_probabilities: scores in place of probabilities
+        {LARGEST} -> (scores * (1 - scores)).amax(dim=-1)
         The formula expects the output of softmax. Apply softmax to the scores first.
     softmax_over_first_axis: right for one vector; with leading dimensions softmax runs over the first axis
         softmax(scores, dim=-1) -> softmax(scores, dim=0)
         Which axis holds the scores that compete with each other?
-    derivative_of_a_sigmoid: the derivative of a sigmoid
-        softmax(scores, dim=-1) -> sigmoid(scores)
-        A sigmoid depends on one score only. Softmax depends on all of them.
+    sum_of_the_diagonal: the sum of the diagonal
+        amax(dim=-1) -> sum(dim=-1)
+        The exercise asks for the largest entry.
 """)
 
 
@@ -265,9 +265,9 @@ weights_jacobian = Exercise(
         p = {WEIGHTS} -> divisor = 1
         |    p = {WEIGHTS}
         Your result doesn't depend on the divisor, but the formula uses it twice. Where?
-    multiplied_in_the_derivative: multiplied by the divisor instead of divided
-        @ K / divisor -> @ K * divisor
-        A larger divisor makes scores smaller. Can it make their derivative larger?
+    average_key_kept: the average key not subtracted
+        softmax_jacobian(p) @ K -> p[:, None] * K
+        If all scores rise by 1, no weight changes. What must the columns of the result add up to?
     width_for_the_divisor: divided by the square root of the width instead of by the divisor
         p = {WEIGHTS} -> divisor = len(q) ** 0.5
         |    p = {WEIGHTS}
@@ -275,9 +275,10 @@ weights_jacobian = Exercise(
     others_forgotten: each weight depends only on its own score
         softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K
         A change in q changes the scores of all keys, and the weights have one common denominator.
-    of_log_weights: the derivative of the logarithms of the weights
-        softmax_jacobian(p) @ K -> (K - p @ K)
-        The derivatives of a weight that is almost 0 are almost 0. Which factor makes them small?
+    root_of_the_divisor: divided by the square root of the divisor
+        p = {WEIGHTS} -> divisor = divisor**0.5
+        |    p = {WEIGHTS}
+        The divisor is given, and may be a square root already. Divide by it as it is.
     finite_differences_EPS for EPS in 1e-3, 1e-4: finite differences instead of the exact derivative
         return {MOVED}
         -> steps = torch.eye(len(q), dtype=q.dtype) * EPS
@@ -316,7 +317,7 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     not_scaled: no scaling at all
         {SCALED} -> {RAW}
         The buggy line does scale, but by the wrong width. Replace the width instead of removing the division.
-    divided_by_head_width: the head's width without its square root
+    divided_by_head_width: the head's width without its square root, or its root twice
         {SCALED} -> {RAW} / len(W_q)
         This is the right width. Do you divide by the variance, or by the standard deviation?
     scaled_by_number_of_tokens: scaled by the number of tokens

@@ -480,9 +480,11 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
     first_place_only: only the first position is tried, or only its output is compared
         {POSITIONS} -> range(1, min(2, x.shape[1]))
         Try every t, and compare every output up to t. (A `return False` inside the loop ends it in the first round.)
-    last_place_left_out: the last position that has a future is not tried
-        {POSITIONS} -> range(1, x.shape[1] - 1)
-        With two tokens, t = 0 must be tried. The future may consist of a single row.
+    answer_inverted: True where nothing leaks, False where something does
+        return True -> return None
+        return False -> return True
+        return None -> return False
+        The result should be True if f leaks. Which of your two returns belongs to a change?
     later_outputs_compared: the outputs after t compared as well
         {COMPARED} -> after, before
         Outputs after t may change, because you changed their inputs.
@@ -578,9 +580,9 @@ fixed_causal_attention = Exercise(
     softmax_over_queries: softmax over the queries instead of the keys
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)
         The weights of one query add up to 1, so the softmax runs over the last axis.
-    minus_10000_filled: a fill of -10000
-        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0), dim=-1)
-        If the past scores are -10000, the future gets weight as well.
+    zero_times_infinity: 0 times infinity, which is NaN
+        {WEIGHTS} -> torch.softmax(scores + ~{SEEN} * -torch.inf, dim=-1)
+        0 · (-inf) is NaN. Choose between two values instead of multiplying.
     powers_overflow: exponentials of the raw scores
         {WEIGHTS} -> scores.exp() * {SEEN}
         {RENORMALIZED}

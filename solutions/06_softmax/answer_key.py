@@ -158,7 +158,7 @@ log_softmax = Exercise(
     log_of_a_share: the logarithm of a probability that was computed first
         return shifted - {LOG_SUM} -> return {SHARE}).log()
         A small probability becomes 0, and its logarithm −inf. Compute the logarithm from the scores.
-    added_EPS for EPS in 1e-8, 1e-9, 1e-12: a small number inside the logarithm, added to the probability
+    added_EPS for EPS in 1e-8, 1e-9, 1e-12: a small number inside the logarithm, added to the probability or as its lower bound
         return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()
         The correct value 100 points below the maximum is -100. Which value do you get?
     not_shifted: {NOT_SHIFTED}
@@ -167,9 +167,9 @@ log_softmax = Exercise(
     shifted_only_inside: the maximum subtracted inside the sum only
         return shifted - -> return x -
         The shift made the sum smaller by a factor. Where else must the same shift appear?
-    shifted_twice: the maximum subtracted twice
-        return shifted - -> return shifted - x.amax(dim=dim, keepdim=True) -
-        The scores are shifted already. The logarithm of the full sum contains the maximum a second time.
+    not_a_logarithm: probabilities, not their logarithms
+        return shifted - {LOG_SUM} -> return {SHARE})
+        Those are the weights of softmax. Which function is still missing, and can it come before the division?
     one_maximum_for_all: one maximum for the whole tensor
         x.amax(dim=dim, keepdim=True) -> x.max()
         {ONE_MAXIMUM}
@@ -564,10 +564,9 @@ cross_entropy_backward = Exercise(
         return {MINUS} {COUNT} -> g = truth * (-1 / p)
         |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
         The probability may underflow to 0. On paper it cancels, so cancel it before you compute.
-    through_a_patched_share: a division by the target's probability plus a small number
-        return {MINUS} {COUNT} -> g = -truth / (p + 1e-9)
-        |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
-        Your gradient is nearly 0 where the model is most wrong. On paper the division cancels.
+    divided_by_the_vocabulary: divided by the size of the vocabulary
+        {COUNT} -> / logits.shape[-1]
+        The mean runs over positions, and not over words.
 """)
 
 
@@ -603,9 +602,9 @@ fixed_head_weights = Exercise("fixed_head_weights", cases_fixed_head_weights).wi
     scaled_by_the_number_of_heads: divided by the square root of the number of heads
         q.shape[-1] -> q.shape[-2]
         Over which dimension of q does a dot product sum?
-    scaled_by_all_heads_together: divided by the square root of the width of all heads together
-        q.shape[-1] ** 0.5 -> (q.shape[-1] * q.shape[-2]) ** 0.5
-        How many products are summed in one head's score?
+    scaled_after_softmax: scaled after the softmax instead of before
+        {BY_ROOT}, dim=-2) -> scores, dim=-2) / q.shape[-1] ** 0.5
+        Sum the weights of one query over all keys. Is it 1?
     divided_by_d_k: divided by the width instead of its square root
         ** 0.5 ->
         In lesson 4 the variance was d_k. What is the standard deviation?

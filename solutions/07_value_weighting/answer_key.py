@@ -258,10 +258,9 @@ AttentionHead = Exercise(
     scaled_by_model_width: scaled by the width of the model
         attention(self.W_q(x) -> attention(self.W_q(x) * (self.W_q.out_features / x.shape[-1]) ** 0.5
         How many products are summed in one score? The last exercise of lesson 4 has the same bug.
-    scaled_after_softmax: scaled after the softmax instead of before
-        attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
-        return out -> return out / self.W_q.out_features ** 0.5
-        If all values are equal, the head should return them. What does yours return?
+    keys_and_values_swapped: keys and values swapped
+        self.W_k(x), self.W_v(x) -> self.W_v(x), self.W_k(x)
+        attention takes Q, K and V in this order. Which of your projections is compared with the queries?
     keys_ask: keys and queries swapped
         self.W_q(x), self.W_k(x) -> self.W_k(x), self.W_q(x)
         Each row of the scores belongs to one query.
@@ -401,11 +400,9 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
     distance: the distance between the two vectors
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (after - before).norm(dim=-1)
         A vector twice as long has the same direction, so its shift is 0. Which shift do you get?
-    relative_distance: the distance, measured in lengths of the vector before
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
-        -> (after - before).norm(dim=-1) / lengths.masked_fill(lengths == 0, 1.0)
-        before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1)
-        A vector twice as long has the same direction, so its shift is 0. Which shift do you get?
+    lengths_of_everything: one length for all vectors together
+        lengths.masked_fill(lengths == 0, 1.0) -> (before.norm() * after.norm())
+        A norm without a dim is a single number. How many lengths do T tokens have?
     dot_products: dot products instead of cosines
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - dots
         Which two lengths does a cosine divide by?
@@ -486,9 +483,9 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     cosine: cosines instead of dot products
         keys @ query -> torch.nn.functional.normalize(keys, dim=-1) @ torch.nn.functional.normalize(query, dim=0)
         A longer key gets a larger score here, so don't normalize.
-    average: the average of all values
-        weights @ values -> values.mean(dim=0)
-        Your result doesn't depend on the query.
+    not_divided: exponentials that are not divided by their sum
+        weights @ values -> torch.exp((keys @ query - (keys @ query).max()) / temperature) @ values
+        One step of softmax is missing. What makes the weights sum to 1?
     weights_returned: the weights instead of the blend
         weights @ values -> weights
         One step is missing. Use the weights to average the values.
@@ -656,9 +653,9 @@ tiled_attention = Exercise(
         total * repair -> total
         out * repair -> out
         The earlier exponentials refer to the old maximum. Rescale them when the maximum rises.
-    sum_not_shrunk: the running sum is not adjusted when the maximum rises
-        total * repair -> total
-        Numerator and denominator must refer to the same maximum.
+    not_divided: the weighted values, not divided by the sum of the exponentials
+        return out / total -> return out
+        The last row of the table on paper has two sums. What is done with them at the end?
     output_not_shrunk: the running output is not adjusted when the maximum rises
         out * repair -> out
         Numerator and denominator must refer to the same maximum.
@@ -672,9 +669,9 @@ tiled_attention = Exercise(
     powers_overflow: exponentials taken of the raw scores
         torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
         e to the 9600 is infinite in every float. Lesson 6: what may be subtracted, and what if it changes on the way?
-    maximum_not_kept: the new maximum is not kept for the next block
-        peak = higher -> pass
-        The next block rescales by exp(old maximum - new maximum). Which maximum is the old one then?
+    not_scaled: the scores were not scaled
+        / Q.shape[-1] ** 0.5 ->
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     one_maximum_for_all: one maximum for all queries
         scores.amax(dim=-1, keepdim=True) -> scores.max()
         The scores of two queries may lie 20,000 apart, so each query needs its own maximum.

@@ -34,6 +34,7 @@ REFUSED = {
         (f"{FUTURE} -> torch.rand_like(x[:, start:])",),
         (f"{COMPARED} -> after[0, :start], before[0, :start]",),
         (f"{SAME} -> (after - before)[:, :start].abs().mean() > 1e-6",),
+        ("range(1, x.shape[1]) -> range(1, x.shape[1] - 1)",),
         ("before, other = f(x), -> before = f(x); torch.manual_seed(0); other =", "while -> while False and"),
     ],
     "fixed_causal_attention": [

@@ -21,5 +21,9 @@ REFUSED = {
             " -> dV = (weights if Q.shape[-2] == K.shape[-2] else weights.transpose(-2, -1)) @ grad_out",
         )
     ],
-    "tiled_attention": [("Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",)],
+    "tiled_attention": [
+        ("Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",),
+        ("total * repair -> total",),
+        ("peak = higher -> pass",),
+    ],
 }
