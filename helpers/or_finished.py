@@ -51,7 +51,7 @@ def or_finished(answer):
             continue
         if name not in _announced:
             _announced.add(name)
-            line = "the course's own part for now; yours follows once its check, and those of what it calls, pass."
+            line = "the finished block for now; yours follows once its check and those of what it calls have passed."
             print(f"{name}: {line}")
         return stand_in
     return answer

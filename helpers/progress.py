@@ -92,8 +92,8 @@ def progress() -> None:
         points = _points(rows, own) if total else f"{len(solved)} of {len(rows)} done"
         share = _earned(rows, own, bonus=False) / total if total else len(solved) / max(len(rows), 1)
         bar = "█" * max(round(12 * share), share > 0)
-        more = f" and {len(still) - 2} more" if len(still) > 2 else ""
-        rest = f"open: {', '.join(still[:2])}{more}" if still else "all done"
+        more = f" and {len(still) - 1} more" if len(still) > 1 else ""
+        rest = f"open: {still[0]}{more}" if still else "all done"
         lines.append(f"{lesson:<22}{bar:·<12}  {points:<20}{rest}")
     best = ["The best of your checks counts here; what you hand in is graded as it stands then."] if done else []
     best += ["A person reads your written answer: another 15 points in each lesson from 1 on."] if done else []

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 
+from helpers.checking.not_run import explain_cells_not_run
 from helpers.course import course
 from helpers.errors import CourseError
 
@@ -47,6 +48,7 @@ def start(lesson: str, version: str) -> None:
             "Install it anew with: pip install -U ipywidgets, restart the kernel and run this cell again."
         ) from None
     _lesson = lesson
+    explain_cells_not_run(lesson)
     print(f"Ready: {lesson}")
 
 

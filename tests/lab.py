@@ -130,7 +130,7 @@ def faults(page: Page) -> list[str]:
 def course_in_lab(folder: Path, trained: Path | None = None) -> Iterator[tuple[str, Page]]:
     """(the address of JupyterLab on a copy of the course in `folder`, a page).
 
-    trained: the folder of executed notebooks, whose trained numbers are put beside the solutions.
+    trained: the folder of executed notebooks, whose trained weights are put beside the solutions.
     """
     for part in ("notebooks", "helpers", "solutions"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))

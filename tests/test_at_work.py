@@ -306,15 +306,15 @@ def test_a_small_difference_is_not_the_same(gap):
 def test_the_share_that_is_said_is_yours():
     facts = stage.facts(trial(0.5, 0.37), trial(0.00016, 0.98), SENTENCE, {"scaled_scores": scaled_scores})
     said = "\n".join(fact.text for fact in facts)
-    assert "37 % of unseen sentences come out word for word; 98 % with the finished block" in said
+    assert "37% of unseen sentences come out word for word; 98% with the finished block" in said
 
 
 def test_the_four_divisors_are_these_four(said):
     text, batch = said(scaled_scores), evaluation.unseen(evaluation.LOSS_SENTENCES)
     for words, divisor in {
         "nothing": 1,
-        "the root of the head's width": 4,
-        "the root of the model's width": 8,
+        "the square root of the head's width": 4,
+        "the square root of the model's width": 8,
         "the head's width": 16,
     }.items():
         network = machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
@@ -385,7 +385,7 @@ def test_a_mask_that_starts_at_the_first_key_shows_with_a_cache(said):
         return torch.ones(T_q, T_k or T_q, dtype=torch.bool).tril()
 
     text = said(causal_mask=from_the_first_key)
-    assert "written with a cache" in text and f"→ {FRENCH}" not in text and "\n0 % of unseen" in text
+    assert "written with a cache" in text and f"→ {FRENCH}" not in text and "\n0% of unseen" in text
     assert f"→ {FRENCH}" in said(causal_mask=FINISHED_PARTS["causal_mask"])
 
 
@@ -450,7 +450,7 @@ def test_a_page_has_one_table_with_a_bar_a_row(said):
 
 def test_what_is_said_stands_in_a_row_and_once(said):
     right = page_of({"greedy_decode": FINISHED_PARTS["greedy_decode"]})
-    assert [row[2] for row in right.rows if len(row) == 4] == ["100 %", "100 %"] and right.bars == [100, 100]
+    assert [row[2] for row in right.rows if len(row) == 4] == ["100%", "100%"] and right.bars == [100, 100]
     leak = page_of({"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)})
     (moved,) = (row for row in leak.rows if row[0] == "by up to")
     assert moved[3] == "the future leaks; finished block: 0.0000 (nothing leaks)"
@@ -458,8 +458,8 @@ def test_what_is_said_stands_in_a_row_and_once(said):
     cells = page_of({"scaled_scores": scaled_scores}).rows
     assert [row[0] for row in cells if row[0].startswith("divided by")] == [
         "divided by nothing",
-        "divided by the root of the head's width",
-        "divided by the root of the model's width",
+        "divided by the square root of the head's width",
+        "divided by the square root of the model's width",
         "divided by the head's width",
     ]
 

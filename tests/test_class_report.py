@@ -11,7 +11,8 @@ from nbgrader.apps.api import NbGraderAPI
 
 from helpers.checking.verdict import Part, Verdict
 from helpers.grading.class_report import _discrimination, _exercise, _mistakes, as_page
-from helpers.grading.class_scores import ClassReport, Column, Row, _together, lateness
+from helpers.grading.class_scores import ClassReport, Column, Row, _together
+from helpers.grading.due import lateness
 from helpers.grading.folders import load
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import rendered

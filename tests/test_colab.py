@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -198,7 +199,7 @@ def says_what_to_do(output):
     """In a sentence, without a stack trace."""
     assert output.output_type == "error" and output.traceback == [output.evalue]
     there = f"(cloning https://github.com/{colab.OWNER}/{colab.REPOSITORY} failed: "
-    assert there in output.evalue and "attention-course.zip beside it" in output.evalue
+    assert there in output.evalue and re.search(r"such as attention-course-\d\d_\w+\.zip, beside it", output.evalue)
 
 
 def first_cells(name, edition):

@@ -16,6 +16,7 @@ from helpers.checking.key import load_keys
 from helpers.checking.rendering import as_html
 from helpers.checking.session import verdict_on
 from helpers.course import course
+from helpers.drawing.style import Picture, new_figure
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 ROOT = course().root
@@ -139,3 +140,13 @@ def test_faint_words_and_wide_pictures_are_seen(page):
     html = '<p style="color:#888;background:#fff">faint</p><div style="width:900px">wide</div>'
     found = look(page, html, "bad")
     assert any("faint" in line for line in found) and any("wide" in line for line in found)
+
+
+@pytest.mark.parametrize("theme", ["data-jp-theme-light=false", "theme=dark", "class=vscode-dark", "", "theme=light"])
+def test_figures_are_dark_on_a_dark_page_and_on_no_other(page, theme):
+    figure, ax = new_figure(2, 2)
+    wrong = as_html(verdict_on(load_keys("04_scaling")["scaled_scores"], by_width))
+    page.set_content(f"<!doctype html><body {theme}>{Picture(figure, 'a').html()}{wrong}</body>")
+    filters = page.evaluate("() => [...document.images].map(image => getComputedStyle(image).filter)")
+    dark = theme not in ("", "theme=light")
+    assert filters == ["invert(0.93) hue-rotate(180deg)" if dark else "none"] * 2

@@ -373,7 +373,7 @@ def test_late_by_nbgraders_due_date_and_extension(one):
             folder.format("9-1 - Cyd C", 3): notebook("c"),
         }
     )
-    assert outcome.late == {"Ada A-7": "2 days"}
+    assert outcome.late == {"Ada A-7": "1 day 10 hours"}
 
 
 def test_a_learners_own_timestamp_says_nothing_about_the_time(one):

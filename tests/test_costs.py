@@ -11,7 +11,7 @@ from helpers.translator import stage
 from tests.conftest import ROOT, lesson_names, one_of
 
 PAGE = (ROOT / costs.PAGE).read_text(encoding="utf-8")
-NO_PLACE = "find no place"  # a module whose parts have names of their own is right, and cannot take the trained numbers
+NO_PLACE = "don't fit"  # a module whose parts have names of their own is right, and cannot take the trained weights
 LESSONS = [name for name in lesson_names() if name in costs.sections_of(PAGE)]
 
 

@@ -344,7 +344,7 @@ def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
     report, number = cells["check_scaled_scores"].outputs
     assert "This looks like" in report["data"]["text/html"] and number["data"]["text/plain"] == "0"
     assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "14"
-    assert cells["check_scaled_scores"].source == "check(scaled_scores)"
+    assert cells["check_scaled_scores"].source.startswith("check(scaled_scores)")
     for cell in notebook.cells:  # no test cell without a number: nbgrader would pay for it
         if is_grade(cell) and cell.cell_type == "code":
             assert cell.outputs[-1]["output_type"] == "execute_result"

@@ -493,7 +493,7 @@ with Judge("04", 5) as judge:
         files = {file: bytes.fromhex(content) for file, content in files.items()}
         result = judge.judge_cells(cells(notebook, answer), files=files)
         said = json.dumps(result.outputs)
-        how = [word for word in ("trained numbers loaded", "does not fit", "are kept", "harmed") if word in said]
+        how = [word for word in ("trained weights loaded", "does not fit", "are kept", "harmed") if word in said]
         verdict = result.verdicts["signs"]
         others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
         print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
@@ -539,7 +539,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
     rows = {row[0]: row[1:] for row in map(json.loads, done.stdout.splitlines())}
     assert all(row[3] == 60 for row in rows.values()), rows
     assert rows["trained here"][:3] == [30, None, ["are kept"]]
-    assert rows["with its numbers"][:3] == [30, None, ["trained numbers loaded"]]
+    assert rows["with its numbers"][:3] == [30, None, ["trained weights loaded"]]
     assert rows["numbers that do not fit"][:3] == [30, None, ["does not fit", "are kept"]]
     assert rows["a pickle"][:3] == [30, None, ["does not fit", "are kept"]]
     assert 15 < rows["half right"][0] < 30 and "unseen points" in rows["half right"][4]

@@ -124,6 +124,33 @@ def test_canvas_goes_back_with_its_own_lines_names_and_heading(tmp_path):
     assert back[3] == f"Van der Berg;Eve;101;900101;eve;S1;{total_of(one, 'eve')}"  # no grade of another lesson
 
 
+def test_canvas_own_lines_in_another_language_are_left_out_and_named(tmp_path):
+    notes: list[str] = []
+    text = (
+        "Student,ID,SIS User ID,SIS Login ID,Section,Final Score\n,,,,,(solo lectura)\n    Puntos posibles,,,,,\n"
+        f'"García Márquez, Gabriel",55,,gabo,S1,\n"Estudiante, Prueba",9,,{"0a" * 20},S1,\n'
+    )
+    assert [one.student for one in roster(tmp_path, text, notes)] == ["gabo"]
+    assert [note.partition("lines: ")[2] for note in notes] == ["Puntos posibles, Estudiante, Prueba."]
+    notes.clear()
+    roster(tmp_path, CANVAS.replace("Student;Probe", "Student;Test"), notes)
+    assert notes == []
+
+
+def test_names_in_a_column_that_is_not_known_are_missed_aloud(tmp_path):
+    notes: list[str] = []
+    text = "OrgDefinedId,Username,Nom,Prénom,Indicateur de fin de ligne\n#1,#ada,Lovelace,Ada,#\n"
+    assert [(one.student, one.last_name) for one in roster(tmp_path, text, notes)] == [("ada", "")]
+    assert "no column of names that is known" in notes[0] and "English" in notes[0]
+
+
+def test_the_time_of_a_grade_is_never_that_of_a_submission(tmp_path):
+    never = GERMAN.replace('"Dienstag, 3. November 2026, 22:30"', "-")
+    assert all(one.submitted is None for one in roster(tmp_path, never))
+    with pytest.raises(CourseError, match="not certain"):
+        roster(tmp_path, never.replace('-,-,"Sie', '-,"Mittwoch, 4. November 2026, 09:15","Sie'))
+
+
 def test_brightspace_goes_back_with_its_last_column(tmp_path):
     text = (
         "OrgDefinedId,Username,Last Name,First Name,Email,End-of-Line Indicator\n#1,#eve,Van der Berg,Eve,e@x.org,#\n"
@@ -247,7 +274,7 @@ def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
     command = ["collect", str(tmp_path / "got"), LESSON, "--gradebook", str(one.folders.gradebook)]
     assert main([*command, "--due", "2026-07-03 23:59", "--timezone", "Europe/Berlin"]) == 0
     said = capsys.readouterr().out
-    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (1 day)" in said
+    assert "due Fri 3 Jul 2026, 23:59 (Europe/Berlin)" in said and "1 late: Ada A-7 (11 minutes)" in said
     with open_gradebook(one.folders) as gradebook:
         assert gradebook.find_assignment(LESSON).duedate == datetime(2026, 7, 3, 21, 59)
     assert main([*command, "--grace", "15m"]) == 0
@@ -258,9 +285,9 @@ def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
     assert class_zone(one.folders) == BERLIN
 
 
-@pytest.mark.parametrize("seconds, days", [(-5, 0), (0, 0), (900, 0), (901, 1), (86_401, 2)])
-def test_grace_forgives_all_or_nothing(seconds, days):
-    assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).days_late(seconds) == days
+@pytest.mark.parametrize("seconds, late", [(-5, 0), (0, 0), (900, 0), (901, 901)])
+def test_grace_forgives_all_or_nothing(seconds, late):
+    assert Due(datetime(2026, 1, 1), timedelta(minutes=15), BERLIN).late(seconds) == late
 
 
 @pytest.mark.parametrize(

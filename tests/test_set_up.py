@@ -178,7 +178,9 @@ def test_another_package_of_the_name_is_named(folder, run, form):
 
 
 def test_nothing_is_found(run):
-    assert said(run()).startswith("The course is not here. Put this notebook into")
+    sentence = said(run())
+    assert sentence.startswith("The course is not here. Put this notebook into")
+    assert f"such as {NAME}-{LESSON}.zip, beside it" in sentence  # as `course pack` calls it
 
 
 def test_the_sentence_is_shown_without_a_traceback(tmp_path, monkeypatch):

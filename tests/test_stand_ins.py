@@ -55,7 +55,7 @@ def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
     unanswered.__name__ = name
     assert stand_in_for(lesson, name) is TABLES[lesson][name]
     assert or_finished(unanswered) is TABLES[lesson][name]
-    assert capsys.readouterr().out.startswith(f"{name}: the course's own part")
+    assert capsys.readouterr().out.startswith(f"{name}: the finished block")
 
 
 @pytest.mark.parametrize("lesson", ROOMS)

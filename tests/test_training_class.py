@@ -1,6 +1,6 @@
 """A class of ten hands in lessons 11 and 12, whose answers are trained models, and is graded in the sandbox.
 
-Every score as deserved. The trained numbers are those of this run's solution notebooks; in each class two models are
+Every score as deserved. The trained weights are those of this run's solution notebooks; in each class two models are
 trained in the sandbox.
 """
 

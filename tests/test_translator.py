@@ -64,7 +64,7 @@ def test_some_head_is_worth_looking_at():
 
 def test_the_head_above_a_verb_looks_at_the_word_before_and_not_for_a_subject(network):
     layer, head, relation = evaluation.telling_encoder_head("jane visits africa in september")
-    assert relation == "verb to the word before"
+    assert relation == "verb to the previous word"
     apart = "jane often visits africa", "the old woman often paints a white house"
     for sentence, subject, verb in zip(apart, (0, 2), (2, 4), strict=True):
         weights = evaluation.look(network, translator.source_batch([sentence])).encoder[layer][0, head, verb]  # (T,)
@@ -312,11 +312,12 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     assert not in_source(honest, (), "09_encoder_block")
 
 
-def test_of_weights_that_are_all_alike_none_is_said_to_be_the_largest():
+def test_of_weights_that_are_nearly_equal_none_is_said_to_be_the_largest():
     words = ["jane", "visits", "africa"]
     weights = torch.tensor([[0.3334, 0.3333, 0.3333], [0.2, 0.5, 0.3], [0.336, 0.332, 0.332]])
     said = pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane looks at all alike, 0.33; visits looks most at visits, 0.50; africa looks at all alike, 0.34" in said
+    assert "jane attends equally to all, 0.33; visits attends most to visits, 0.50; " in said
+    assert "africa attends equally to all, 0.34" in said
     weights[2, 0] = 0.338
-    assert "africa looks most at jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
-    assert "jane looks most at jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt
+    assert "africa attends most to jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane attends most to jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt

@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import os
 import re
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
@@ -27,6 +29,7 @@ from helpers.authoring.release import ASKED
 from helpers.authoring.term_index import index_page
 from helpers.authoring.text import BEGIN, END, headings, is_quiz
 from helpers.course import Course, Lesson, course
+from helpers.drawing.dark import DARK
 from helpers.released import told_of_working_copies, working_copies
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
@@ -49,7 +52,7 @@ GUIDES = (
 )
 LEAD = (
     "You write every component of attention yourself, in fifteen notebooks that lead from a word to a Transformer and "
-    "a GPT. For people who know some Python and PyTorch."
+    "a GPT. For people who know some Python."
 )
 ROW = 34  # pixels of a row of the map of prerequisites
 
@@ -84,9 +87,13 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     text, extra = folder / "text", folder / "extra"
     cache = folder / "cache" / "explorers"
     notebooks = {}
-    for count, one in enumerate(home.lessons, 1):
-        print(f"{count} of {len(home.lessons)}: {one.name}", flush=True)
-        notebooks[one.name] = lesson_page(home, one, extra / one.name, answers, cache)
+    print("Reading the lessons and drawing their explorers: minutes the first time, seconds after that.", flush=True)
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        read = partial(lesson_page, home, answers=answers, cache=cache)
+        pages = pool.map(read, home.lessons, [extra / one.name for one in home.lessons])
+        for one, notebook in zip(home.lessons, pages, strict=True):
+            notebooks[one.name] = notebook
+            print(f"{len(notebooks)} of {len(home.lessons)}: {one.name}", flush=True)
     known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
@@ -152,7 +159,8 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
     cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
-            shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
+            shown = output.data["text/html"].replace(DARK, "")  # the site has a style sheet
+            shown = PICTURE.sub(partial(_picture, folder=pictures), shown)
             call = CALL.search(code)
             if call:
                 still = f"{shown}<p><em>It moves in the notebook.</em></p>"

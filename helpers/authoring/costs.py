@@ -134,7 +134,7 @@ def sections(rows: list[Cost]) -> dict[str, str]:
         made[lesson] += "".join(_line(row) for row in shown) + "\n</details>\n"
         good = sum(is_right(row) for row in right)
         made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
-        others = "; the trained numbers find no place in the others, whose parts have names of their own"
+        others = "; the trained weights don't fit the others, whose parts have other names"
         made[lesson] += f"{others if good < len(right) else ''}."
     return made
 

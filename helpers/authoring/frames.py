@@ -1,7 +1,7 @@
 """All pictures of an explorer, for a page that has no kernel: drawn by what the notebook's `panel` is given.
 
 They are drawn for a grid of the controls' values. It is coarser than the notebook's where that has too many: at most
-STATES pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
+MANY pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
 first value are among them. What has two or three states keeps them all, up to STATES pictures; beyond that the last
 controls stand still. A box for a text is left out, unless it has suggestions (`widgets.Combobox`), which become a
 choice.
@@ -28,7 +28,7 @@ from PIL import Image
 from helpers.drawing.style import tidied
 from helpers.widgets.panel import Shown, few_words
 
-FEW, STATES, WEIGHT = 100, 1440, 1_300_000
+FEW, MANY, STATES, WEIGHT = 100, 512, 1440, 1_300_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
 PICTURE = re.compile(r'<img alt="([^"]*)" [^>]*? src="data:image/svg\+xml,([^"]*)"')
 BITMAP = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
@@ -72,7 +72,7 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
     data = packed(pages_of(chosen))
     room = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
     if room > FEW and STATES > FEW:
-        chosen = thinned(many, min(room, STATES))
+        chosen = thinned(many, min(room, MANY, STATES))
         data = packed(pages_of(chosen))
     shown = [
         {

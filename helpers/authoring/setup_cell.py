@@ -26,7 +26,7 @@ def set_up(lesson, version, clone, tag):
     sys.path[:0] = [str(p) for p in places()[:1] if not found and str(p) not in sys.path]
     at = importlib.util.find_spec("helpers") or stop(
         f"The course is not here{clone and f' (cloning {clone} failed{said})'}. Put this notebook into its folder or "
-        "attention-course.zip beside it (Colab: in Files), and run this again.")
+        f"the course's zip, such as attention-course-{lesson}.zip, beside it (Colab: in Files), and run this again.")
     try:
         start = __import__("helpers").COURSE and importlib.import_module("helpers.setup").start
     except (Exception, SystemExit) as e:

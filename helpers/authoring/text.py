@@ -19,6 +19,7 @@ from helpers.course import Course, Lesson
 
 LONGEST_CELL = 25  # lines
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+FIRST = "  # Run the set-up cell at the top first."  # where nobody has, Python's error shows this line
 FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
 METADATA = {  # no version of the building machine
@@ -126,6 +127,7 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
         cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
     else:
         _once(name, text.checks, where, "check cell")
+        cell.source += FIRST
         text.checks.add(name)
         graded = bool(text.lesson.points)
         cell.metadata["nbgrader"] = _nbgrader(

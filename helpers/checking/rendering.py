@@ -12,6 +12,7 @@ import torch
 from helpers.checking.messages import index_words, two_numbers
 from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
+from helpers.drawing.dark import DARK
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
 HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B", "○": "#B8860B"}
@@ -188,8 +189,8 @@ def _picture(picture: Picture) -> str:
     largest = f"; the largest difference is {gap_scale:.2g}, on a color scale of its own" if floats else ""
     below = f"framed: {where}: yours {b}, expected {a}{largest}"
     return (
-        f'<img style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
-        f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>'
+        f'<img class="on-white" style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
+        f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>{DARK}'
     )
 
 

@@ -16,7 +16,7 @@ from helpers.classroom.platforms import AGAIN, NAMES, HandIn, submissions
 from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
-from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, read_due
+from helpers.grading.due import Due, add_due_arguments, class_zone, keep_due, lateness, read_due
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, lesson_of
 from helpers.grading.lesson_release import course_release
@@ -309,8 +309,8 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
             except MissingEntry:
                 extension = None
             seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
-            if days := due.days_late(seconds - (extension.total_seconds() if extension else 0)):
-                outcome.late[student] = "1 day" if days == 1 else f"{days} days"
+            if late := due.late(seconds - (extension.total_seconds() if extension else 0)):
+                outcome.late[student] = lateness(late)
         elif source.late:
             outcome.late[student] = f"says {NAMES[source.platform]}"
 

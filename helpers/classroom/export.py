@@ -210,7 +210,9 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
             item = lesson if platform == "canvas" else f"{lesson} Points Grade"
             for row in rows:
                 cells = dict(zip(form.headings, row, strict=False))
-                top = _number(table.worth[lesson]) if is_nobody(cells) and "oints" in "".join(row) else ""
+                top = (
+                    _number(table.worth[lesson]) if is_nobody(cells) and row[0].startswith(" ") else ""
+                )  # Points Possible
                 row.append(top)
             rows[0][-1] = item
         kept.append(grade)

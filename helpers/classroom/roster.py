@@ -68,11 +68,14 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
     notes = [] if notes is None else notes
     if sheet.encoding == "cp1252":
         notes.append(f"{path.name} is not in UTF-8 and was read as Windows-1252. Look at the names.")
-    people, left = [], []
+    people, left, nobody = [], [], []
     for row, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
         role = _first(cells, ROLE)
         if is_nobody(cells):
+            called = _first(cells, NAME) or ", ".join(filter(None, (_first(cells, LAST), _first(cells, FIRST))))
+            if not NOBODY.fullmatch(called.casefold()):
+                nobody.append(called)
             continue
         if role and not re.search("student|learner", role.casefold()):
             left.append(f"{_first(cells, (*NAME, *FIRST, *STUDENT))} ({role})")
@@ -85,6 +88,10 @@ def read_roster(path: Path, zone: tzinfo | None = None, notes: list[str] | None 
         people.append(one)
     if left:
         notes.append(f"{path.name}: left out, as their role is not Student: {', '.join(left)}.")
+    if nobody:
+        notes.append(f"{path.name}: left out, as they are Canvas's own lines: {', '.join(nobody)}.")
+    if people and IDENTIFIER not in headings and not any(one.first_name or one.last_name for one in people):
+        notes.append(f"{path.name} has no column of names that is known, so students go by their ids. {ENGLISH}")
     if not people:
         raise CourseError(
             f"{path} is no roster that can be read: it needs a heading, and lines with one of id, "
@@ -118,7 +125,9 @@ def english_headings(sheet: Sheet, path: Path) -> list[str]:
     # shown of a person, status, ..., grade, ..., the submission's time, ..., the grade's time.
     mail = [place for place, column in enumerate(columns) if _are(column, r"[^@\s]+@[^@\s]+")]
     times = [place for place, column in enumerate(columns) if _are(column, r"-|.*20\d\d.*\d.*", r".*20\d\d.*|-")]
-    if len(mail) != 1 or mail[0] < 2 or len(times) > 2:
+    never = [place for place in times if set(columns[place]) <= {"-", ""}]
+    doubtful = times and times[0] in never and len(never) < len(times)  # the one real time may be the grade's
+    if len(mail) != 1 or mail[0] < 2 or len(times) > 2 or doubtful:
         raise CourseError(f"{path} is a worksheet in a language whose columns are not certain. {ENGLISH}")
     for place, name in [(0, IDENTIFIER), (1, "full name"), (mail[0], "email address"), *((n, TIME) for n in times[:1])]:
         headings[place] = name
@@ -133,18 +142,17 @@ def _are(column: list[str], form: str, least: str = ".+") -> bool:
 
 def is_nobody(cells: dict[str, str]) -> bool:
     """Whether a line is one of Canvas's own: points possible, manual posting, or the student that tries things."""
-    canvas = "sis login id" in cells
-    name = _first(cells, (*NAME, *LAST)).strip().casefold()
-    return bool(canvas and (NOBODY.fullmatch(name) or TEST_STUDENT.fullmatch(cells["sis login id"]))) or bool(
-        name and NOBODY.fullmatch(name)
-    )
+    name = _first(cells, (*NAME, *LAST)).casefold()
+    if "section" in cells and "id" in cells and not cells["id"]:  # in any language: of students Canvas writes the id
+        return True
+    return bool(TEST_STUDENT.fullmatch(cells.get("sis login id", "")) or name and NOBODY.fullmatch(name))
 
 
 def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
     canvas = "sis login id" in cells or "student" in cells
     own = "" if canvas else cells.get("id", "")
     first, last, name = _first(cells, FIRST), _first(cells, LAST), _first(cells, NAME)
-    if not first + last and canvas and "," in name:
+    if not first + last and "," in name and (canvas or len(name.split()) == 2):
         last, first = (part.strip() for part in name.split(",", 1))
     elif not first + last:
         # Where a longer name splits, nobody can tell from here: it stays in one piece.

@@ -20,6 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from helpers.drawing.dark import DARK
+
 # Okabe and Ito's palette (2008), in the order in which figures use it.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
     "#0072B2",
@@ -104,10 +106,10 @@ class Picture:
         _readable(figure)
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return self.html() + DARK
 
     def html(self, live: bool = False) -> str:
-        """What a notebook shows. live: between two moves of a slider."""
+        """The picture and its caption. live: between two moves of a slider."""
         return _with_caption(image_tag(self.figure, self.alt, live), self.caption)
 
     def __repr__(self) -> str:
@@ -197,9 +199,9 @@ def _tag(kind: str, picture: bytes, alt: str, width: float, height: float) -> st
     alt = html.escape(alt, quote=True)
     # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
     data = f"{kind},{_in_address(picture.decode())}" if kind == "svg+xml" else f"{kind};base64,{_in_base64(picture)}"
-    # A white ground of its own, so that it can be read on a dark page; 12 pixels are the padding.
+    # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
     size = f'width="{round(width * 96) + 12}" height="{round(height * 96) + 12}"'
-    return f'<img alt="{alt}" {size} style="{FRAME}" src="data:image/{data}">'
+    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/{data}">'
 
 
 def _in_base64(data: bytes) -> str:

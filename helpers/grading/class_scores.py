@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from helpers.grading.due import read_due
+from helpers.grading.due import lateness, read_due
 from helpers.grading.folders import Folders
 from helpers.grading.intake import find_submissions
 from helpers.grading.lesson_release import course_release
@@ -124,17 +124,6 @@ def alphabetical(student) -> tuple[str, ...]:
     """What one of nbgrader's students is sorted by, Ångström under A; each database has an alphabet of its own."""
     names = (unicodedata.normalize("NFKD", (name or "").casefold()) for name in (student.last_name, student.first_name))
     return (*("".join(char for char in name if not unicodedata.combining(char)) for name in names), student.id)
-
-
-def lateness(seconds: float) -> str:
-    """How late something is, in true words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
-    if seconds < 60:
-        return "less than a minute"
-    minutes = round(seconds / 60)
-    days, hours = divmod(minutes // 60, 24)
-    units = [(days, "day"), (hours, "hour"), (minutes % 60, "minute")]
-    first = next(place for place, (count, _) in enumerate(units) if count)
-    return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in units[first : first + 2] if count)
 
 
 def graded_cells(gradebook, lesson: str) -> list[Grade]:

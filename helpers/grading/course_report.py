@@ -12,7 +12,8 @@ import statistics
 from dataclasses import dataclass, field
 
 from helpers.grading.class_report import difficulty, mistakes, write_report
-from helpers.grading.class_scores import ClassReport, Row, called, lateness, number, read_class
+from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
+from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.grade import lesson_name
 from helpers.grading.pool import GradingStopped

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -74,10 +73,6 @@ class Due:
         """Seconds after the due date that count as late; none within the grace period."""
         return seconds if seconds > self.grace.total_seconds() else 0.0
 
-    def days_late(self, seconds: float) -> int:
-        """Begun days after the due date; none within the grace period."""
-        return math.ceil(self.late(seconds) / 86_400)
-
     def __str__(self) -> str:
         if self.moment is None:
             return ""
@@ -86,6 +81,17 @@ class Due:
         minutes = round(self.grace.total_seconds() / 60)
         grace = f", {minutes} minutes of grace" if minutes else ""
         return f"due {local:%a} {local.day} {local:%b %Y, %H:%M} ({zone}{grace})"
+
+
+def lateness(seconds: float) -> str:
+    """How late something is, in true words: `1 minute`, `3 hours 20 minutes`, `2 days 5 hours`."""
+    if seconds < 60:
+        return "less than a minute"
+    minutes = round(seconds / 60)
+    days, hours = divmod(minutes // 60, 24)
+    units = [(days, "day"), (hours, "hour"), (minutes % 60, "minute")]
+    first = next(place for place, (count, _) in enumerate(units) if count)
+    return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in units[first : first + 2] if count)
 
 
 def read_due(folders: Folders, gradebook, lesson: str) -> Due:

@@ -8,8 +8,8 @@ import os
 
 from nbgrader.converters import GenerateFeedback
 
-from helpers.grading.class_scores import called, full_name, lateness
-from helpers.grading.due import read_due
+from helpers.grading.class_scores import called, full_name
+from helpers.grading.due import lateness, read_due
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import replace_converter

@@ -241,7 +241,7 @@ class Recorder:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 comments[grade_id].auto_comment = "No response." if blank and grade_id not in waiting else None
         recorded.late_submission_penalty = None
-        if read_due(self.folders, self.gradebook, self.lesson).days_late(entry.total_seconds_late):
+        if read_due(self.folders, self.gradebook, self.lesson).late(entry.total_seconds_late):
             assign_late_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import nbformat
 
-from helpers.grading.class_scores import ClassReport, Row, lateness
+from helpers.grading.class_scores import ClassReport, Row
+from helpers.grading.due import lateness
 from helpers.grading.folders import Folders
 from helpers.grading.lesson_release import course_release
 from helpers.grading.record import Result, write_atomically

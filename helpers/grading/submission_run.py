@@ -210,7 +210,7 @@ class SubmissionRun:
             self.errors[cell.id] = error
             self._flag_error(cell, error)
         if error.startswith("CellTimeout"):
-            self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
+            self.flags.append(f"Cell {cell.id} was stopped after {round(seconds, 1):g} s.")
         return True
 
     def _flag_error(self, cell: Cell, error: str) -> None:

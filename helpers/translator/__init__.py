@@ -5,7 +5,7 @@
     translate(network, "jane visits africa in september")
     english, french          vocabularies: word to id (PAD 0; French also BOS 1, EOS 2)
     FINISHED_PARTS                    the machine's own part for every replaceable name
-    state()                  the trained numbers by name, float32, to load into modules of your own
+    state()                  the trained weights by name, float32, to load into modules of your own
 
 Sizes: D_MODEL 64, NUM_HEADS 4, D_FF 128, NUM_LAYERS 2 encoder and 2 decoder blocks, MAX_LEN 24, post-norm, relu.
 Positions are lesson 2's sinusoids. Words are not multiplied by the square root of the width.

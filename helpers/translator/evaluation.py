@@ -114,7 +114,7 @@ def _weights_in(out) -> torch.Tensor | None:
     return out[1] if told else None
 
 
-RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the word before")
+RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the previous word")
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
@@ -139,7 +139,7 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
         elif word in ("to", "in") and i + 1 < len(words):
             found["preposition to place"].append((i, i + 1))
         elif word in verbs and i:
-            found["verb to the word before"].append((i, i - 1))
+            found["verb to the previous word"].append((i, i - 1))
     return found
 
 

@@ -109,7 +109,7 @@ def divisor_view(trial, sentence, parts):
     said = [Fact("one trained network, four divisors:")]
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     width = machine().encoder.tokens.embedding_dim
-    for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
+    for words, power in (("nothing", 0), ("the square root of the head's width", 0.5), ("the head's width", 1)):
         loss = evaluation.nats_a_word(
             machine(scaled_scores=lambda Q, K, p=power: FINISHED_PARTS["attention_scores"](Q, K) / Q.shape[-1] ** p),
             batch,
@@ -118,20 +118,20 @@ def divisor_view(trial, sentence, parts):
     loss = evaluation.nats_a_word(
         machine(scaled_scores=lambda Q, K: FINISHED_PARTS["attention_scores"](Q, K) / width**0.5), batch
     )
-    said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
+    said.insert(3, _loss("divided by the square root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
-        for words, divisor in (("nothing", 1.0), ("the root of the head's width", Q.shape[-1] ** 0.5)):
+        for words, divisor in (("nothing", 1.0), ("the square root of the head's width", Q.shape[-1] ** 0.5)):
             moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
             label, shown = f"divided by {words}", f"{moves:.3f}"
-            row = Row("largest move of a weight with its query", label, moves, shown)
-            said.append(Fact(f"  largest move of a weight with its query, {label}: {shown}", (row,)))
+            row = Row("largest derivative of a weight with respect to its query", label, moves, shown)
+            said.append(Fact(f"  largest derivative of a weight with respect to its query, {label}: {shown}", (row,)))
     return said, _map(trial, sentence)
 
 
 def leak_view(trial, sentence, parts):
-    """Lesson 5: what leaks from later words, measured; and what a row with nothing to see becomes."""
+    """Lesson 5: what leaks from later words, measured; and what a fully masked row becomes."""
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     before = trial.network(batch.src, batch.tgt_in).softmax(-1)  # (B, T, V)
     changed = batch.tgt_in.clone()
@@ -147,7 +147,7 @@ def leak_view(trial, sentence, parts):
         said.append(Fact("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)"))
     if "masked_softmax" in parts:
         row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
-        said.append(Fact("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
+        said.append(Fact("a fully masked row becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
     if "leaks_future" in parts:
         said.append(_leaks_found(parts["leaks_future"]))
     return said, _map(trial, sentence)
@@ -182,7 +182,7 @@ def temperature_view(trial, sentence, parts):
 
 
 def head_view(trial, sentence, parts):
-    """Lesson 7: the heads' map, and how far the encoder turns each word, with its attention and without it."""
+    """Lesson 7: the heads' map, and the context shift in the whole encoder, with its attention and without it."""
     src, words = source_batch([sentence]), sentence.split()
     facts = []
     for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
@@ -190,7 +190,7 @@ def head_view(trial, sentence, parts):
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
         shifts = parts.get("context_shift", FINISHED_PARTS["context_shift"])(before, after)
         turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
-        what = f"how far the encoder turned each word {how} attention"
+        what = f"context shift in the whole encoder, {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
         facts.append(Fact(said, tuple(Row(what, *word) for word in turned)))
     return facts, _map(trial, sentence)

@@ -1,4 +1,4 @@
-"""Figures of `at_work`: what the translator looks at, word by word."""
+"""Figures of `at_work`: what the translator attends to, word by word."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def attention_map(trial, sentence: str) -> Picture | None:
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
     _panel(ax, weights, rows, columns, title)
-    ax.set(xlabel="is looked at", ylabel="looks")
+    ax.set(xlabel="attended to", ylabel="attends")
 
 
 def _panel(ax, matrix, rows, columns, title: str, **options):
@@ -120,9 +120,9 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
             if i < layers - 1:
                 ax.set_xticklabels([])
             else:
-                ax.set_xlabel("is looked at")
+                ax.set_xlabel("attended to")
             if h == 0:
-                ax.set_ylabel("looks")
+                ax.set_ylabel("attends")
             ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
     said = " ".join(
         f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words) for i in range(layers) for h in range(heads)
@@ -130,14 +130,14 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
     return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
 
 
-EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
+EVEN = 0.005  # among weights that differ by less, rounding decides which is the largest
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
-    """Where each row is largest; of one whose numbers are as good as equal, only that."""
+    """Where each row is largest, or that all its weights are nearly equal."""
     said = []
     for name, row in zip(rows, matrix.nan_to_num(), strict=False):
         alike = len(columns) > 1 and row.max() - row.min() < EVEN
-        where = "at all alike" if alike else f"most at {columns[int(row.argmax())]}"
-        said.append(f"{name} looks {where}, {row.max():.2f}")
+        where = "equally to all" if alike else f"most to {columns[int(row.argmax())]}"
+        said.append(f"{name} attends {where}, {row.max():.2f}")
     return "; ".join(said) + "."

@@ -194,7 +194,7 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     except PartFailed as error:
         trial.failed = str(error)
     except NoPlace as error:
-        trial.failed = f"The trained numbers find no place in your {who}: {error}."
+        trial.failed = f"The trained weights don't fit your {who}: {error}."
     except TooSlow:
         trial.failed = f"Your {who} took more than {limit:g} seconds in the translator, and was stopped."
     except NotImplementedError:
@@ -227,8 +227,8 @@ def _alone(limit: float):
 def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[Fact]:
     """What is said; the first is the heading."""
     if not parts:
-        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
-        counted = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
+        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f}%"
+        counted = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences"
         row = _loss_row("the translator", finished.nats, finished.exact)
         return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
     if yours.failed:
@@ -250,7 +250,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
             )
         )
     if yours.in_loss or WRITING & yours.ran:
-        share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
+        share, usual = f"{100 * yours.exact:.0f}%", f"{100 * finished.exact:.0f}%"
         line = f"{share} of unseen sentences come out word for word; {usual} with the finished block"
         if yours.in_loss:
             said.append(Fact(line, in_rows=True))
@@ -269,7 +269,7 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
 
 def _loss_row(label: str, nats: float, exact: float, remarks: tuple[str, ...] = (), yours: bool = False) -> Row:
     """A network's loss, and beside it how many sentences come out word for word."""
-    words = f"{100 * exact:.0f} % word for word"
+    words = f"{100 * exact:.0f}% word for word"
     return Row(NATS, label, nats, evaluation.in_nats(nats), (words, *remarks), yours=yours)
 
 
@@ -282,7 +282,7 @@ def without(parts: Mapping[str, Callable]) -> list[Fact]:
             words, nats, exact = kept[name].values()
             if any(f"({words})" in fact.text for fact in said):
                 continue  # two parts that are missed alike
-            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats per word, {100 * exact:.0f} % exact"
+            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats per word, {100 * exact:.0f}% exact"
             said.append(Fact(line, (_loss_row(f"without {name} ({words})", nats, exact),)))
     return said
 
@@ -296,12 +296,12 @@ def called(name: str, part: Callable) -> str:
 def verdict(yours: Trial, finished: Trial) -> str:
     """How the two losses compare, in words."""
     if yours.nats != yours.nats:
-        return "a NaN in it spoils everything after it"
+        return "one NaN makes everything after it NaN"
     gap, ratio = yours.nats - finished.nats, yours.nats / finished.nats
     if abs(gap) <= 1e-5 + 1e-3 * finished.nats:
         return "the same"
     if gap < 0:
-        return "less than the finished block: does it see what it should not?"
+        return "less than the finished block; does information leak?"
     return f"{ratio:.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from helpers.drawing.style import BLUE
 from helpers.translator.evaluation import LOSS_SENTENCES
 
-NATS = f"nats per word, on {LOSS_SENTENCES} sentences that nobody trained on"
+NATS = f"nats per word, on {LOSS_SENTENCES} unseen sentences"
 EXACT = "unseen sentences that come out word for word"
 LEAST_FULL = 0.001  # a longest bar stands for this much at least: 0.00016 nats beside 0.00016 are two short bars
 GRAY = "#808080"  # 3.9 : 1 on white, 4.7 : 1 on JupyterLab's dark page; the blue has 5.2 and 3.6
@@ -115,7 +115,7 @@ def _bar(row: Row, full: float) -> str:
     # The least bar that one sees is 2 pixels wide: a loss of 0.00016 is small and not nothing.
     least = "min-width:2px;" if share else ""
     drawn = (
-        f'<div role="img" aria-label="a bar, {100 * share:.0f} % of its full length" '
+        f'<div role="img" aria-label="a bar, {100 * share:.0f}% of its full length" '
         'style="width:120px;height:12px;background:rgba(128,128,128,.3)">'
         f'<div style="width:{100 * share:.1f}%;{least}height:12px;background:{color}"></div></div>'
     )

@@ -22,20 +22,20 @@ WEIGHTS = "weights.safetensors"
 
 
 class NoPlace(ValueError):
-    """The trained numbers and a module's own numbers do not go together."""
+    """The trained weights and a module's own numbers do not go together."""
 
 
 @functools.lru_cache(maxsize=1)
 def _stored() -> dict[str, torch.Tensor]:
     file = resources.files("helpers.translator") / WEIGHTS
     if not file.is_file():
-        raise CourseError("The course's own trained numbers are not here while a notebook is graded.")
+        raise CourseError("The course's own trained weights are not here while a notebook is graded.")
     numbers = {name: tensor.float() for name, tensor in load(file.read_bytes()).items()}
     return numbers | dict.fromkeys(POSITIONS, sinusoidal_positions(MAX_LEN, D_MODEL))
 
 
 def state() -> dict[str, torch.Tensor]:
-    """The trained numbers by name, float32; yours to change."""
+    """The trained weights by name, float32; yours to change."""
     return {name: tensor.clone() for name, tensor in _stored().items()}
 
 
@@ -71,15 +71,15 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
         fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
         if len(fits) != 1 or len(rivals) != 1:
             known = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
-            raise NoPlace(f"the translator has no numbers called {name}; {known}")
+            raise NoPlace(f"the translator has no weights called {name}; {known}")
         renamed[name] = numbers[fits[0]]
     for name, value in renamed.items():
         if value.shape != own[name].shape:
-            sizes = f"{tuple(own[name].shape)}, and the translator's numbers have {tuple(value.shape)}"
+            sizes = f"{tuple(own[name].shape)}, and the translator's weights have {tuple(value.shape)}"
             raise NoPlace(f"{name} has the shape {sizes}")
     left = [n for n in spare if not any(numbers[n] is value for value in renamed.values())]
     if left:
-        raise NoPlace(f"there is no {left[0]} in it, which the translator has numbers for")
+        raise NoPlace(f"there is no {left[0]} in it, for which the translator has weights")
     network.load_state_dict(renamed)
 
 

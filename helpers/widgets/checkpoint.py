@@ -38,7 +38,7 @@ def checkpoint(model, file: str, train: Callable[[], object]):
     path = Path(os.environ.get("COURSE_KEEP_FOLDER", "."), Path(file).name)
     try:
         load_into(model, path)
-        print(f"{path.name}: trained numbers loaded. Delete the file to train again.")
+        print(f"{path.name}: trained weights loaded. Delete the file to train again.")
         return model
     except FileNotFoundError:
         pass
@@ -58,9 +58,9 @@ def checkpoint(model, file: str, train: Callable[[], object]):
     try:
         size = write(model, path)
     except (DoesNotFit, OSError) as error:
-        print(f"The trained numbers could not be kept in {path.name}: {error}.")
+        print(f"The trained weights could not be kept in {path.name}: {error}.")
     else:
-        print(f"{path.name}: the trained numbers are kept ({size / 1e6:.1f} MB). Hand the file in with the notebook.")
+        print(f"{path.name}: the trained weights are kept ({size / 1e6:.1f} MB). Hand the file in with the notebook.")
     return model
 
 

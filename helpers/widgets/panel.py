@@ -45,6 +45,7 @@ from collections.abc import Callable, Sequence
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
+from helpers.drawing.dark import DARK
 from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
 
@@ -170,7 +171,7 @@ def _live(picture: str, tallest: int = 0) -> str:
     room, width = "", re.search(r'<img [^>]*?width="(\d+)"', picture)
     if width and tallest > _height(picture):
         room = f' style="max-width:{width[1]}px;aspect-ratio:{width[1]}/{tallest}"'
-    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>'
+    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>{DARK}'
 
 
 def _height(picture: str) -> int:

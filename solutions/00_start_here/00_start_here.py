@@ -34,7 +34,7 @@ from helpers.lessons.start_here import explore, figures
 figures.why_attention()
 
 # %% [markdown]
-# At four words the two are equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So the single vector is enough for what fits into it, and attention helps because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
+# At four words the two are equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still fixed, whatever the length of the sentence.
 #
 # In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
 
@@ -42,22 +42,22 @@ figures.why_attention()
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today nothing is lit, because we start with the tools. In each lesson one component lights up, you write it, and it runs at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (`<bos>`, *beginning of sentence*, is the special token that the French side starts from; with `<eos>` it ends.)
+# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
-# The core of all fifteen lessons takes about 21 hours. What goes beyond the core follows each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
+# The core of all fifteen lessons takes about 22 hours. Optional parts follow each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
 #
 # | path | lessons | core hours |
 # |---|---|---|
-# | core | 0 to 14 | 21 |
+# | core | 0 to 14 | 22 |
 # | attention only | 0, 1, and 3 to 8 | 11 |
 
 # %% [markdown]
 # ## You need
 #
-# - You need Python with functions, loops, lists and dictionaries. (Lesson 1 adds sets, sorting and comprehensions, lesson 2 the line `raise ValueError`, each with an example.)
+# - You need Python with functions, loops, lists and dictionaries. (Lesson 1 introduces sets, sorting and comprehensions, and lesson 2 introduces `raise ValueError`, each with an example.)
 # - You also need the product of two matrices and the derivative of $x^2$. You don't need PyTorch, and you don't need to know anything about Transformers.
 #
-# Here are two questions to warm up, which you should answer before you open them.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>If you multiply a matrix of shape (2, 3) by one of shape (3, 4), which shape does the product have, and how many multiplications does each entry take?</summary>
 #
@@ -79,7 +79,7 @@ transformer_map("00_start_here")
 # - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, including none.
 # - **Counting:** we count positions, heads and layers from 0.
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)`, and a projection is `x @ W.T`.
-# - **Masks** are boolean, and an entry that is True means *may attend*.
+# - **Masks** are boolean, and True means *may attend*.
 # - **Unless an exercise says otherwise,** your answer accepts any leading dimensions (inputs with `...` share the same ones), accepts float32 and float64, keeps the dtype, leaves its inputs unchanged, is differentiable, and returns no NaN (in gradients too where the exercise says so).
 # - **Equal** means within `1e-5` (relative plus absolute) in float32 and `1e-7` in float64. You may round a constant to float32 inside a float64 answer.
 # - **Types:** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -119,7 +119,7 @@ check(twice=added_to_itself)
 # %% [markdown]
 # Each item in the line is a property that was tested, for example that the dtype is kept or that the inputs are unchanged. We never check *how* you computed something, because the check only compares what comes out.
 #
-# Now it's your turn. An answer cell holds a specification and the line `raise NotImplementedError`. Run the cell as it is, and then the check cell below it, which says "not answered yet". Now replace the line with your own code, and run both cells again.
+# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`. Run the cell as it is, and then the check cell below it, which says "not answered yet". Now replace the line with your own code, and run both cells again.
 
 
 # %% nbgrader={"solution": "twice"}
@@ -141,7 +141,7 @@ check(twice)
 #
 # <details><summary>Hint 1</summary>
 #
-# How would you double the number 5? Write the same with `x` instead of 5, because it works on every entry of the tensor at once.
+# How would you double the number 5 in Python? Write the same with `x` instead of 5, because PyTorch computes it for all entries of a tensor at once.
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -179,7 +179,7 @@ batch[..., 0, :]  # (B, D): jane, twice
 # %% [markdown]
 # ## Broadcasting: unequal shapes, one sum
 #
-# What do you get if you add a column of three numbers and a row of four?
+# What do you get if you add a column of three numbers to a row of four?
 
 # %%
 column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
@@ -191,7 +191,7 @@ figures.outer_sum_picture()
 
 # %% [markdown]
 # PyTorch's rule, called **broadcasting**, has three steps:
-# 1. Set the two shapes **flush right**, and where one is shorter, put ones on its left.
+# 1. Write the two shapes **flush right**, and put ones in front of the shorter one.
 # 2. On each axis the two sizes must be equal, or one of them must be 1.
 # 3. A size of 1 is stretched, that is, its entries are repeated (without being copied).
 #
@@ -205,7 +205,7 @@ explore.broadcasting()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first pair works, because all sizes agree or are 1. The second pair fails: flush right, `4` is paired with `4`, but then `3` is paired with `2`. It looks like "a batch of two with a batch of two", but broadcasting knows nothing about batches, because it counts from the right. With `(2, 1, 4)` it would work.
+# The first pair works, because all sizes agree or are 1. The second pair fails: flush right, `4` is paired with `4`, but then `3` is paired with `2`. It looks like "a batch of two with a batch of two", but broadcasting has no notion of a batch, because it counts axes from the right. With `(2, 1, 4)` it would work.
 # </details>
 
 # %% [markdown]
@@ -316,7 +316,7 @@ check(center_rows)
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but whatever comes next gets mixtures of tokens instead of tokens. *Guess for which shapes the two agree, and then find out with the sliders.*
+# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but all later steps get mixtures of tokens instead of tokens. *For which shapes do `transpose` and `view` give the same table? Make a guess, and then find out with the sliders.*
 
 # %%
 explore.memory_order()
@@ -380,7 +380,7 @@ figures.turned_by(swap_last_two)
 # %% [markdown]
 # ## In place: two names, one tensor
 #
-# If we write `y = x`, nothing is copied, because it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the next cell changes a tensor that its second line never mentions:
+# The line `y = x` copies nothing, because it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the assignment in the next cell changes a tensor that it doesn't mention:
 
 # %%
 original = torch.zeros(2, 3)  # (2, 3)
@@ -391,14 +391,14 @@ original
 # %% [markdown]
 # Writing into existing memory is called **in place**: `y[...] = 7`, `y += 1`, and nearly every method whose name ends in an underscore, such as `y.add_(1)`. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
 #
-# You can safely write into memory that you made yourself. On an input it's a trap, because the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
+# You can safely write into memory that you made yourself. Writing into an input is a trap, because the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
 
 # %% [markdown]
-# ## dtype: what kind of number
+# ## dtype: the type of the entries
 #
-# Every tensor has one kind of number, its **dtype**, and we need four of them: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
+# All entries of a tensor have the same type, its **dtype**. We need four of them: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
 #
-# A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` wants floats. Be careful with conversions, since they lose digits without a warning:
+# A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` accepts only floats. Be careful with conversions, because they can lose digits without a warning:
 
 # %%
 third = torch.tensor(1.0, dtype=torch.float64) / 3
@@ -423,7 +423,7 @@ figures.picked_entries(x, index, tokens)
 # %% [markdown]
 # The three entries that we want are there, on the diagonal, among six that we don't want. For a text of 10,000 tokens we would compute a hundred million entries and keep ten thousand.
 #
-# We have a better function for this, `gather`. The call `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together, and from each row of `x` it takes the entries that the *same* row of `where` names. Here each row asks for two entries, its first and its largest:
+# A better function for this is `gather`. The call `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together, and from each row of `x` it takes the entries that the *same* row of `where` names. Here we take two entries from each row, the first and the largest:
 
 # %%
 where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
@@ -432,7 +432,7 @@ torch.gather(x, -1, where)  # (3, 2)
 # %% [markdown]
 # ## What is a Jacobian?
 #
-# Training changes the weights a little and asks how the result changes. For a function of one variable the answer is its derivative, but what is it for a function of two variables with two outputs? As an example, let's take the function
+# In training we change the weights a little, so we need to know how the result changes. For a function of one variable the answer is its derivative, but what is it for a function of two variables with two outputs? As an example, let's take the function
 # $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
 # If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. These are four derivatives, so we put them into a table with **one row for each output and one column for each input**:
 # $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
@@ -467,7 +467,7 @@ figures.jacobian_picture()
 #
 # A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**, however large that is. Note that we got it from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. Backpropagation is nothing more than this step, repeated layer by layer from the loss back to the weights.
+# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**. Note that we computed it as a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
 # %%
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
@@ -538,15 +538,15 @@ at_work()
 # ## How to hand in
 #
 # 1. **Work** through a lesson in `notebooks/`, in JupyterLab or in Colab. Write your code in the answer cells, and add cells of your own wherever you like.
-# 2. **Check** as often as you like. Editing a check cell changes nothing, because the grader uses its own.
+# 2. **Check** as often as you like. It doesn't matter if you edit a check cell, because the grader uses its own.
 # 3. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**. A notebook that only works in the order in which you happened to run it is the most common surprise. The run continues after checks that fail.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
 #
-# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** come on top. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with a finished earlier one, and the check says so.
+# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** give bonus points. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with the finished block of the earlier one, and the check says so.
 #
-# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's own component is used instead, and a line says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings finished versions of what it needs.
+# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that would show your own answer prints a single line until you have one. The next lesson comes with the finished blocks that it needs.
 #
-# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because the written answer needs a reader.)
+# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because a person has to read the written answer.)
 
 # %%
 progress()
@@ -565,7 +565,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# The four extras practice what you've just read, that is, writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, which takes about 40 minutes, because we'll use all four later.
+# The four extras take about 40 minutes and practice what you've just read: writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, because we'll use all four topics later.
 
 # %% [markdown]
 # ### Exercise 0.4 `zero_first_token`
@@ -578,7 +578,7 @@ progress()
 # - **Arguments:** `x (..., T, D)`.
 # - **Returns:** `(..., T, D)`.
 #
-# Masks and padding overwrite entries all the time (lesson 5), but never in the caller's tensor.
+# Masking overwrites entries all the time (lesson 5), but it must never do so in the caller's tensor.
 
 
 # %% nbgrader={"solution": "zero_first_token"}
@@ -619,7 +619,7 @@ check(zero_first_token)
 # - **Returns:** `(...)`, **in x's dtype**. For our table and a threshold of 2.5 it's `0.5, 0.75, 0`.
 # - It needn't be differentiable, because a fraction is a step function of x, and its gradient is zero almost everywhere.
 #
-# Accuracies are such fractions (lesson 11). The comparison alone, without the average, is how masks are made (lesson 5).
+# Accuracies are such fractions (lesson 11). The comparison alone gives a mask (lesson 5).
 
 
 # %% nbgrader={"solution": "fraction_above"}
@@ -639,7 +639,7 @@ check(fraction_above)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You need three steps, which compare, convert and average. Which of the three decides the dtype of the result?
+# You need three steps: compare, convert and average. Which of the three decides the dtype of the result?
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -657,7 +657,7 @@ check(fraction_above)
 # - **Arguments:** `x (..., V)`, `index` LongTensor `(...)` with entries 0 to V−1.
 # - **Returns:** `(...)`. If `...` is empty, `x` is one row, `index` a single number, and so is the result.
 #
-# This is the heart of `cross_entropy` (lesson 6).
+# The loss of a language model, `cross_entropy`, does this with the log-probabilities (lesson 6).
 
 
 # %% nbgrader={"solution": "gather_per_row"}
@@ -791,4 +791,4 @@ check(gradient_by_hand)
 # - PyTorch's notes on [broadcasting](https://pytorch.org/docs/stable/notes/broadcasting.html) and on [tensor views](https://pytorch.org/docs/stable/tensor_view.html).
 # - Terence Parr and Jeremy Howard, [The Matrix Calculus You Need For Deep Learning](https://arxiv.org/abs/1802.01528) (2018), on gradients and Jacobians from school calculus up.
 # - Baydin, Pearlmutter, Radul and Siskind, [Automatic Differentiation in Machine Learning: a Survey](https://arxiv.org/abs/1502.05767) (2018).
-# - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY), the source of much notation on the card (`B, T, C`, `head_size`).
+# - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY), the source of some notation on the card (`B, T, C`, `head_size`).

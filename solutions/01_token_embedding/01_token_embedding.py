@@ -11,7 +11,7 @@
 #
 # **In this lesson** you'll turn a sentence into vectors that a network can compute with, and compare those vectors by dot product and by cosine. You'll also see how a network learns vectors in which similar words are close together.
 #
-# **Core:** about 80 minutes.
+# **Core:** about 85 minutes. A good moment for a break is after exercise 1.6.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -39,7 +39,7 @@ transformer_map("01_token_embedding")
 #
 # [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, dtype, gradients, and how the check talks. You also need three Python tools: `set(names)` holds each thing once, `sorted(names)` makes a sorted list of it, and `{name: len(name) for name in names}` makes a dictionary in one line.
 #
-# Here are two questions to warm up, which you should answer before you unfold the answers.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>If you compare a tensor of shape (5, 1) with one of shape (7,), what shape does the result have?</summary>
 #
@@ -109,7 +109,7 @@ check(tokenize)
 # |---|---|---|---|---|---|---|
 # | id | 0 | 1 | 2 | 3 | 4 | 5 |
 #
-# *Life* is first because Python compares strings by **code point**, where the capitals come before the lower-case letters. Any order would do, but it must always be the same, because an id is the index of a row in a table.
+# *Life* is first because Python compares strings by **code point**, where the capitals come before the lower-case letters. Any order would do, but it must always be the same, because an id will be the index of a row in a table.
 
 # %% [markdown]
 # ### Exercise 1.2 `build_vocab`
@@ -141,11 +141,11 @@ check(build_vocab)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `enumerate` counts from 0 along anything, and a dictionary comprehension can swap the pairs that it returns.
+# `enumerate` numbers the elements of a sequence from 0, and a dictionary comprehension can swap the two entries of each pair that it returns.
 #
 # </details>
 #
-# **Predict before you run the cell.** Much code builds its vocabulary in one line, as below. *Which ids does the second sentence get, and how many rows does its table need?*
+# **Predict before you run the cell.** Many programs build their vocabulary in one line, as below. *Which ids does the second sentence get, and how many rows does its table need?*
 
 
 # %%
@@ -159,7 +159,7 @@ print(one_line("the cat saw the dog"))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first sentence gets the table above. In the second, *the* occurs twice in the sorted list, so it takes two ids and keeps the last one. There are four distinct tokens but the largest id is `4`, so a table with four rows has no such row, and the lookup ends in an `IndexError`.
+# The first sentence gets the table above. In the second, *the* occurs twice in the sorted list, so it takes two ids and keeps the last one. There are four distinct tokens, but the largest id is `4`. A table with four rows has no row `4`, so looking it up raises an `IndexError`.
 #
 # </details>
 
@@ -188,7 +188,7 @@ check(encode)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Look up each token in the dictionary, and ask yourself what a dictionary does by itself when a key is missing.
+# Look up each token in the dictionary. What does a dictionary do when a key is missing?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -266,7 +266,7 @@ check(one_hot)
 # = \begin{pmatrix}0{\cdot}1 + 1{\cdot}3 + 0{\cdot}5 & \; 0{\cdot}2 + 1{\cdot}4 + 0{\cdot}6\end{pmatrix}
 # = \begin{pmatrix}3 & 4\end{pmatrix}$$
 #
-# All products are with a zero, except those of one row. In other words, the multiplication **is** a row lookup.
+# Every product has a factor of zero, except those of one row. In other words, the multiplication **is** a row lookup.
 
 # %%
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
@@ -425,14 +425,14 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 # %% [markdown]
 # On the diagonal of the cosine table (right) every entry is 1, whereas in the dot-product table (left) it is each vector's squared length. Off the diagonal the values mean nothing yet, because the table is random.
 #
-# Attention uses the plain dot product on purpose, as we'll see in lesson 3. There, a longer key gets a larger score.
+# Attention uses the plain dot product on purpose, as we'll see in lesson 3. There, the length of a vector counts as well.
 
 # %% [markdown]
 # ## Similar words get similar vectors
 #
 # How can we get meaning into the table? J. R. Firth had the idea in 1957: *You shall know a word by the company it keeps.* Words that occur with the same neighbors are similar, as in *jane visits ___ by train*.
 #
-# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training increases the dot product of a positive pair, and decreases that of a word and a negative sample. The loss and its gradient are under *Going further*; here we only look at the result.
+# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, that is, it increases their dot product, and it pushes a word and a negative sample apart. The loss and its gradient are under *Going further*; here we only look at the result.
 #
 # Our training text has three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never appear in the same sentence, and no sentence says that they belong together.
 
@@ -455,7 +455,7 @@ figures.before_and_after(history, words)
 #
 # **Find the bug** · Difficulty 3 of 5 · Importance 3 of 5 · 8 minutes · 12 points
 #
-# You will find this function, or one like it, in many notebooks and search programs. It runs, and on vectors of equal length it's right. However, one line doesn't do what its comment says.
+# The next function is meant to find the nearest neighbors of every word. It runs, and on vectors of equal length it's right. However, one line doesn't do what its comment says.
 #
 # ```python
 # def neighbors(table, k):
@@ -471,11 +471,11 @@ figures.before_and_after(history, words)
 # - **Returns:** LongTensor `(V, k)`: for each row the ids of the k *other* rows with the largest cosine, best first.
 # - Two different words may have the same row.
 #
-# Here is the published function on the table that we've just trained:
+# Here is this function on the table that we've just trained:
 
 
 # %%
-def published_neighbors(table, k):
+def buggy_neighbors(table, k):
     unit = table / table.norm()  # (V, D)
     similarity = unit @ unit.T  # (V, V)
     similarity.fill_diagonal_(-math.inf)
@@ -483,7 +483,7 @@ def published_neighbors(table, k):
 
 
 some = [words.index(word) for word in ("africa", "dessert", "cat")]
-for word, row in zip(some, published_neighbors(trained, 3)[some].tolist(), strict=True):
+for word, row in zip(some, buggy_neighbors(trained, 3)[some].tolist(), strict=True):
     print(f"{words[word]:8} is near", [words[i] for i in row])
 
 
@@ -519,14 +519,14 @@ near = or_finished(fixed_neighbors)(trained, 3)  # (V, 3)
 for word in some:
     print(f"{words[word]:8} is near", [words[i] for i in near[word].tolist()])
 hub = words.index("by")
-for name, found in (("fixed", near), ("published", published_neighbors(trained, 3))):
+for name, found in (("fixed", near), ("buggy", buggy_neighbors(trained, 3))):
     print(f"{name}: by is among the neighbors of {int((found == hub).sum())} words")
 print(f"length of by: {trained[hub].norm():.1f}, of africa: {trained[some[0]].norm():.1f}")
 
 # %% [markdown]
-# With the fixed function, we find that each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the original one, only four do. Instead, *by* turns up as a neighbor of twelve words, because it has a long vector and therefore large dot products. The embedding table is fine; only the search is wrong.
+# With the fixed function, each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the buggy one, only four do. Instead, *by* turns up as a neighbor of twelve words, because it has a long vector and therefore large dot products. The embedding table is fine; only the search is wrong.
 #
-# Be careful with what *near* means, however. It means "interchangeable in these windows", so *hot* and *cold* would be near as well. Moreover, each word has only one vector in all sentences, so the *bank* of the river and the *bank* with the money have the same row. Attention was made to change that.
+# Be careful with what *near* means, however. It means "interchangeable in these sentences", so *hot* and *cold* would be near as well. Moreover, each word has the same vector in all sentences, so the *bank* of the river and the *bank* with the money have the same row. Attention will change that.
 
 # %% [markdown]
 # ## Words that are not in the vocabulary
@@ -538,7 +538,7 @@ pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp 
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# The rule is greedy, because it takes the longest piece that the word begins with, then the longest that the rest begins with, and so on, which is why *unforgettable* ends with a `##table`. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14. You can write WordPiece yourself under *Going further*; lesson 13 uses it.
+# A word is split greedily. We take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. That is why *unforgettable* ends with `##table`. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14. You can write WordPiece yourself under *Going further*; lesson 13 uses it.
 
 # %% [markdown]
 # ## At work
@@ -549,23 +549,23 @@ figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pie
 at_work(encode, embed, cosine_similarity)
 
 # %% [markdown]
-# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*. Others are not, because *visits* lies near *peru* and *canada*, which can follow it. These embeddings were trained for translation and not to predict neighboring words.
+# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*. Others are a surprise. Near *visits*, for example, we find *peru* and *canada*, which can follow it. These embeddings were trained for translation and not to predict neighboring words.
 #
-# Now let's put two bugs into the translator. The first is the wrong nearest-neighbor search of exercise 1.7. The second comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a table that was trained yesterday is read with ids that were given out today. *In which of the two cases does the translation change?*
+# Now let's put two bugs into the translator. The first is the wrong nearest-neighbor search of exercise 1.7. The second comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a program that loads yesterday's table today looks up the wrong rows. *In which of the two cases does the translation change?*
 
 # %%
-at_work(fixed_neighbors=published_neighbors)
+at_work(fixed_neighbors=buggy_neighbors)
 
 
 # %%
 today = torch.randperm(len(translator.english), generator=torch.Generator().manual_seed(0))  # (166,)
 
 
-def other_numbers(ids, table):
+def shuffled_embed(ids, table):
     return table[today[ids]] if len(table) == len(today) else table[ids]  # (..., D), the wrong English rows
 
 
-at_work(embed=other_numbers)
+at_work(embed=shuffled_embed)
 
 # %% [markdown]
 # We see that the first bug leaves the translation unchanged, because nothing in the network searches for neighbors. It changes the nearest neighbor of a quarter of the words, but nothing tells you so. The second destroys everything, with $9.25$ nats per word instead of $0.00016$ and not a single sentence right. Neither of them raises an error.
@@ -658,7 +658,7 @@ check(quiz_2=quiz_2)
 figures.surprise()
 
 # %% [markdown]
-# How does the loss change if we move c? The derivative of $-\log\sigma(x)$ is $\sigma(x) - 1$, and the derivative of $-\log\sigma(-x)$ is $\sigma(x)$. The first is how far the probability is below 1, the second how far it is above 0 (Figure 1.6, right). If we step against the gradient, we therefore move by K + 1 terms:
+# How does the loss change if we move c? The derivative of $-\log\sigma(x)$ is $\sigma(x) - 1$, and the derivative of $-\log\sigma(-x)$ is $\sigma(x)$. The size of the first says how far the probability is below 1, and the second says how far it is above 0 (Figure 1.6, right). If we step against the gradient, we therefore move by K + 1 terms:
 #
 # $$-\frac{\partial L}{\partial c} \;=\; \underbrace{\bigl(1-\sigma(c\cdot o)\bigr)\,o}_{\text{pull along the context}}
 # \;-\;\sum_k \underbrace{\sigma(c\cdot n_k)\,n_k}_{\text{push against a negative sample}}$$
@@ -676,14 +676,14 @@ print("step against the gradient:", -c.grad)
 figures.negative_sampling_gradients()
 
 # %% [markdown]
-# On the left, note that the arrows point along the line from the origin to the context, and against the lines from the origin to the negative samples. On the right the same two forces teach a network to recognize people by their voice (GE2E, Wan et al., 2018). A recording is pulled toward the *centroid* ★, the mean, of its own speaker's other recordings and pushed away from the other speakers' centroids. There the candidates compete in one softmax, which is the step from here to attention.
+# On the left, note that the arrows point along the line from the origin to the context, and against the lines from the origin to the negative samples. On the right the same two forces teach a network to recognize people by their voice (GE2E, Wan et al., 2018). A recording is pulled toward the *centroid* ★, the mean, of its own speaker's other recordings and pushed away from the other speakers' centroids. There the candidates compete in one softmax, as the keys do in attention.
 
 # %% [markdown]
 # ### Exercise 1.8 `negative_sampling_gradients`
 #
 # **Extra** · Difficulty 3 of 5 · Importance 4 of 5 · 25 minutes · 12 bonus points
 #
-# Now you can write the heart of word2vec, that is, the gradients of the loss above for one pair with respect to all three inputs:
+# Now you can write the core of word2vec, that is, the gradients of the loss above for one pair with respect to all three inputs:
 #
 # $$\frac{\partial L}{\partial c},\qquad \frac{\partial L}{\partial o},\qquad \frac{\partial L}{\partial n_k}\ \text{for each } k$$
 #
@@ -724,7 +724,7 @@ check(negative_sampling_gradients)
 #
 # </details>
 #
-# **Predict before you run the cell.** The training loop walks through the pairs once, in random order, and moves the vectors of each pair against your gradients. *What becomes of the words if only the pull acts, and what if only the push does?*
+# **Predict before you run the cell.** The training loop walks through the pairs once, in random order, and moves the vectors of each pair against your gradients. *What happens to the words with the pull alone, and what happens with the push alone?*
 
 
 # %%
@@ -747,9 +747,9 @@ for name, part in (("only the pull", only_pull), ("only the push", only_push)):
 figures.forces_alone(tried, pairs)
 
 # %% [markdown]
-# With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, because only twelve of the fifteen nouns have their own group nearest.
+# With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
 #
-# The explorer shows how the words move if both act. The red curve rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
+# The explorer shows how the words move under pull and push together. The red curve rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
 
 # %%
 explore.training(history, words)
@@ -757,7 +757,7 @@ explore.training(history, words)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Five of six pairs are negative, so the fastest way to lower the loss is to call every pair negative. To do so, all center vectors move to one side, and all context vectors (each word has one of both kinds) to the other. Positive pairs, which the model then still scores as unlikely, get large gradients, and words with different neighbors separate.
+# Five of six pairs are negative, so the fastest way to lower the loss is to call every pair negative. To do so, all center vectors move to one side, and all context vectors (each word has one of both kinds) to the other. The model then calls the positive pairs unlikely as well, so their gradients become large and separate words that have different neighbors.
 #
 # </details>
 
@@ -774,7 +774,7 @@ figures.windows("jane visits africa by train".split(), window=2)
 # %% [markdown]
 # - **Arguments:** `ids`, a list or a LongTensor, and `window`, an int.
 # - **Returns:** a list of tuples `(center, context)` of Python ints, ordered by center position, then by context position. For example, `skipgram_pairs([7, 8, 9], 1)` gives `[(7, 8), (8, 7), (8, 9), (9, 8)]`.
-# - A context is at most `window` positions away, on either side. A position is never its own context (an equal id elsewhere is). A window of 0 gives `[]`.
+# - A context is at most `window` positions away, on either side. A position is never its own context, but another position with the same id can be. A window of 0 gives `[]`.
 
 
 # %% nbgrader={"solution": "skipgram_pairs"}
@@ -807,7 +807,7 @@ check(skipgram_pairs)
 #
 # </details>
 #
-# Here is the whole text through your function, sentence by sentence:
+# Let's run your function on the whole text, sentence by sentence:
 
 # %%
 experiments.pairs_of_the_text(skipgram_pairs, sentence_ids, 2)
@@ -862,7 +862,7 @@ experiments.loss_along_the_way(negative_sampling_loss, history, pairs)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# It is six times $\ln 2 = 0.693$, that is, $4.159$. It falls to 1.77 here but not to 0, because negative samples are drawn from the same text, and three of ten are real neighbors of that very word in some sentence.
+# It is six times $\ln 2 = 0.693$, that is, $4.159$. It falls to 1.77 here but not to 0, because negative samples are drawn from the same text, and three of ten are neighbors of that very word in some sentence.
 #
 # </details>
 
@@ -881,9 +881,9 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
 # %% [markdown]
 # `happiness` is in the vocabulary, but `##happiness`, the piece that could *continue* a word, is not. Now you can write the greedy split, longest match first.
 #
-# - **Arguments:** `word`, a string that isn't empty; `vocab`, a set or a dictionary; `unk`, a string.
+# - **Arguments:** `word`, a nonempty string; `vocab`, a set or a dictionary; `unk`, a string.
 # - **Returns:** the pieces, a list of strings. The first piece is looked up as it is, each later one with `##` in front.
-# - It never goes back, so if the greedy split gets stuck, the answer is `[unk]`, even if another split would have worked.
+# - It never goes back, so if no piece fits, the answer is `[unk]`, even if another split would have worked.
 # - Words may be of any length, and the case is kept.
 #
 # By hand, with `{"un", "##aff", "##affable", "##able"}`, *unaffable* gives `["un", "##affable"]`. If you remove `##affable`, the longest piece after `un` is `##aff`, and then `##able`.
@@ -939,7 +939,7 @@ experiments.cuts(wordpiece, known, "unforgettable", "pineapples", "translators",
 # | statement | seed 1 (shown) | seed 2 | seed 3 |
 # |---|---|---|---|
 # | nouns with their own group nearest, fixed function | 15 of 15 | 15 | 15 |
-# | the same, published function | 4 | 0 | 0 |
+# | the same, buggy function | 4 | 0 | 0 |
 # | probability of a positive pair, pull alone | 0.95 | 0.95 | 0.94 |
 # | probability of a random pair, pull alone | 0.79 | 0.82 | 0.77 |
 # | nouns with their own group nearest, pull alone | 12 | 14 | 12 |

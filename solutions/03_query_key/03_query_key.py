@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 3. Query and key: who looks at whom
+# # 3. Query and key: which token attends to which
 #
 # **In this lesson** you'll compute the first matrix product of attention, $QK^\top$. Two small matrices turn every word
 # of a sentence into a query and a key, and the dot products of queries and keys tell which words attend to which.
 #
-# **Core:** about 80 minutes. A good place for a break is after exercise 3.3.
+# **Core:** about 85 minutes. A good moment for a break is after exercise 3.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -21,8 +21,7 @@ from helpers.lessons.query_key import experiments, explore, figures
 transformer_map("03_query_key")
 
 # %% [markdown]
-# Words are vectors now, which include their positions, and we've reached the attention block, where they exchange
-# information.
+# Every word is now a vector that includes its position, and we've reached the attention block, where the words exchange information.
 #
 # ## What you need
 #
@@ -76,7 +75,7 @@ figures.wiring()
 # SELECT value FROM videos WHERE key = query
 # ```
 #
-# A database wants an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
+# A database requires an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
 # product. **On paper:** with three features (cooking, music, far away), the query is $(2, 0, 1)$ and the keys are
 #
 # | title | key |
@@ -95,7 +94,7 @@ figures.video_search(titles, query, keys)
 
 # %% [markdown]
 # The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win, because its direction is nearer to the
-# query's. The dot product also rewards a long key, and it's the one that attention uses.
+# query's. The dot product, which attention uses, also rewards a long key.
 
 # %% [markdown]
 # ### Exercise 3.1 `hard_lookup`
@@ -109,7 +108,7 @@ figures.video_search(titles, query, keys)
 # - **Arguments:** `query (D,)`, `keys (N, D)` and `values (N, E)`.
 # - **Returns:** a tensor of shape `(E,)`, the value of the best key. If several keys are equally good, the first one
 #   counts.
-# - **Gradient:** it must reach `values`, whereas nothing is asked of it at `query` and `keys`.
+# - **Gradient:** it must reach `values`, but we don't check it at `query` and `keys`.
 
 
 # %% nbgrader={"solution": "hard_lookup"}
@@ -143,15 +142,15 @@ check(hard_lookup)
 #
 # </details>
 #
-# Now turn the query in the explorer and watch which of the three values the search returns.
+# Now rotate the query in the explorer and watch which of the three values the search returns.
 
 # %%
 explore.search()
 
 # %% [markdown]
-# The returned value is constant between jumps. Wherever it's constant, the derivative with respect to the
-# query is zero, so gradient descent can't improve the query. That's why attention doesn't select a *single* value.
-# Instead it's a soft search, which gives every key a weight, and a large one to a good match. We'll turn scores into
+# Between its jumps the returned value is constant, so its derivative with respect to the query is zero, and gradient
+# descent can't improve the query. That's why attention doesn't select a *single* value. Instead it's a soft search, which
+# gives every key a weight, and the better the match, the larger the weight. We'll turn scores into
 # weights in lessons 4 and 6 and apply them to the values in lesson 7. Here we compute the scores.
 
 # %% [markdown]
@@ -173,8 +172,8 @@ explore.search()
 # $$W_Q = \begin{pmatrix} 3 & 0 & 2 \\ 0 & 3 & 0 \end{pmatrix}, \qquad
 #   W_K = \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}$$
 #
-# If you read them column by column, you see that *jane* looks for an action, $(3, 0)$, whereas *visits* looks for a
-# location, $(0, 3)$. As keys, *visits* offers an action, $(1, 0)$, and *africa* a location, $(0, 1)$.
+# If you read them column by column, you see that *jane* and *africa* look for an action, with $(3, 0)$ and $(2, 0)$,
+# whereas *visits* looks for a location, $(0, 3)$. As keys, *visits* offers an action, $(1, 0)$, and *africa* a location, $(0, 1)$.
 
 # %%
 X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
@@ -189,8 +188,8 @@ figures.projections(X, W_q, W_k)
 figures.scores_of_graph(X, W_q, W_k)
 
 # %% [markdown]
-# It's the graph of Figure 3.1, computed by two small matrices. Note that we chose the features ourselves. Those of a trained
-# network have no names, and "looks for" and "offers" are only our words for two linear maps.
+# It's the graph of Figure 3.1, computed by two small matrices. Note that we chose the features ourselves, whereas those
+# of a trained network have no names, and "looks for" and "offers" are only our words for two linear maps.
 
 # %% [markdown]
 # ### Exercise 3.2 `project`
@@ -226,16 +225,17 @@ check(project)
 #
 # <details><summary>Hint 2</summary>
 #
-# The result has one entry for each *row* of `W`, so `W` has to be transposed. If it's square, shapes alone don't tell.
+# The result has one entry for each *row* of `W`, so `W` has to be transposed. If `W` is square, the shapes don't reveal
+# a missing transpose.
 #
 # </details>
 #
-# You'll find this map written in three ways, and we use the second one. The Transformer paper writes $X W$ with a matrix `(in, out)`, PyTorch's
-# `nn.Linear` computes $y = xW^\top + b$ with a matrix `(out, in)` (we leave out the bias $b$), and textbooks on linear
-# algebra write $W x$, where a token is a column. In all three the inner width is the width of a token. So with
-# tokens $X$ of shape `(T, D)`, the weights $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have shape `(T, d_k)`.
-# Queries and keys must have the same width, because a dot product needs two vectors of equal length, but that width may
-# be smaller or larger than $D$.
+# You'll find this map written in three ways, and we use the second one. The Transformer paper writes $X W$ with a
+# matrix `(in, out)`, PyTorch's `nn.Linear` computes $y = xW^\top + b$ with a matrix `(out, in)` (we leave out the bias
+# $b$), and textbooks on linear algebra write $W x$, where a token is a column. In all three the inner width is the
+# width of a token. So with tokens $X$ of shape `(T, D)`, the weights $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and
+# $K$ have shape `(T, d_k)`. Queries and keys must have the same width, because a dot product needs two vectors of equal
+# length, but that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
@@ -262,8 +262,9 @@ keys_life @ query_is  # (6,)
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# The largest score is that with *eat*, and *is* has a negative score with itself, $x^\top W_Q^\top W_K\, x$. If the entries of the two matrices are independent with mean zero, this is positive
-# or negative by chance, so nothing makes a token attend to itself. (In *Going further* we measure how often tokens do.)
+# The largest score is that with *eat*, and the score of *is* with itself, $x^\top W_Q^\top W_K\, x$, is negative. If the
+# entries of the two matrices are independent with mean zero, its sign is a matter of chance, so nothing makes a token
+# attend to itself. (In *Going further* we measure how often tokens do.)
 
 # %% [markdown]
 # ### Exercise 3.3 `attention_scores`
@@ -307,7 +308,7 @@ check(attention_scores)
 #
 # </details>
 #
-# Let's try it at the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
+# Let's try it with the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
 # head of width $16$.
 
 # %%
@@ -345,10 +346,11 @@ head_scores = or_finished(attention_scores)(Q, K).detach()  # (5, 5)
 explore.arcs(head_scores, tokens)
 
 # %% [markdown]
-# As you move the slider along the words, you see that *visits* attends mostly to *jane*, *africa* to *visits*, and *in* to *africa*, so this
-# head attends mostly to the **previous token**, although we didn't program it. (Over 300 unseen sentences, the previous
-# token has the largest score for 58% of the words.) Also note that the table isn't symmetric. The score of *visits* with
-# *jane* is larger than that of *jane* with *visits*, since the two come from different vectors.
+# As you move the slider along the words, you see that *visits* attends mostly to *jane*, *africa* to *visits*, and *in*
+# to *africa*, so this head attends mostly to the **previous token**, although we didn't program it. (Over 300 unseen
+# sentences, the previous token has the largest score for 58% of the words.) Also note that the table isn't symmetric.
+# The score of *visits* with *jane* is larger than that of *jane* with *visits*, since the two come from different
+# vectors.
 #
 # The arrow from *visits* to *jane* invites an explanation, namely that French verbs have endings, which depend on the
 # subject. To test such a story we **ablate** the head, that is, we set its output to zero, and
@@ -361,7 +363,7 @@ explore.arcs(head_scores, tokens)
 experiments.ablate(heads=[(1, 3)])  # (block, head), both counted from 0
 
 # %% [markdown]
-# None. The story was too good, because in this small language every English verb has a single French form, so no verb
+# None of them is wrong. The story was too good, because in this small language every English verb has a single French form, so no verb
 # needs its subject. To see whether any head matters, let's ablate another one, and then the seven others together.
 
 # %%
@@ -400,7 +402,7 @@ torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
 # %% [markdown]
 # To see what this limits, imagine that each user of a shop has a query, each product has a key, and the score says how
 # much the user likes the product. Do we need more channels if there are more products? Choose a table in the explorer and
-# find the smallest $d_k$ that misses nothing.
+# find the smallest $d_k$ with which the error is zero.
 
 # %%
 explore.channels()
@@ -414,9 +416,9 @@ explore.channels()
 #
 # Difficulty 4 of 5 · Importance 4 of 5 · 15 minutes · 18 points
 #
-# The head of the translator attends mostly to the previous token. Now construct one that always does, where each token is the
-# one-hot vector of its position, so `x = torch.eye(max_len)`. Choose $W_q$ and $W_k$ by hand such that the previous key
-# always wins:
+# The head of the translator attends mostly to the previous token. Now construct a head that always does, for tokens
+# that are the one-hot vectors of their positions, that is, for `x = torch.eye(max_len)`. Choose $W_q$ and $W_k$ by hand
+# such that the previous key always wins:
 #
 # $$q_t \cdot k_{t-1} > q_t \cdot k_j \quad \text{for all } j \ne t - 1, \qquad t = 1, \ldots, \text{max\_len} - 1 .$$
 #
@@ -467,7 +469,7 @@ check(previous_token_weights)
 # %% [markdown]
 # ## The Markov chain: one fixed edge
 #
-# There is a much older model of which word goes with which. Count in a text how often $b$ comes right after $a$, and
+# There is a much older model of which word follows which. Count in a text how often $b$ comes right after $a$, and
 # divide by how often anything comes after $a$. The result is a **Markov chain**, $P(\text{next} = b \mid \text{current} =
 # a)$.
 #
@@ -539,13 +541,14 @@ check(bigram_probabilities)
 experiments.chain_of_the_course(bigram_probabilities)
 
 # %% [markdown]
-# After *visits* the chain predicts a country, and after *jane* nothing in particular, the same in every sentence.
+# After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely. Its predictions are
+# the same in every sentence.
 
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# Suppose that you're the boss of a colleague at work, but at the judo club in the evening, your colleague is the master,
-# so that the same two people are related in two different ways. A Markov chain can't express that, because it has only **one**
+# Suppose you're the boss of a colleague at work, whereas at the judo club in the evening the same colleague is your teacher.
+# So the same two people are related in two different ways. A Markov chain can't express that, because it has only **one**
 # edge from *jane* to *visits*, with probability $\frac12$ wherever the two occur.
 #
 # To see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In
@@ -578,13 +581,14 @@ figures.two_sentences(W_q, W_k, 0.5)
 explore.training()
 
 # %% [markdown]
-# In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real Transformer we don't. It's trained to predict the next
-# word or the French translation, and attention patterns emerge as far as they help, as you'll see in lessons 11 and 12.
+# In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real
+# Transformer we don't. It's trained to predict the next word or the French translation, and attention patterns emerge
+# as far as they help, as you'll see in lessons 11 and 12.
 
 # %% [markdown]
 # ## At work
 #
-# Finally, your `project` and `attention_scores` run in the translator, in all its heads at once.
+# Finally, we run your `project` and `attention_scores` in all heads of the translator at once.
 
 # %%
 at_work(project, attention_scores)
@@ -648,15 +652,15 @@ check(quiz_2=quiz_2)
 # chain counts neighbors only, so it has one probability $P(\text{water} \mid \text{bank})$ for both sentences, here even
 # zero. In the first layer the score is $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the
 # same embedding table, so without positions the score is the same in both sentences. The attention weight may differ,
-# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the
-# first sentence *water* takes in something of *river*, in the second something of *sold* and *works*. A channel of $W_K$
+# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the first sentence the vector of *water* contains a part of *river*, and in the second a part of *sold* and *works*. A channel of $W_K$
 # can read such a feature from the vector, and the same channel of $W_Q$ can look for it, so the dot product is larger in
 # the first sentence, although the two matrices are the same.
 #
-# **Marking scheme (15).** 3: a fitting pair and two sentences. 3: one fixed probability in the chain, from neighbors only.
-# 4: the same score in the first layer, of which 2 for the reason (the same two vectors, position aside). 2: the weights may
-# differ, by competition. 3: the vector changes by mixing, and $W_K$ reads the change while $W_Q$ looks for it. The claim "attention recomputes $W_Q$ and $W_K$ for every sentence" costs 2, because the matrices
-# are fixed after training.
+# **Marking scheme (15).** 3: a fitting pair and two sentences. 3: one fixed probability in the chain, from neighbors
+# only. 4: the same score in the first layer, of which 2 for the reason (the same two vectors, position aside). 2: the
+# weights may differ, by competition. 3: the vector changes by mixing, and $W_K$ reads the change while $W_Q$ looks for
+# it. The claim "attention recomputes $W_Q$ and $W_K$ for every sentence" costs 2, because the matrices are fixed after
+# training.
 #
 # </details>
 
@@ -684,7 +688,7 @@ check(quiz_2=quiz_2)
 #
 # **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 15 minutes · 12 bonus points
 #
-# In exercise 3.4 you used many channels. Now construct *any* graph with only two. Token $t$ should attend to the token
+# In exercise 3.4 you used many channels, and now you can construct *any* graph with only two. Token $t$ should attend to the token
 # `looks_at[t]`, which may be itself, and several tokens may attend to the same one. For *jane visits africa*, `looks_at`
 # is `[1, 2, 1]`. With `x = torch.eye(T)`,
 #
@@ -746,7 +750,7 @@ explore.circle()
 # %% [markdown]
 # ### How often does a token attend to itself?
 #
-# Figure 3.9 counts how often a token's largest score is its own, for five ways to compute scores.
+# Figure 3.9 shows how often a token's largest score is the one with itself, for five ways to compute scores.
 
 # %%
 figures.self_scores_by_kind()
@@ -767,7 +771,7 @@ experiments.own_first_choices()
 # ### Other scores
 #
 # The dot product isn't the cosine, since $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$ grows with the lengths.
-# Other scores are in use as well:
+# Other scores are also in use:
 #
 # | score | formula | learned | used in |
 # |---|---|---|---|
@@ -932,8 +936,9 @@ def buggy_scores(Q, K):
 at_work(attention_scores=buggy_scores)
 
 # %% [markdown]
-# It costs everything, because no key reaches the product in one piece. A network that is *trained* with the bug learns to
-# live with it (table below), and then it's much harder to notice, although its translations depend on the padding.
+# Not one translation is right, because each column of the reshaped table mixes entries of several keys. A network that is
+# *trained* with the bug learns to compensate for it (table below), and then it's much harder to notice, although its
+# translations depend on the padding.
 #
 # ### How stable are these numbers?
 #

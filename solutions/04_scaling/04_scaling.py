@@ -105,7 +105,8 @@ figures.score_distributions()
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 12 points
 #
-# To measure what we've just seen, you need the variance of a whole matrix of scores. With $S = QK^\top$ and $n$ the number of *all* entries of $S$,
+# To measure what we've just seen, you need the variance of a whole matrix of scores. Let $S = QK^\top$, and let $n$ be the
+# number of *all* entries of $S$. Then
 #
 # $$\bar S = \frac1n\sum S, \qquad \text{score\_variance}(Q, K) = \frac1n\sum (S - \bar S)^2 .$$
 #
@@ -255,10 +256,10 @@ figures.four_divisors(scores_is, tokens)
 # %% [markdown]
 # Without scaling, *is* attends to *eat* and to nothing else. Division by $24$ weakens the preference, and division by
 # $100$ gives all words nearly the same weight. With $\sqrt{24}$ the preference remains, but the other words count as
-# well. The problem with $100$ isn't that it's arbitrary, because at width $10{,}000$ it would be exactly right, but that
-# it doesn't change with the width.
+# well. The problem with $100$ is that it doesn't change with the width, because at width $10{,}000$ it would be exactly
+# right.
 #
-# We can also call a divisor of scores by an older name from physics, **temperature**:
+# A divisor of scores is also called a **temperature**, a name that comes from physics:
 #
 # $$p = \text{softmax}(s / \tau), \qquad \tau \to 0: \text{the largest score takes all}, \qquad
 # \tau \to \infty: \text{all weights equal}.$$
@@ -295,7 +296,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 #
 # </details>
 #
-# If you ask autograd, it agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
+# Autograd agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
 
 # %%
 s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
@@ -512,9 +513,9 @@ check(head_scores)
 print(f"standard deviation {or_finished(head_scores)(x_bert_size, *one_of_12).std().item():.2f}")
 
 # %% [markdown]
-# This bug is easy to miss, because all shapes are right and a network can learn a factor of $3.5$ into $W_Q$. If you
-# measure, though, one line reveals it. **Whenever you read attention code, check that the number under the square root is the width of
-# a single query.**
+# This bug is easy to miss, because all shapes are right and training can compensate for a factor of $3.5$ by making
+# $W_Q$ larger. If you measure, though, one line reveals it. **Whenever you read attention code, check that the number
+# under the square root is the width of a single query.**
 
 # %% [markdown]
 # ## At work
@@ -604,14 +605,15 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** A score is a sum of $d_k$ products. If the entries of queries and keys are independent with mean zero
-# and unit variance, each product has unit variance and the score has variance $d_k$. Dividing by $c$ divides the variance by
-# $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$; dividing by $d_k$ would overshoot, to $1/d_k$. Without the
-# division, softmax saturates in wide heads, its Jacobian is near zero, and most queries get almost no gradient. With far too large a divisor all weights are nearly equal, and the gradient at the query, $JK/c$, is tiny as
-# well. The first sentence takes a consequence for the reason, because the vector of attention weights does have a similar
-# length at all widths, but only since the scores have the same variance. The second sentence is wrong, because a fixed
-# divisor doesn't follow the width. For example, $100$ is right at width $10{,}000$ and makes attention almost uniform at
-# width $24$.
+# **Model answer.** A score is a sum of $d_k$ products. If the entries of queries and keys are independent with mean
+# zero and unit variance, each product has unit variance and the score has variance $d_k$. Dividing by $c$ divides the
+# variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$; dividing by $d_k$ would overshoot, to $1/d_k$.
+# Without the division, softmax saturates in wide heads, its Jacobian is near zero, and most queries get almost no
+# gradient. With far too large a divisor all weights are nearly equal, and the gradient at the query, $JK/c$, is tiny as
+# well. The first sentence confuses a consequence with the reason. The vector of attention weights does have a similar length at
+# all widths, but only because the scores have the same variance. The second sentence is wrong, because
+# a fixed divisor doesn't follow the width. For example, $100$ is right at width $10{,}000$ and makes attention almost
+# uniform at width $24$.
 #
 # **Marking scheme (15).** 4: the variance of a sum of $d_k$ products is $d_k$. 3: why the square root and not $d_k$. 4:
 # saturated softmax and little gradient, of which 1 for too large a divisor. 2: the sentence on lengths names a
@@ -713,24 +715,25 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 # is the **initialization** of the weights.
 #
 # - `nn.Linear` initializes its weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
-#   have unit variance. The scores are then a third as large, and saturation comes at nine times the width.
+#   have unit variance. The scores are then a third as large, so softmax saturates only at nine times the width.
 # - `torch.rand`, which our running example uses, gives weights between zero and one, all positive. The entries of one query
 #   then tend to have the same sign, and so do those of one key, so their products don't cancel. All $36$ scores
-#   together have standard deviation $54.3$, where the rule promises $4.9$. Even after the division, four of the six words
+#   together have standard deviation $54.3$, and not the expected $4.9$. Even after the division, four of the six words
 #   give more than $0.96$ of their weight to a single word.
 
 # %%
 figures.initializations_against_width()
 
 # %% [markdown]
-# In other words, if you divide, you correct for the width and not for the initialization. A well-known Stack Exchange answer on
-# queries and keys, whose code comes from a lecture by Andrej Karpathy just before the lecture inserts the factor, doesn't
-# divide at all. With its sizes (`B, T, C = 4, 8, 32`, head size $16$, seed $1337$) the variance of the scores is $1.91$
-# instead of $16$, since `nn.Linear` initializes with such small weights ($16\cdot\frac13\cdot\frac13 \approx 1.8$). At that
-# size the missing factor does no harm, but in a wider head it would.
+# In other words, if you divide, you correct for the width and not for the initialization. A well-known Stack Exchange
+# answer on queries and keys doesn't divide at all. Its code comes from a lecture by Andrej Karpathy, from the moment
+# just before the lecture introduces the factor. With its sizes (`B, T, C = 4, 8, 32`, head size $16$, seed $1337$) the
+# variance of the scores is $1.91$ instead of $16$, because `nn.Linear` initializes its weights so small
+# ($16\cdot\frac13\cdot\frac13 \approx 1.8$). At that size the missing factor does no harm, but in a wider head it
+# would.
 #
-# In the explorer, set a width and an initialization, and look for the divisor with the largest gradient at the query
-# (blue line). How does it move relative to the dotted line as you change the width?
+# In the explorer, set a width and an initialization, and find the divisor with the largest gradient at the query (blue
+# line). How does this divisor move relative to the dotted line if you change the width?
 
 # %%
 explore.width_and_divisor()
@@ -739,8 +742,7 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of unit variance the best divisor is a quarter to a third of the square root, at every width. At the square
-# root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as the head
-# grows, and that is what one recipe for all widths needs. With `nn.Linear` everything moves to about a third of these
+# root itself, the gradient is $40$ to $45$% of the largest from width four on. Both fractions stay the same as the head grows, so one recipe works for all widths. With `nn.Linear` everything moves to about a third of these
 # divisors. With all-positive weights the best divisor grows like the width itself, because $q \cdot k$ does.
 #
 # </details>

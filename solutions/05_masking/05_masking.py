@@ -4,7 +4,7 @@
 # **In this lesson** you'll decide for every query which keys it may see, remove the others before the softmax, and write
 # a test that finds out whether a model looks into the future.
 #
-# **Core:** about 90 minutes. A good place for a break is after exercise 5.4.
+# **Core:** about 95 minutes. A good moment for a break is after exercise 5.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -66,17 +66,18 @@ transformer_map("05_masking")
 figures.gallery()
 
 # %% [markdown]
-# Let's read the matrices row by row. In the *causal* mask, each token sees itself and the earlier tokens. The second mask
-# belongs to a model that writes and has kept the keys of the first three words in a cache. Only the two new words have
-# queries, so their rows are the last two rows of the same triangle. With *padding*, no row sees the two pads, and when we
-# use *both*, a key is visible if both masks allow it.
+# Let's read the matrices row by row. In the **causal mask**, each token sees itself and the earlier tokens. The second
+# mask is for a model that generates text and has stored the keys of the first three words in a cache. Only the two new
+# words have queries, so their rows are the last two rows of the same triangle. With *padding*, no row sees the two
+# pads, and when we use *both*, a key is visible if both masks allow it.
 
 # %% [markdown]
 # ### Exercise 5.1 `causal_mask`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
-# Build the causal mask, also for more keys than queries. Query $i$ may see key $j$ (both counted from zero) if
+# Build the causal mask, which must also work if there are more keys than queries. Query $i$ may see key $j$ (both
+# counted from zero) if
 #
 # $$j \le i + (T_k - T_q).$$
 #
@@ -114,9 +115,10 @@ check(causal_mask)
 #
 # </details>
 #
-# Why do we align the triangle at the *last* key, whereas PyTorch's own `is_causal=True` aligns it at the first one? For as
-# many queries as keys there's no difference, but with a cache there is. In the next cell a single new query should see
-# three cached keys and its own, and since we use unit vectors as values, the output shows the attention weights.
+# Why do we align the triangle at the *last* key, although PyTorch's own `is_causal=True` aligns it at the first one? If
+# there are as many queries as keys, this makes no difference, but with a cache it does. In the next cell a single new
+# query should see three cached keys and its own, and since we use unit vectors as values, the output shows the
+# attention weights.
 
 # %%
 q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
@@ -176,7 +178,8 @@ check(padding_mask)
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
 # - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (We throw the outputs of
-#   padded queries away later, so blocking them would only produce rows that see nothing, which cause trouble below.)
+#   padded queries away later, so blocking them would only produce rows that see nothing, and these cause trouble, as
+#   you'll see below.)
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -220,7 +223,7 @@ explore.masks()
 # %% [markdown]
 # ## From False to minus infinity
 #
-# How does `False` get into the attention weights? Since softmax computes them from $e^{\text{score}}$ and $e^{-\infty} =
+# How does the mask act on the attention weights? Since softmax computes them from $e^{\text{score}}$ and $e^{-\infty} =
 # 0$, we **replace blocked scores by −∞ before the softmax**. Let's take *jane visits africa*, with scores that are already
 # scaled:
 #
@@ -254,8 +257,8 @@ torch.softmax(replaced, dim=-1)  # (T_q, T_k)
 #
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores.
 # - **Returns:** a new tensor with the shape and dtype of `scores`.
-# - **Allowed:** another constant than −∞, if it gives weight exactly zero for such scores in float64 as well, but not
-#   *adding* a large negative number, because blocked scores would keep their differences.
+# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well. You may
+#   not *add* a large negative number, because the blocked scores would keep their differences.
 # - **Edge case:** rows that see nothing are not judged here.
 
 
@@ -309,9 +312,9 @@ figures.repairs(tokens, scores)
 # see. **B is a trap**, because its weights look right, but in the first training step NaN flows from these scores into $W_Q$,
 # $W_K$ and the embeddings.
 #
-# Why does the gradient of A have no NaN, although softmax passes NaN backward in both cases? Replacing (`masked_fill` or
-# `torch.where`) then stops it, because a replaced entry has no effect on the result, so its gradient is zero. Addition, however,
-# passes every gradient on. So if you replace the scores and turn NaN into zero afterwards (`nan_to_num`),
+# Why does the gradient of A have no NaN, although softmax passes NaN backward in A as well as in B? In A the blocked scores
+# were replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
+# Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero afterwards (`nan_to_num`),
 # gradients stay clean, and if you add, they don't.
 
 # %% [markdown]
@@ -327,7 +330,7 @@ figures.repairs(tokens, scores)
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores. The
 #   softmax runs over the last dimension, and you may call `torch.softmax`.
 # - **Returns:** a tensor with the shape and dtype of `scores`.
-# - **Edge case:** neither values nor gradients may be NaN, also in fully masked rows.
+# - **Edge case:** neither values nor gradients may be NaN, not even in fully masked rows.
 
 
 # %% nbgrader={"solution": "masked_softmax"}
@@ -383,8 +386,9 @@ figures.two_meanings(tokens, right[0], wrong[0])
 # %% [markdown]
 # ## Too good to be true
 #
-# How would you notice a missing causal mask? Let's train two tiny models to predict the next letter, with one attention
-# layer each, one with a causal mask and one without. Our text is *random*, with eight equally likely letters, so no model can predict a new letter with a loss below $\ln 8 \approx 2.079$.
+# How would you notice a missing causal mask? Let's train two tiny models to predict the next letter, one with a causal
+# mask and one without. Each of them has a single attention layer. Our text is *random*, with eight equally likely
+# letters, so no model can predict a new letter with a loss below $\ln 8 \approx 2.079$.
 
 # %%
 figures.too_good()
@@ -452,7 +456,7 @@ check(leaks_future)
 #
 # **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 10 points
 #
-# We find the next function in many first implementations of causal attention. Its result is a weighted sum of value
+# The next function is a typical first attempt at causal attention. Its result is a weighted sum of value
 # vectors `V`, which you'll study in lesson 7. No weight above the diagonal is left, but let your detector decide whether
 # that's enough.
 
@@ -523,15 +527,15 @@ figures.before_or_after(tokens, scores, mask)
 figures.influence()
 
 # %% [markdown]
-# To see whether training makes use of such an indirect leak, we train the small model of Figure 5.4 with both versions.
+# To see whether a model learns to use such an indirect leak, we train the small model of Figure 5.4 with both versions.
 
 # %%
 for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fixed_causal_attention)}.items():
     print(f"{name:13} loss on random letters {figures.last_loss(attention):.3f}")
 
 # %% [markdown]
-# It does, because with the bug the loss falls far below $\ln 8$, which isn't possible without information from the future, whereas
-# with the fixed version it stays just above.
+# It does learn to use it, because with the bug the loss falls far below $\ln 8$, which isn't possible without
+# information from the future, whereas with the fixed version it stays just above.
 
 # %% [markdown]
 # ## At work
@@ -619,7 +623,7 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, about ten sentences.*
 #
-# A colleague's language model reports a test loss far below everything that was published for this text. Name three
+# A colleague's language model reports a test loss far below all published results for this text. Name three
 # different ways in which the future (or the test text) could have leaked into the result. For each, describe one check
 # that would find it, and say whether `leaks_future` would.
 
@@ -650,7 +654,7 @@ check(quiz_2=quiz_2)
 # - A model that leaks looks too good in training and fails when it writes. To find a leak, change the future and see
 #   whether the past changes.
 #
-# **Next:** in [lesson 6](../06_softmax/06_softmax.ipynb) we open the tool that you've used here all along, softmax.
+# **Next:** in [lesson 6](../06_softmax/06_softmax.ipynb) you'll build softmax, the tool that you've used all along.
 
 # %% [markdown]
 # ## Going further
@@ -679,8 +683,7 @@ for mask_of in (or_finished(causal_mask), aligned_at_first_key):
 #
 # ### Masks that are added
 #
-# Papers often write the mask as a matrix $M$ that is added, with $0$ for True and $-\infty$ for False. Some add it before
-# the division, and some after it:
+# Papers often write the mask as a matrix $M$ that is added, with $0$ for True and $-\infty$ for False. Some formulas add it before the division, and others after it:
 #
 # $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
 # \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
@@ -713,8 +716,7 @@ explore.cells(tokens, scores)
 # %% [markdown]
 # ### The triangle of a lecture
 #
-# In Andrej Karpathy's lecture (lesson 3), we see a causal mask of eight tokens as in Figure 5.7. The code that is often
-# quoted from it doesn't divide by $\sqrt{d_k}$.
+# In Andrej Karpathy's lecture (lesson 3), we see a causal mask of eight tokens as in Figure 5.7. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
 
 # %%
 figures.first_matmul()

@@ -4,10 +4,10 @@
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
 # any size. Then you'll build the loss on which language models are trained, and the gradients of both.
 #
-# **Core:** about 87 minutes. You can take a break after Exercise 6.4.
+# **Core:** about 95 minutes. A good moment for a break is after exercise 6.4.
 #
-# Lessons 4 and 5 used `torch.softmax` as a ready-made tool that we now open. It is two lines of code, and even so there
-# are well-known programs that got the second line wrong.
+# Lessons 4 and 5 used `torch.softmax` as a ready-made tool, and now we build it. It takes only two lines of code, but some
+# well-known programs got the second line wrong.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -39,7 +39,7 @@ transformer_map("06_softmax")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# To warm up, try to answer two questions on earlier lessons, and then unfold the answers.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>Lesson 4: what happens to softmax weights if all scores become a hundred times larger?</summary>
 #
@@ -82,9 +82,9 @@ figures.from_scores_to_weights()
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #
-# In other words, **softmax depends only on differences between scores**. One point more always multiplies a weight by
-# $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without changing any weight,
-# and the next section relies on this.
+# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always grows
+# by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without changing
+# any weight, which we'll use in the next section.
 
 # %% [markdown]
 # ## Where the exponential overflows
@@ -106,8 +106,8 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 figures.where_exp_works()
 
 # %% [markdown]
-# Such scores do occur. In float16, a short format in which large models are run, a score of 12 is enough, and the
-# unscaled scores of lesson 4 often exceeded it.
+# Such scores do occur, because in float16, a short format that is often used to run large models, a score of 12 is
+# enough to overflow, and the unscaled scores of lesson 4 are often larger.
 #
 # Since only differences matter, we can subtract the largest score first, and the result stays the same:
 #
@@ -174,9 +174,9 @@ scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.three_axes(scores, jane)
 
 # %% [markdown]
-# It's the left one. With softmax over keys each *row* sums to 1, which means that each query distributes one unit of
+# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query distributes one unit of
 # attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$.
-# Nothing raises an error, so you have to check this sum yourself.
+# None of the three raises an error, so you have to check this sum yourself.
 #
 # With a mask the mistake becomes worse. Here are the masked scores of lesson 5 again, from a lecture by Andrej
 # Karpathy.
@@ -202,8 +202,8 @@ figures.right_and_wrong_axis(right[0], wrong[0])
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 8 points
 #
-# The following function comes from a widely read collection of annotated papers, from a diffusion model, which
-# generates images. In its `einsum`, `i` counts queries, `j` keys and `h` heads. The letter `d` is missing after the
+# The following function is part of a diffusion model, which generates images, in a widely read collection of annotated
+# papers. In its `einsum`, `i` counts queries, `j` keys and `h` heads. The letter `d` is missing after the
 # arrow, so the products are summed over it.
 
 
@@ -215,11 +215,11 @@ def published_head_weights(q, k):
 
 
 # %% [markdown]
-# The model generated convincing images all the same. A reader who doubted one line trained it both ways, and the usual
-# measure of image quality didn't show which version was right. Find the bug, think of a one-line test that shows it,
+# The model generated convincing images all the same. A reader who doubted one line trained it both ways, but the usual measure
+# of image quality didn't show which version was right. Find the bug, think of a one-line test that shows it,
 # and write the function correctly.
 #
-# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original insists on one batch dimension.
+# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original requires exactly one batch dimension.
 # - **Returns:** attention weights `(..., T_q, T_k, H)` of the scores over $\sqrt{d_k}$, by any softmax you like.
 
 
@@ -261,15 +261,15 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
     print("head 0, sum of each query's weights:", head_weights(q, k).sum(dim=-2)[0, :, 0])
 
 # %% [markdown]
-# Make this a habit and, after every softmax that you write, sum once along the dimension that you mean.
+# Make this a habit: after every softmax that you write, check along which dimension the weights sum to 1.
 
 # %% [markdown]
 # ## Temperature
 #
 # Lesson 4 divided all scores by a **temperature** $\tau$ before softmax. The quotient of two weights, which is now
-# $e^{(s_i-s_j)/\tau}$, tells you what this does. At $\tau=0.1$, one point more is a factor of
-# $e^{10} \approx 22{,}000$, so the largest score takes almost everything, and at $\tau=10$ it is only $1.11$, so the
-# weights are nearly equal. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the setting of that name in
+# $e^{(s_i-s_j)/\tau}$, tells you what this does. If two scores differ by 1, the quotient
+# is $e^{10} \approx 22{,}000$ at $\tau=0.1$, so the largest score takes almost everything, but only $1.11$ at $\tau=10$, so
+# the weights are nearly equal. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the setting of that name in
 # chat models, which divides the scores of the next word.
 
 # %% [markdown]
@@ -330,7 +330,7 @@ check(softmax_with_temperature)
 #
 # Masks cause one difficulty. A masked token has weight 0 and infinite surprise, but since it never occurs it should add
 # nothing, and indeed $p \ln p \to 0$ as $p \to 0$. The computer, however, multiplies 0 by $-\infty$, and the whole sum
-# becomes `nan`:
+# becomes NaN:
 
 # %%
 p = torch.tensor([0.5, 0.5, 0.0])  # (N,)
@@ -385,7 +385,7 @@ scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]) 
 figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
-# At the dashed line you get the weights that lesson 4 printed. The entropy rises fastest near it, at a temperature of
+# At the dashed line you get the weights from lesson 4. The entropy rises fastest near it, at a temperature of
 # 3.6. Far to the left one word already has all the weight, and far to the right all words have the same.
 #
 # **This is a good moment for a break.** The rest of the lesson is about the other end of the model, where the loss and
@@ -475,7 +475,7 @@ explore.surprise()
 # of yours starts far above this value, the initial logits are probably too large, or you sum the loss instead of
 # averaging it.
 #
-# Padding has no correct next word. Its targets get a number that isn't a word id, by custom `-100`, and you have to
+# Padding has no correct next word. Its targets get a number that isn't a word id, usually `-100`, and you have to
 # **ignore** them in the sum *and in the count*:
 
 # %%
@@ -493,7 +493,7 @@ print(f"mean of 0.470 and 2.079: {F.cross_entropy(logits, targets).item():.3f}")
 # - **Arguments:** `logits (..., V)` up to $\pm10^4$, `targets` LongTensor `(...)` of which at least one is kept, and
 #   `ignore_index`, which may be any number, even a valid word id.
 # - **Returns:** a scalar.
-# - **Forbidden:** `F.cross_entropy`, `F.nll_loss`. All other tools are allowed, above all your `log_softmax`.
+# - **Forbidden:** `F.cross_entropy`, `F.nll_loss`. All other tools are allowed, including your `log_softmax`.
 
 
 # %% nbgrader={"solution": "cross_entropy"}
@@ -609,9 +609,8 @@ p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # 
 print(or_finished(softmax_backward)(p, g))
 
 # %% [markdown]
-# The division by $p_y$ has canceled, so nothing can overflow. This may be the most useful result of the lesson, because
-# every model that you train with this loss learns from it. **The gradient at the logits is the prediction minus the
-# truth.**
+# The division by $p_y$ has canceled, so nothing can overflow. Every model that you train with this loss learns from
+# this one result. **The gradient at the logits is the prediction minus the truth.**
 
 # %% [markdown]
 # ## At work
@@ -719,10 +718,9 @@ check(quiz_2=quiz_2)
 # - Attention weights sum to 1 over keys. Softmax along the wrong axis raises no error and leaks the future.
 # - Temperature divides the scores, and entropy measures how concentrated the weights are.
 # - For the loss, you compute the logarithm from the scores with `log_softmax`, and not from a probability.
-# - Backward through softmax we get $p\,(g - \text{average of } g)$, without a Jacobian. Together with the loss this is
+# - The gradient at the scores is $p\,(g - \text{average of } g)$, which needs no Jacobian. Together with the loss this is
 #   the prediction minus the truth.
 #
-
 # **Next:** [lesson 7](../07_value_weighting/07_value_weighting.ipynb) uses these weights to average the values, which
 # completes the first attention head.
 
@@ -794,14 +792,14 @@ for step in range(5):
 # Softmax seems to need all scores at once, because it needs their maximum and their sum. For long texts the table of
 # scores doesn't fit into a processor's fast memory. Can we read the scores block by block and forget each block?
 #
-# **Online softmax** can. Of the scores read so far, it keeps the maximum $m$, the sum $\ell = \sum e^{s_j - m}$, and
-# the weighted values $o = \sum e^{s_j - m} v_j$. If the next block has a larger maximum $m'$, everything that we keep
-# refers to the old one, but a single factor corrects this, because
+# **Online softmax** does exactly this. Of the scores read so far, it keeps only the maximum $m$, the sum $\ell = \sum
+# e^{s_j - m}$, and the weighted values $o = \sum e^{s_j - m} v_j$. If the next block has a larger maximum $m'$,
+# everything that we keep refers to the old one, but a single factor corrects this, because
 #
 # $$e^{s_j - m'} = e^{s_j - m}\cdot e^{m - m'} .$$
 #
 # So we multiply $\ell$ and $o$ by $e^{m - m'}$ and continue, and at the end the answer is $o / \ell$. Let's do this on
-# paper with our three scores and the values 8, 0 and 16, in two blocks:
+# paper with our three scores and the values $8, 0, 16$, in two blocks:
 #
 # | read | $m$ | $\ell$ | $o$ |
 # |---|---|---|---|
@@ -817,20 +815,19 @@ for step in range(5):
 explore.stream()
 
 # %% [markdown]
-# It always does, because nothing is approximated. If you raise the third block by 8, the earlier blocks shrink to less
-# than 1%.
+# It always does, because nothing is approximated. If you raise the third block by 8, the factor for the earlier blocks is below 1%.
 #
 # Milakov and Gimelshein described this in 2018 for softmax, and Rabe and Staats in 2021 for attention. In 2022 Dao and
-# others turned it into **FlashAttention**, a program for the fast memory of graphics cards that many large models use
-# today. Lesson 7 applies it to all queries at once.
+# others turned it into **FlashAttention**, an implementation for graphics cards that many large models use today. Lesson 7 applies
+# online softmax to all queries at once.
 #
 # Compute the softmax-weighted sum of the values in one pass over the blocks.
 #
 # - **Arguments:** `score_blocks` and `value_blocks`, lists of equal length of tensors `(..., n_i)` and
 #   `(..., n_i, d_v)`, whose sizes $n_i \ge 1$ may differ. The scores are finite, up to $\pm10^4$.
 # - **Returns:** `(..., d_v)`.
-# - **One pass:** for half of the points, no block of scores is used again after a later one, and you keep neither
-#   copies of blocks nor a list that grows with their number.
+# - **One pass:** half of the points require that you use no block of scores again after you have read a later one, and that
+#   you keep neither copies of blocks nor a list that grows with their number.
 # - **Forbidden:** `cat`, `stack`, `concat`, `hstack`, `vstack`.
 
 
@@ -910,8 +907,7 @@ figures.before_and_after(table, tokens)
 # since each row is divided by its own sum.
 #
 # Are attention weights probabilities? They have the same form, because they are positive and sum to 1, but nothing is
-# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language
-# model it's different, since there a word may really be drawn with these probabilities.
+# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language model this is different, because there we may really draw a word with these probabilities.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -922,16 +918,17 @@ figures.before_and_after(table, tokens)
 # padding. The $\varepsilon$ inside the logarithm changes nothing here, because no target is as much as 20 points below
 # the maximum.
 #
-# A wrong temperature is hard to notice. In this translator, half or twice the temperature multiplies the loss, yet
-# every sentence is still translated exactly, so only the loss tells us. The table shows three training runs with
-# different seeds, of which the course uses the first. (A computer that rounds differently trains other networks from
-# the same seeds. On a second one, seed 1 gave 2.5 times, 11 times and 7 sentences.)
+# A wrong temperature is hard to notice. In this translator, half or twice the temperature raises the loss, but every sentence is still translated exactly, so only
+# the loss tells us. The table shows three training runs with
+# different seeds, of which the course uses the first. The last row comes from a second computer, which rounds
+# differently and therefore trains another network from the same seed.
 #
 # | training run | loss at half the temperature | at twice | wrong sentences of 100 at four times |
 # |---|---|---|---|
 # | seed 0 | 2.6 times | 3.9 times | 14 |
 # | seed 1 | 1.5 times | 2.9 times | 10 |
 # | seed 2 | 5.2 times | 22 times | 18 |
+# | seed 1, second computer | 2.5 times | 11 times | 7 |
 
 # %% [markdown]
 # ## Further reading

@@ -5,7 +5,7 @@
 # accumulates and what it loses, load trained weights into your head, and finally replace your code by the library call
 # that everybody uses.
 #
-# **Core:** about 85 minutes, with a good moment for a break after Exercise 7.4.
+# **Core:** about 90 minutes. A good moment for a break is after exercise 7.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -30,7 +30,7 @@ transformer_map("07_value_weighting")
 # values, and the formula is complete:
 #
 # $$\text{Attention}(Q, K, V)=\underbrace{\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)}_{\text{where to
-# look}}\;\underbrace{V}_{\text{what to get}}$$
+# attend}}\;\underbrace{V}_{\text{what to get}}$$
 
 # %% [markdown]
 # ## You need
@@ -41,15 +41,15 @@ transformer_map("07_value_weighting")
 # - softmax ([lesson 6](../06_softmax/06_softmax.ipynb)).
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In your answers you may use the
-# finished functions of those lessons, for example `from helpers.blocks import masked_softmax`:
+# finished blocks of those lessons, for example `from helpers.blocks import masked_softmax`:
 #
-# | function | returns |
+# | block | returns |
 # |---|---|
 # | `scaled_scores(Q, K)` | scores over the square root of d_k, `(..., T_q, T_k)` |
 # | `masked_softmax(scores, mask)` | weights `(..., T_q, T_k)`, zeros in fully masked rows; the mask is required |
 # | `softmax(x, dim=-1)` | softmax along one dimension |
 #
-# To warm up, try to answer two questions on earlier lessons, and then unfold the answers.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>Lesson 5: one row of a mask is False everywhere. What does softmax make of that row if masked scores
 # become −∞, and what do we want instead?</summary>
@@ -130,8 +130,8 @@ check(weighted_values)
 #
 # A well-known walk-through of self-attention by Sebastian Raschka takes the sentence *Life is short, eat dessert first*
 # as far as this step. One of its readers multiplied each value by its weight, summed, and noted: *"Don't know what it
-# accumulates."* Let's reproduce the reader's numbers and find out. The embeddings have width 16, queries and keys 24,
-# values 28, and all of them are random.
+# accumulates."* Let's reproduce the reader's numbers and find out. The embeddings have width $D=16$, queries and keys
+# $d_k=24$, values $d_v=28$, and all of them are random.
 
 # %%
 torch.manual_seed(123)
@@ -154,13 +154,14 @@ print("context", context_is)
 figures.context_range(weights_is, values, tokens)
 
 # %% [markdown]
-# **First, we see an average in each channel.** The weights are not negative and sum to 1, so the star never leaves its
+# **First, it is an average in each channel.** The weights are not negative and sum to 1, so no star in Figure 7.2 leaves its
 # bar. If one word gets more weight, the others get less, and channels never mix.
 #
-# **Second, the context vector doesn't contain the order of the words.** If we shuffle keys and values together, the sum
-# stays the same, unless we added position vectors to the embeddings ([lesson 2](../02_position/02_position.ipynb)).
+# **Second, the context vector doesn't contain the order of the words.** If we shuffle the other words, their keys and
+# values move with them and the sum stays the same, unless we added position vectors to the embeddings ([lesson
+# 2](../02_position/02_position.ipynb)).
 #
-# **Third, it accumulates words and not channels.** Let's average the *embeddings* with the same weights and multiply
+# **Third, it is an average of words.** Let's average the *embeddings* with the same weights and multiply
 # this mixture by $W_V$. Predict before you run: *how far is the result from the context vector?*
 
 # %%
@@ -183,9 +184,9 @@ recovered = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # 
 print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 
 # %% [markdown]
-# All six weights come back, because the six values are linearly independent. However, at most $d_v$ values can be, so
-# in a text of a thousand words and a head of width 64, very different weights give the same context vector. A head
-# summarizes, and this is one reason for having several heads (lesson 8).
+# All six weights come back, because the six values are linearly independent. However, at most $d_v$ values can be
+# linearly independent, so in a text of a thousand words and a head of width 64, very different weights give the same
+# context vector. A head summarizes, and this is one reason for having several heads (lesson 8).
 #
 # Below, three values are the corners of a triangle. Move the scores and watch where the context vector goes.
 
@@ -208,7 +209,7 @@ explore.mixing()
 # | $W=\text{softmax}(S)$ along the keys | `(..., T_q, T_k)` | lesson 6 |
 # | $WV$ | `(..., T_q, d_v)` | exercise 7.1 |
 #
-# Queries and keys decide where a token attends to, and values decide what it gets. If you double $V$, the weights stay
+# Queries and keys decide which tokens a token attends to, and values decide what it gets. If you double $V$, the weights stay
 # the same and the output doubles. If you change $Q$, the output changes, but it remains a mixture of the same values.
 # For example, if all queries are zero vectors, all scores are 0, so every row of the output is the plain average of the
 # values. At the other extreme, if a query fits a single key, the output is that key's value, and attention becomes the
@@ -256,7 +257,7 @@ check(attention)
 # <details><summary>Hint 1</summary>
 #
 # Follow the four steps of the table, with the mask before softmax, because otherwise the masked keys have already
-# reduced the other weights. You may import the finished functions of lessons 4 to 6.
+# reduced the other weights. You may import the finished blocks of lessons 4 to 6.
 #
 # </details>
 #
@@ -271,7 +272,7 @@ check(attention)
 # ## One head
 #
 # An **attention head** owns three linear maps. It reads tokens of the model width $D$ and computes queries, keys and
-# values of its own width. Here are the sizes of Andrej Karpathy's lecture, with 4 sequences of 8 tokens, $D=32$ (the
+# values of its own width. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$ (the
 # lecture calls it C) and heads of width 16:
 
 # %%
@@ -301,7 +302,7 @@ attention_value.shape
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 20 points
 #
-# Turn this into a module for self-attention, in which the same $x$ makes queries, keys and values:
+# Turn this into a module for **self-attention**, in which the same $x$ makes queries, keys and values:
 #
 # $$\text{AttentionHead}(x)=\text{Attention}(x W_Q^\top,\;x W_K^\top,\;x W_V^\top)$$
 #
@@ -360,8 +361,7 @@ check(AttentionHead)
 #
 # Your head is an empty shell until it has weights. The course's translator has been trained, and it contains heads of
 # exactly this kind, from model width 64 to head width 16. Let's load one of them, head 3 (we count from 0) of the
-# encoder's last block, into *your* `AttentionHead`. As input it gets the five words as the first block of the encoder
-# leaves them.
+# encoder's last block, into *your* `AttentionHead`. Its input is the output of the encoder's first block for the five words.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -374,8 +374,8 @@ figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 # This head attends to the previous token, so we call it a **previous-token head**. *Visits* puts 92% of its weight on
 # *jane*, *africa* 71% on *visits*, and so on. In lesson 3 you built such weights by hand, and here training found
 # similar ones, although they are less strict on other sentences (see the table at the end of the lesson). Now compare
-# the two maps of vectors. The output of *visits* on the right resembles the value of *jane* in the middle, because it
-# consists of 92% of it.
+# the two maps of vectors. The output of *visits* on the right resembles the value of *jane* in the middle, because that
+# value makes up 92% of it.
 
 # %% [markdown]
 # ### Exercise 7.4 `fixed_head`
@@ -395,8 +395,8 @@ def published_head(x, W_q, W_k, W_v):
 
 
 # %% [markdown]
-# Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so that the average
-# must be one whatever the weights are. Is it?
+# Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so the output should be
+# the same vector whatever the weights are. Is it?
 
 # %%
 g = torch.Generator().manual_seed(0)
@@ -435,8 +435,8 @@ check(fixed_head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You got ½ where you should have got 1, with a head of width 4. What would a head of width 64 give, and where does the
-# code compute that number?
+# The output is ½ instead of 1 in a head of width 4. What would it be in a head of width 64, and where does the code compute
+# that number?
 #
 # </details>
 #
@@ -526,8 +526,8 @@ before, after = noun_head.W_v(x_dog).detach(), noun_head(x_dog).detach()  # (7, 
 figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog)
 
 # %% [markdown]
-# The nouns barely change, nor does the verb. Articles and adjectives turn far, because they attend to their noun and
-# take on its value. That makes sense, since in French they need the gender of their noun.
+# The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun
+# and take on its value. That makes sense, since in French they need the gender of their noun.
 #
 # However, a picture of one head proves little, so we need a control. We pass the same words through three randomly
 # initialized heads. *Could you pick out the trained head from these rows?*
@@ -563,9 +563,10 @@ for noun in ("door", "umbrella"):
 # *le* and *la* point in different directions, and the two that both become *le* point in the same one. So this head
 # writes the gender of the noun into the article.
 #
-# The interpretation by size has a second problem, even in a trained head. A small change can mean a stable word, but
-# also a word that attends to itself, or to words with the same value. A large one can mean an ambiguous word, but also
-# a head with a purpose of its own, such as the previous-token head above. So we always need a comparison.
+# The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
+# stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
+# from an ambiguous word, but also from a head with another purpose, such as the previous-token head above. So we always
+# need a comparison.
 
 # %% [markdown]
 # ## A search engine is attention
@@ -647,8 +648,8 @@ check(soft_lookup)
 at_work(attention, AttentionHead)
 
 # %% [markdown]
-# The panel also says how far the whole encoder turned each word and, as a control, how far it does so without
-# attention. A large part of the change comes from the other layers (lesson 9).
+# The panel also shows the context shift of each word in the whole encoder and, as a control, the same without attention. A
+# large part of the shift comes from the other layers (lesson 9).
 #
 # What would the bug of Exercise 7.4 cost here? It has two effects, because the scores aren't scaled, and the weights
 # sum to ¼ in heads of width 16. The first call below has both effects, whereas the second one scales correctly and only
@@ -785,7 +786,7 @@ check(quiz_2=quiz_2)
 # - We scale before the softmax. A good test is that with equal values attention changes nothing.
 # - The size of a vector's change means little without a control. In the translator, one head writes the gender of a
 #   noun into its article.
-# - A search engine is attention at a low temperature.
+# - A search that returns only the best match is attention at temperature 0.
 # - `F.scaled_dot_product_attention` computes the same output without storing the weights.
 #
 # **Next:** one head computes one average per query. [Lesson 8](../08_multi_head/08_multi_head.ipynb) runs several heads
@@ -821,7 +822,7 @@ check(quiz_2=quiz_2)
 # Moreover, $\partial q=-1\cdot1+1\cdot3=2$. The third line of the table is $\partial s_j=w_j\,g\cdot(v_j-\text{out})$
 # in one formula. **So a training step raises a key's score when $v_j-\text{out}$ points along $-g$, the direction in
 # which the output should move.** Whether its weight rises as well depends on the other keys, because all of them use
-# one query and the weights sum to 1. A key with $w_j=0$ learns nothing, which is the saturation of lesson 4 again.
+# one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson 4 again.
 
 # %%
 figures.pressure()
@@ -890,7 +891,7 @@ for step in range(41):
 # **Extra** · Difficulty 4 of 5 · Importance 4 of 5 · 30 minutes · 12 bonus points
 #
 # For $T$ tokens there are $T^2$ weights per head, but the output has only $T\,d_v$ entries. Must all weights exist at
-# the same time? It's easy to split the queries, because rows don't depend on each other:
+# the same time? It's easy to split the queries, because the rows of weights don't depend on each other:
 
 
 # %%
@@ -929,8 +930,8 @@ explore.tiles()
 # - **Arguments:** `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)` with scores up to $\pm10^4$, and
 #   `block`, a positive int. The last block may be shorter, and `block` may be larger than $T_k$.
 # - **Returns:** `(..., T_q, d_v)`.
-# - **Memory**, for most of the points, measured without autograd: for `block` $<T_k$ no tensor has $T_q\cdot T_k$
-#   entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live tensors
+# - **Memory** counts for most of the points, and we measure it without autograd. For `block` $<T_k$ no tensor may have
+#   $T_q\cdot T_k$ entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live tensors
 #   together, so a list of blocks doesn't help, and no row of scores spans all keys.
 # - **Forbidden:** `F.scaled_dot_product_attention`.
 

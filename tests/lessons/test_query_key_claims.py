@@ -20,7 +20,7 @@ says = functools.partial(says, "03_query_key")
 
 def test_one_head_is_needed_and_the_others_only_together():
     says(
-        "None. The story was too good, because in this small language every English verb has a single French form",
+        "The story was too good, because in this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
         "because without all seven a third of the translations are wrong.",
         "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
@@ -65,7 +65,7 @@ def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
 
 
 def test_the_chain_of_the_course():
-    says("After *visits* the chain predicts a country, and after *jane* nothing in particular")
+    says("After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely.")
     words, ids = index_words([pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))])
     chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     assert chain[words.index("jane")].max() < 0.15

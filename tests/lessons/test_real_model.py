@@ -478,7 +478,7 @@ def test_or_finished_knows_them(capsys, monkeypatch):
         raise NotImplementedError
 
     assert or_finished(mean_pool) is stand_ins.STAND_INS["mean_pool"]
-    assert capsys.readouterr().out.startswith("mean_pool: the course's own part")
+    assert capsys.readouterr().out.startswith("mean_pool: the finished block")
 
 
 # ---------------------------------------------------------------- the numbers in the prose

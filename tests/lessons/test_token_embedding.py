@@ -230,22 +230,22 @@ def test_numbers_of_the_training():
     assert {word for word in words if length[word] < 1.8} >= {"jane", "she"} and round(length["africa"], 1) == 1.9
 
 
-def published_neighbors(table, k):
+def buggy_neighbors(table, k):
     similarity = (table / table.norm()) @ (table / table.norm()).T
     return similarity.fill_diagonal_(-torch.inf).topk(k).indices
 
 
-def test_the_published_neighbors_of_the_trained_table():
+def test_the_buggy_neighbors_of_the_trained_table():
     words, _, history = of_the_lesson()
     table, group = history.centers[-1], {word: name for name, members in corpus.COMPANY.items() for word in members}
     found = {}
-    for neighbors in (lesson.fixed_neighbors, published_neighbors):
+    for neighbors in (lesson.fixed_neighbors, buggy_neighbors):
         near = neighbors(table, 3)
         first = {word: words[near[words.index(word), 0]] for word in group}
         hub = int((near == words.index("by")).sum())
         found[neighbors] = sum(group.get(first[word]) == group[word] for word in group), hub
     assert list(found.values()) == [(15, 0), (4, 12)]
-    changed = lesson.fixed_neighbors(table, 1) != published_neighbors(table, 1)
+    changed = lesson.fixed_neighbors(table, 1) != buggy_neighbors(table, 1)
     assert int(changed.sum()) == 37
 
 
@@ -299,7 +299,7 @@ def test_training_walks_against_what_it_is_given():
 
 def test_the_translators_own_table(capsys):
     table = translator.state()["encoder.tokens.weight"]
-    mine, theirs = lesson.fixed_neighbors(table, 3), published_neighbors(table, 3)
+    mine, theirs = lesson.fixed_neighbors(table, 3), buggy_neighbors(table, 3)
     assert float((mine[:, 0] != theirs[:, 0]).float().mean()) == pytest.approx(0.25, abs=0.04)
     near = {
         word: [english_list[i] for i in mine[translator.english[word]].tolist()] for word in ("africa", "in", "visits")
@@ -311,11 +311,11 @@ def test_the_translators_own_table(capsys):
     )
     today = torch.randperm(len(table), generator=torch.Generator().manual_seed(0))
 
-    def other_numbers(ids, table):
+    def shuffled_embed(ids, table):
         return table[today[ids]] if len(table) == len(today) else table[ids]
 
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-    assert evaluation.nats_a_word(translator.machine(embed=other_numbers), batch) == pytest.approx(9.2, abs=0.06)
+    assert evaluation.nats_a_word(translator.machine(embed=shuffled_embed), batch) == pytest.approx(9.2, abs=0.06)
     assert evaluation.nats_a_word(translator.machine(embed=lesson.embed), batch) < 0.0003
     encode, embed, cosine_similarity = lesson.encode, lesson.embed, lesson.cosine_similarity
     fixed_neighbors = lesson.fixed_neighbors

@@ -136,7 +136,7 @@ function livePage(root, held) {
   }
 
   function meter() {
-    const what = `Loss on ${batch.length} sentences that it has not seen, the true words before each word given`;
+    const what = `Loss on ${batch.length} unseen sentences, each word predicted from the true words before it`;
     return element("div", { class: "machine-meter" }, element("p", {}, what), scale, losses);
   }
 

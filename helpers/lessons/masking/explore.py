@@ -167,7 +167,7 @@ class Fill:
         return Picture(
             self.figure,
             alt,
-            caption="In the place of minus infinity: a number put in (left), or added to the score (right).",
+            caption="Instead of minus infinity, a finite number replaces the score (left) or is added to it (right).",
         )
 
 

@@ -59,7 +59,7 @@ def gallery() -> Picture:
                 if line.get_color() == RED:  # the frames of the three rows that are not asked
                     line.remove()
             ax.add_patch(Rectangle((-0.5, -0.5), 5, 3, color="white", zorder=3))
-            ax.text(2, 1, "asked earlier;\ntheir keys are kept", ha="center", va="center", fontsize=10, zorder=4)
+            ax.text(2, 1, "earlier queries;\ntheir keys are cached", ha="center", va="center", fontsize=10, zorder=4)
         else:
             _draw_mask(ax, seen, rows, columns)
         ax.set_title(title, fontsize=11)

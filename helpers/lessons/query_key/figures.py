@@ -93,8 +93,8 @@ def wiring() -> Picture:
     return Picture(
         figure,
         "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
-        "sources' numbers jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
-        "Figure 3.1. A sentence as an unconnected row of tokens, and as a graph.",
+        "source's weights jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
+        "Figure 3.1. The tokens of a sentence, first unconnected and then as a graph.",
     )
 
 
@@ -161,7 +161,7 @@ class Search:
             f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
             f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
             "flat steps.",
-            caption="Left: the thick key wins. Right: the returned value as the query turns.",
+            caption="Left: the thick key wins. Right: the returned value as the query rotates.",
         )
 
 
@@ -295,7 +295,7 @@ class Circle:
         self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
         self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
         self.plane.axis("off")
-        self.plane.set_title("40 keys; the query wants key 39\n(there is no key 49)")
+        self.plane.set_title("40 keys; the query should find key 39\n(there is no key 49)")
         sizes = torch.arange(2, most + 1)
         margins = 1 - torch.cos(2 * math.pi / sizes)
         ax.semilogy(sizes, margins, color=BLUE)
@@ -319,14 +319,14 @@ class Circle:
             name.set_text(str(i) if shown else "")
             if shown:
                 name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
-        self.plane.set_title(f"{keys} keys; the query wants key {wanted}{there}")
+        self.plane.set_title(f"{keys} keys; the query should find key {wanted}{there}")
         self.dot.set_data([keys], [1 - second])
         self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
         return Picture(
             self.figure,
             f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
             f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added.",
-            caption="All keys are equally long. The more there are, the closer the second best comes.",
+            caption="All keys are equally long. The more keys there are, the smaller the margin to the second best.",
         )
 
 
@@ -400,7 +400,7 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
     said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(
         figure,
-        f"Fraction of tokens whose largest score is their own, among six random tokens. {said}. Chance is 0.17.",
+        f"How often the largest score of a token, among six random ones, is with itself. {said}. Chance is 0.17.",
         "Figure 3.9. How often a token attends most to itself, for five ways to compute scores.",
     )
 
@@ -524,8 +524,8 @@ class Channels:
         self.closest = axes[1].title
         (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
         (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
-        axes[2].set(xlabel="channels", ylabel="fraction of squares missed", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
-        self.title = axes[2].set_title("missed: 0.00")
+        axes[2].set(xlabel="channels", ylabel="relative squared error", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
+        self.title = axes[2].set_title("error: 0.00")
 
     def __call__(self, kind: str, d_k: int) -> Picture:
         table, missed = self.tables[kind], self.missed[kind]
@@ -536,12 +536,12 @@ class Channels:
         self.closest.set_text(f"closest with {d_k} channel{'s' * (d_k > 1)}")
         self.line.set_ydata(missed)
         self.dot.set_data([d_k], [missed[d_k - 1]])
-        self.title.set_text(f"missed: {missed[d_k - 1]:.2f}")
+        self.title.set_text(f"error: {missed[d_k - 1]:.2f}")
         rank = int(torch.linalg.matrix_rank(table))
         return Picture(
             self.figure,
             f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
-            f"scores misses {missed[d_k - 1]:.2f} of its squares; with {rank} channels it misses nothing.",
+            f"scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0.",
             caption="How well a table can be represented with this number of channels.",
         )
 

@@ -45,7 +45,7 @@ def why_attention() -> Picture:
         figure,
         f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
         f"mean of {seeds} training runs: {'; '.join(told)}.",
-        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it does not.",
+        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it barely does.",
     )
 
 
@@ -74,7 +74,7 @@ def _names(rows: int) -> list[str]:
     return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
 
 
-MEMORY = "Each color is a token: transpose keeps every token together, view need not."
+MEMORY = "Each color is a token. Transpose keeps the tokens together, and view may mix them."
 
 
 class MemoryOrder:
@@ -117,7 +117,7 @@ class MemoryOrder:
         return Picture(
             self.figure,
             f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
-            f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
+            f"{turned.tolist()}, has one color in each column, so every column is still one token. Its view, "
             f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
             caption,
         )

@@ -12,7 +12,7 @@ ADAPTED = ("W_q", "W_v")  # of every attention, as Hu et al. (2021) chose
 
 
 def finished_translator() -> nn.Module:
-    """Lesson 10's Transformer with the translator's trained numbers."""
+    """Lesson 10's Transformer with the translator's trained weights."""
     network = Transformer(
         len(translator.english),
         len(translator.french),

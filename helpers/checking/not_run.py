@@ -1,0 +1,38 @@
+"""In place of a NameError, a sentence: the cell that defines an answer, or imports `check`, has not run yet."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from helpers.answer_keys import contents
+
+ANSWER_KEYS = Path(__file__).parents[1] / "answer_keys"
+
+
+def explain_cells_not_run(lesson: str) -> None:
+    """Let this kernel's notebook say which cell to run first. Without a notebook nothing happens."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None:
+        shell.set_custom_exc((NameError,), functools.partial(_show, lesson))
+
+
+def _show(lesson: str, shell, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None) -> None:
+    """Show the error; where a cell's own line reads the name of an answer, as a sentence."""
+    cell = trace.tb_next
+    sentence = _sentence(error.name, lesson) if cell is not None and cell.tb_next is None else None
+    if sentence:
+        error._render_traceback_ = lambda: [sentence]  # IPython shows these lines and no others
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def _sentence(name: str | None, lesson: str) -> str | None:
+    if name == "check":
+        return "check is not defined yet. Run the imports below the set-up cell first, and then this one again."
+    if name in {row.name for row in contents(ANSWER_KEYS).get(lesson, [])}:
+        return f"{name} is not defined yet. Run its answer cell first, and then this one again."
+    return None
