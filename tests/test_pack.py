@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from helpers.__main__ import main
+from helpers.authoring.build import released_text
 from helpers.authoring.pack import LARGEST, edition, pack
 from helpers.course import CourseError, course
 
@@ -21,6 +22,17 @@ LESSON = "04_scaling"
 FOLDER = f"attention-course-{LESSON}"  # one for each lesson, so that none overwrites another's notebooks
 LESSONS = [lesson.name for lesson in course().lessons]
 FORBIDDEN_PLACES = ("solutions/", "tests/", "bench/", "docs/", "helpers/authoring/", "helpers/grading/", ".git")
+
+
+@functools.cache
+def released(lesson: str) -> str:
+    return released_text(course(), course().lesson(lesson))
+
+
+@pytest.fixture(autouse=True)
+def released_once(monkeypatch):
+    """Every edition has all notebooks before it: they are made once for all tests."""
+    monkeypatch.setattr("helpers.authoring.pack.released_text", lambda _, lesson: released(lesson.name))
 
 
 @pytest.fixture(scope="module")
