@@ -4,6 +4,7 @@ and what is slow, which is made once for all workers and kept for the next run."
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from hypothesis import settings
 
 from helpers.checking.key import load_keys
 from helpers.course import course
+from helpers.translator import stage
 
 ROOT = course().root
 
@@ -115,6 +117,23 @@ def pytest_fixture_setup(fixturedef, request):
 def random_state(request):
     """Each test begins at a state of its own: none may depend on what was drawn before."""
     _begin(request.node.nodeid)
+
+
+ATTEMPT = stage.attempt_finished.__wrapped__
+
+
+@functools.cache
+def attempt_with_few(sentence):
+    return ATTEMPT(sentence)
+
+
+@pytest.fixture
+def few_sentences(monkeypatch):
+    """The translator's losses and shares are those of a few sentences: of hundreds they take a second each."""
+    monkeypatch.setattr(stage.evaluation, "LOSS_SENTENCES", 10)
+    monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
+    monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
+    monkeypatch.setattr(stage, "attempt_finished", attempt_with_few)
 
 
 # Executed notebooks.

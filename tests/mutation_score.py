@@ -22,6 +22,7 @@ from helpers.authoring.keys import load_answer_key
 from helpers.checking.making import make_key, wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
+from helpers.checking.vocabulary import Exercise
 from helpers.course import course, load_source
 
 SEEDS = 3
@@ -55,11 +56,13 @@ def lessons() -> list[str]:
     return [item.name for item in course().lessons if (root / item.name / "answer_key.py").is_file()]
 
 
-def exercises(lesson: str):
+@functools.cache
+def exercises(lesson: str) -> list[Exercise]:
     """The exercises of a lesson that have a reference; what is measured has none."""
     return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.metric]
 
 
+@functools.cache
 def accepted_variants(lesson: str) -> dict[str, tuple]:
     """Other right answers of a lesson's exercises, by exercise: tests/accepted_variants/TOPIC.py."""
     path = Path(__file__).parent / "accepted_variants" / f"{lesson[3:]}.py"
@@ -89,7 +92,8 @@ def tally(lesson: str, exercise, tried: list[int], seconds: float = math.inf, fi
         for form in forms:
             verdict = decide(key, observe_all(form, key.cases, facts))
             verdicts.setdefault(("right", form), []).append((seed, verdict))
-        again = seed == 0  # on further seeds what the key has seen of a mistake is enough
+        # What the key has seen of a mistake is enough, but for forbidden calls, which it does not look for.
+        again = seed == 0 and bool(exercise.forbidden)
         seen_key = key if again else replace(key, cases=[replace(case, view=None) for case in key.cases])
         for mistake, known in zip(exercise.mistakes, key.mistakes, strict=True):
             own = observe_all(wrong_answer(mistake, reference), key.cases, facts) if again else known.observations

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
 from helpers.course import course
 
@@ -160,10 +165,41 @@ def make_small_course(root: Path) -> Path:
 
 
 def run_command(root: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """`course ARGUMENTS` in the course at `root`."""
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", "helpers", *arguments]
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    """`course ARGUMENTS` in the course at `root`, in a fork of this process: importing torch anew takes seconds."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        pid = os.fork()
+        if pid == 0:
+            _begin_anew(root, arguments, out.fileno(), err.fileno())
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        said = []
+        for file in (out, err):
+            file.seek(0)
+            said.append(file.read().decode())
+    return subprocess.CompletedProcess(["course", *arguments], code, *said)
+
+
+def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:
+    """Be `python -m helpers ARGUMENTS` at `root`, with its own copy of helpers, and end."""
+    code: int | str | None = 1
+    try:
+        atexit._clear()  # what is there to tidy up is the parent's
+        os.dup2(out, 1), os.dup2(err, 2)
+        sys.stdin, sys.stdout, sys.stderr = open(os.devnull), os.fdopen(1, "w"), os.fdopen(2, "w")
+        os.chdir(root)
+        os.environ["PYTHONPATH"] = str(root)
+        sys.path.insert(0, str(root))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "helpers"]:
+            del sys.modules[name]
+        sys.argv = ["course", *arguments]
+        runpy.run_module("helpers", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 def said_by_ruff(path: str, source: str) -> str:

@@ -25,7 +25,7 @@ FRENCH = "jane visite l' afrique en septembre"
 
 
 @pytest.fixture
-def said(capsys):
+def said(capsys, few_sentences):
     """said(...) -> what at_work printed for these arguments."""
 
     def run(*answers, **named) -> str:
@@ -195,7 +195,7 @@ def test_other_sentences(said):
     assert "tom est heureux" in page and "<img" in page
 
 
-def test_a_notebook_is_shown_text_and_html(monkeypatch):
+def test_a_notebook_is_shown_text_and_html(few_sentences, monkeypatch):
     shown = []
     monkeypatch.setattr(stage, "in_notebook", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda *things, **_options: shown.append(things[0]))
@@ -213,7 +213,7 @@ def test_a_notebook_is_shown_text_and_html(monkeypatch):
     assert "does not know the word" in page.value
 
 
-def test_what_another_cell_has_shown_is_not_drawn_again(monkeypatch):
+def test_what_another_cell_has_shown_is_not_drawn_again(few_sentences, monkeypatch):
     shown = []
     monkeypatch.setattr(stage, "in_notebook", lambda: True)
     monkeypatch.setattr(stage, "SHOWN", {})
@@ -389,15 +389,16 @@ def test_a_mask_that_starts_at_the_first_key_shows_with_a_cache(said):
     assert f"→ {FRENCH}" in said(causal_mask=FINISHED_PARTS["causal_mask"])
 
 
-def test_a_right_part_says_what_it_costs_to_go_without(said):
+def test_a_right_part_says_what_it_costs_to_go_without(capsys):
     kept = json.loads(without_parts.PLACE.read_text("utf-8"))
     assert list(kept) == list(without_parts.WITHOUT)
     measured = without_parts.cost("FeedForward")
     assert measured["nats"] == pytest.approx(kept["FeedForward"]["nats"], rel=0.02)
-    assert f"without FeedForward (no feed-forward network): {evaluation.in_nats(measured['nats'])} nats" in said(
-        FeedForward=FINISHED_PARTS["FeedForward"]
-    )
-    assert "without FeedForward" not in said(FeedForward=without_parts.WITHOUT["FeedForward"][1])
+    at_work(FeedForward=FINISHED_PARTS["FeedForward"])
+    without = f"without FeedForward (no feed-forward network): {evaluation.in_nats(measured['nats'])} nats"
+    assert without in capsys.readouterr().out
+    at_work(FeedForward=without_parts.WITHOUT["FeedForward"][1])
+    assert "without FeedForward" not in capsys.readouterr().out
 
 
 class Table(HTMLParser):

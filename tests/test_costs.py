@@ -3,30 +3,14 @@
 import re
 
 import pytest
-import torch
 
 from helpers.authoring import costs
 from helpers.course import course
-from helpers.translator import stage
 from tests.conftest import ROOT, lesson_names, one_of
 
 PAGE = (ROOT / costs.PAGE).read_text(encoding="utf-8")
 NO_PLACE = "don't fit"  # a module whose parts have names of their own is right, and cannot take the trained weights
 LESSONS = [name for name in lesson_names() if name in costs.sections_of(PAGE)]
-
-
-@pytest.fixture
-def few_sentences(monkeypatch):
-    """The page has the numbers of many sentences; here a few are enough."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    stage.attempt_finished.cache_clear()
-    monkeypatch.setattr(stage.evaluation, "LOSS_SENTENCES", 10)
-    monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
-    monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
-    yield
-    stage.attempt_finished.cache_clear()
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("lesson", one_of(LESSONS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.__main__ import main
+from helpers.authoring.build import released_text
 from helpers.authoring.pack import LARGEST, edition, pack
 from helpers.course import CourseError, course
 
@@ -19,6 +22,17 @@ LESSON = "04_scaling"
 FOLDER = f"attention-course-{LESSON}"  # one for each lesson, so that none overwrites another's notebooks
 LESSONS = [lesson.name for lesson in course().lessons]
 FORBIDDEN_PLACES = ("solutions/", "tests/", "bench/", "docs/", "helpers/authoring/", "helpers/grading/", ".git")
+
+
+@functools.cache
+def released(lesson: str) -> str:
+    return released_text(course(), course().lesson(lesson))
+
+
+@pytest.fixture(autouse=True)
+def released_once(monkeypatch):
+    """Every edition has all notebooks before it: they are made once for all tests."""
+    monkeypatch.setattr("helpers.authoring.pack.released_text", lambda _, lesson: released(lesson.name))
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +55,21 @@ def test_it_holds_lessons_up_to_the_named_one_and_blocks_before_it(packed):
     assert not [name for name in inside if name.startswith(FORBIDDEN_PLACES) or name.endswith("answer_key.py")]
 
 
+@functools.cache
 def squeezed(text: str) -> str:
-    return re.sub(r"\s", "", text)
+    return "".join(text.split())
 
 
 def long_lines(text: str) -> set[str]:
     return {line for line in map(squeezed, text.splitlines()) if len(line) >= 50}
 
 
-def texts(files: dict[str, bytes]) -> list[str]:
-    """What can be read in an edition: sources, cells, words."""
-    found = [body.decode() for name, body in files.items() if not name.endswith((".npz", ".safetensors", ".ipynb"))]
-    books = [json.loads(body) for name, body in files.items() if name.endswith(".ipynb")]
-    return [*found, *("".join(cell["source"]) for book in books for cell in book["cells"])]
+@functools.cache
+def read(name: str, body: bytes) -> str:
+    """What can be read in a file of an edition: a source, the cells of a notebook, words."""
+    if name.endswith((".npz", ".safetensors")):
+        return ""
+    return "\n".join("".join(c["source"]) for c in json.loads(body)["cells"]) if name.endswith("nb") else body.decode()
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -63,7 +79,7 @@ def test_no_solution_of_its_last_lesson_is_anywhere_in_it(lesson):
     The translator is made of parts, which the check refuses as answers.
     """
     files = edition(course(), course().lesson(lesson))
-    text = squeezed("".join(texts({name: body for name, body in files.items() if "/translator/" not in name})))
+    text = "".join(squeezed(read(*file)) for file in files.items() if "/translator/" not in file[0])
     source = (course().root / "solutions" / lesson / f"{lesson}.py").read_text("utf-8")
     answers = re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", source, re.DOTALL)
     written = re.findall(r'"written": .*?\n(.*?)(?=\n# %%|\Z)', source, re.DOTALL)
@@ -75,7 +91,7 @@ def test_no_solution_of_its_last_lesson_is_anywhere_in_it(lesson):
 def test_nothing_of_key_sources_authoring_grading_and_tests_is_in_it():
     """By their text, not by their names: of no such file are half of the long lines there. The cell of setup_cell.py
     stands in every notebook."""
-    inside = set().union(*map(long_lines, texts(edition(course(), None))))
+    inside = set().union(*(long_lines(read(*file)) for file in edition(course(), None).items()))
     root, found = course().root, {}
     places = (
         "solutions/*/answer_key.py",
@@ -122,10 +138,10 @@ def test_unpacked_anywhere_a_lesson_can_be_checked(packed, tmp_path):
     assert "not in this edition" in told.stderr and "Traceback" not in told.stderr
 
 
-def test_what_cannot_be_written_is_one_sentence(tmp_path):
-    command = [sys.executable, "-m", "helpers", "pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]
-    told = subprocess.run(command, cwd=course().root, capture_output=True, text=True)
-    assert told.returncode == 2 and told.stderr.count("\n") == 1 and "Choose another place" in told.stderr
+def test_what_cannot_be_written_is_one_sentence(tmp_path, capsys):
+    assert main(["pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "Choose another place" in told
     assert {course().lesson(name).name for name in ("4", "04", LESSON)} == {LESSON}
     with pytest.raises(CourseError, match="There is no lesson"):
         course().lesson("99_none")

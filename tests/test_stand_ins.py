@@ -7,15 +7,12 @@ import types
 import pytest
 import torch
 
-from helpers import blocks, or_finished
+from helpers import or_finished
 from helpers.checking.forbidden import course_part
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names
-from tests.mutation_score import exercises
+from tests.judged import verdict_of
 
 torch.set_num_threads(1)
 ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "stand_ins.py" for lesson in lesson_names()}
@@ -26,9 +23,7 @@ PIECES = [(lesson, name) for lesson, table in TABLES.items() if lesson not in OW
 
 
 def verdict_on(lesson, name, answer, forbidden):
-    exercise = next(item for item in exercises(lesson) if item.name == name)
-    key = make_key(lesson, exercise, 10, False, getattr(blocks, name), 0)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", forbidden, 5.0)))
+    return verdict_of(lesson, name, answer, forbidden=forbidden, time_limit=5.0)
 
 
 @pytest.mark.parametrize(("lesson", "name"), PIECES)

@@ -12,6 +12,7 @@ import pytest
 from helpers.__main__ import main
 from helpers.grading.sandbox_files import HELPERS
 from tests.sandboxes import LESSON
+from tests.small_course import run_command
 
 NOTEBOOK = HELPERS.parent / "notebooks" / LESSON / f"{LESSON}.ipynb"
 FIELDS = ["file", "exercise", "points", "max_points", "passed", "mistake", "message"]
@@ -41,8 +42,7 @@ def judged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     for name, source in FILES.items():
         (folder / f"{name}.py").write_bytes(source.encode("latin-1"))
-    command = [sys.executable, "-m", "helpers", "try", LESSON, "--json", *(f"{folder / name}.py" for name in FILES)]
-    done = subprocess.run(command, cwd=HELPERS.parent, capture_output=True, text=True)
+    done = run_command(HELPERS.parent, "try", LESSON, "--json", *(f"{folder / name}.py" for name in FILES))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = {name: {} for name in FILES}
     for line in lines:

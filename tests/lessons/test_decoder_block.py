@@ -1,7 +1,5 @@
 """Lesson 10: its blocks against torch's modules and brute force, whole networks, the machine, and the numbers said."""
 
-import dataclasses
-import functools
 import itertools
 import math
 import time
@@ -15,14 +13,13 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import EncoderBlock, attention, causal_mask, split_heads
-from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
 from tests.conftest import stored_key
-from tests.mutation_score import exercises
+from tests.judged import made_key, verdict_of
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -656,9 +653,7 @@ def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(
 
 
 def verdict_on(name, answer):
-    exercise = next(item for item in exercises("10_decoder_block") if item.name == name)
-    key = make_key("10_decoder_block", exercise, 10, False, getattr(blocks, name), 0)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 1.0)))
+    return verdict_of("10_decoder_block", name, answer, forbidden=(), time_limit=1.0)
 
 
 @pytest.mark.parametrize("dim", [1, -1])
@@ -741,7 +736,7 @@ def uncut(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
     [("greedy_decode", endless, "does your loop use max_len?"), ("beam_search", uncut, "your beam keep beam_size")],
 )
 def test_a_search_without_an_end_is_told_so_within_five_seconds(name, answer, said):
-    key = bare_key(name)
+    key = made_key("10_decoder_block", name, 3, named=False)
     start = time.process_time()
     words = as_text(decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 5.0))))
     assert said in words and "endless loop" not in words
@@ -804,16 +799,8 @@ def test_word_0_is_a_word_where_padding_is_another_id(answer, part):
 # ---------------------------------------------------------------- what passed once, and was wrong
 
 
-@functools.lru_cache
-def bare_key(name):
-    exercise = next(item for item in exercises("10_decoder_block") if item.name == name)
-    bare = dataclasses.replace(exercise, mistakes=[])
-    return make_key("10_decoder_block", bare, 10, False, getattr(blocks, name), 3)
-
-
 def passes(name, answer):
-    key = bare_key(name)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 2.0))).passed
+    return verdict_of("10_decoder_block", name, answer, 3, named=False, forbidden=(), time_limit=2.0).passed
 
 
 def shares(logits):

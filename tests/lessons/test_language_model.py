@@ -1,8 +1,6 @@
 """Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
 the numbers said."""
 
-import dataclasses
-import functools
 import math
 import random
 import re
@@ -19,11 +17,9 @@ from bench import compute as bench_compute
 from bench import dropout as bench_dropout
 from bench import ladder as bench_ladder
 from helpers import blocks, corpus
-from helpers.authoring.keys import load_answer_key
 from helpers.blocks import EncoderBlock, RotaryAttention, RotaryBlock, cached_attention, causal_mask, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
-from helpers.checking.making import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
@@ -36,6 +32,7 @@ from helpers.lessons.language_model.figures import COMPUTE, DROPOUT, LADDER
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from helpers.lessons.language_model.stand_ins import STAND_INS
 from tests.conftest import stored_key
+from tests.judged import made_key, verdict_of
 
 torch.set_num_threads(1)
 
@@ -338,9 +335,7 @@ def test_points_fall_evenly_down_to_the_best_ngram():
     ],
 )
 def test_so_many_nats_above_the_line_so_many_points(above, points, passed, mistake):
-    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
-    (exercise,) = (item for item in exercises if item.name == "language_model_logits")
-    key = make_key("12_language_model", exercise, 12, False, None, 3)
+    key = made_key("12_language_model", "language_model_logits", 3, points=12)
     ids, nats = (key.expected[0].output[name] for name in ("ids", "nats"))
     more = above if above > 0 else above * nats[:, 1:, None]  # what was certain cannot be more so
     own = (-nats[:, 1:, None] - more).exp()  # (B, T - 1, 1), of the token that comes
@@ -712,9 +707,7 @@ def test_a_mistake_in_the_loss_is_named(name):
 
 @pytest.mark.parametrize("seed", [606, 1, 2])
 def test_a_logarithm_of_zero_and_an_infinite_exp_are_told_apart(seed):
-    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
-    (exercise,) = (item for item in exercises if item.name == "next_token_loss")
-    key = make_key("12_language_model", exercise, 10, False, blocks.next_token_loss, seed)
+    key = made_key("12_language_model", "next_token_loss", seed)
     for name in ("exp_over_sum", "logarithm_of_zero"):
         assert decide(key, observe_all(NAMED_LOSSES[name], key.cases, key.facts)).mistake == name
 
@@ -832,17 +825,8 @@ def test_a_choice_at_a_low_temperature_is_still_drawn():
 # ---------------------------------------------------------------- what passed once, and was wrong
 
 
-@functools.lru_cache
-def bare_key(name):
-    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
-    exercise = next(item for item in exercises if item.name == name)
-    bare = dataclasses.replace(exercise, mistakes=[])
-    return make_key("12_language_model", bare, 10, False, getattr(blocks, name), 5)
-
-
 def quickly(name, answer):
-    key = bare_key(name)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+    return verdict_of("12_language_model", name, answer, 5, named=False, forbidden=(), time_limit=10.0)
 
 
 class KeptMask(blocks.GPT):

@@ -1,6 +1,5 @@
 """Lesson 5: its blocks against torch's own functions, and the numbers and claims that the lesson states."""
 
-import functools
 import math
 import re
 
@@ -21,13 +20,10 @@ from helpers.blocks import (
     masked_softmax,
     padding_mask,
 )
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.lessons.masking import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.judged import verdict_of
 from tests.lab import ROOT
-from tests.mutation_score import exercises
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 seeds = st.integers(0, 2**31)
@@ -260,17 +256,8 @@ def test_what_each_mistake_costs_the_translator(parts, nats, times, percent):
     assert re.search(rf"\| {nats}(, {times} times)? \| {percent}% \|", text)
 
 
-@functools.cache
-def key_of(name):
-    """The key of an exercise, on fresh inputs."""
-    exercise = next(item for item in exercises("05_masking") if item.name == name)
-    return make_key("05_masking", exercise, 100, False, getattr(blocks, name), 78)
-
-
 def judged(answer, name):
-    key = key_of(name)
-    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of("05_masking", name, answer, seed=78)
 
 
 def compared(change, look):

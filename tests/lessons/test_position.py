@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import blocks, translator
+from helpers import translator
 from helpers.blocks import (
     add_positions,
     apply_rope,
@@ -16,11 +16,9 @@ from helpers.blocks import (
     shift_matrix,
     sinusoidal_positions,
 )
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
+from tests.judged import verdict_of
 from tests.mutation_score import exercises
 
 SENTENCE = "jane visits africa in september"
@@ -255,10 +253,7 @@ def test_what_the_text_says_of_the_translator(part, function, nats, french):
 
 def judged(name, answer):
     """The verdict on an answer to the exercise of that name, on fresh inputs."""
-    exercise = next(item for item in exercises("02_position") if item.name == name)
-    key = make_key("02_position", exercise, 100, False, getattr(blocks, name), 77)
-    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of("02_position", name, answer, seed=77)
 
 
 def gap_in_float32(f, x, perm):

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
-from tests.mutation_score import exercises
+from tests.judged import verdict_of
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)
@@ -267,11 +264,7 @@ def unbatched(x, W_q, W_k):
 
 def judged(answer, name="", seed=77):
     """The verdict on an answer to the exercise of that name, else of its own, on fresh inputs."""
-    name = name or answer.__name__
-    exercise = next(item for item in exercises("03_query_key") if item.name == name)
-    key = make_key("03_query_key", exercise, 100, False, getattr(blocks, name), seed)
-    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of("03_query_key", name or answer.__name__, answer, seed)
 
 
 def test_squeezed_and_unbatched_answers_are_refused():

@@ -18,12 +18,11 @@ from torch.nn import functional as F
 from helpers import blocks, pretrained
 from helpers.authoring.text import read_lesson
 from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, wordpiece
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.course import course
 from helpers.lessons.real_model import explore, figures, stand_ins
 from helpers.lessons.real_model import network as real_network
 from helpers.pretrained import model_files, weights
+from tests.judged import verdict_of
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -430,12 +429,7 @@ def test_gpt2_of_transformers_runs_in_the_blocks():
 
 
 def verdict_on(name, answer):
-    from helpers.checking.making import make_key
-    from tests.mutation_score import exercises
-
-    exercise = next(item for item in exercises(LESSON) if item.name == name)
-    key = make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", key.facts.forbidden, 5.0)))
+    return verdict_of(LESSON, name, answer, time_limit=5.0)
 
 
 def test_what_holds_at_most_places_only_is_refused():

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.judged import verdict_of
 from tests.lab import ROOT
-from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)
@@ -260,11 +257,7 @@ def test_gradients_vanish_without_scaling_and_stay_with_it():
 
 def judged(answer):
     """The verdict on a wrong answer, on fresh inputs."""
-    name = answer.__name__
-    exercise = next(item for item in exercises("04_scaling") if item.name == name)
-    key = make_key("04_scaling", exercise, 100, False, getattr(blocks, name), 77)
-    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of("04_scaling", answer.__name__, answer, seed=77)
 
 
 def test_squeezed_and_unbatched_answers_are_refused():

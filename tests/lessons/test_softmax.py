@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.authoring.blocks import load_blocks
 from helpers.checking.compare import difference
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
-from helpers.course import course
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.mutation_score import exercises
+from tests.judged import verdict_of
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"
@@ -212,10 +207,7 @@ def test_fixed_head_weights_are_those_inside_torch(seed, lead, dtype, t_q, t_k, 
 
 def verdict(name, answer):
     """What the check says of an answer, on the exercise's own cases."""
-    exercise = next(item for item in exercises(LESSON) if item.name == name)
-    reference = getattr(load_blocks(course(), course().lesson(LESSON)), name)
-    key = make_key(LESSON, exercise, 100, False, reference, seed=7)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", key.facts.forbidden, 5.0)))
+    return verdict_of(LESSON, name, answer, seed=7, time_limit=5.0)
 
 
 def loss_by(module):

@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 
 from helpers import at_work, corpus, pretrained, translator
 from helpers import blocks as lesson
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.pretrained import model_files
 from helpers.translator import FINISHED_PARTS, evaluation
 from helpers.translator.word_ids import english_list
 from helpers.widgets.progress_bar import bar
+from tests.judged import verdict_of
 from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
@@ -460,10 +458,7 @@ def _loss_in_steps(c, o, n, surprise):
 
 
 def _verdict(name, answer):
-    exercise = next(item for item in exercises(LESSON) if item.name == name)
-    key = make_key(LESSON, exercise, 100, False, getattr(lesson, name), 7)
-    facts = type(key.facts)(key.name, "99_tests", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of(LESSON, name, answer, seed=7)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from helpers.translator import BOS, EOS, PAD, evaluation
 from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
+from tests.judged import made_key, verdict_of
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
@@ -162,8 +163,7 @@ def test_bleu_on_paper_and_at_its_ends():
 
 
 def judge(name, answer):
-    key = make_key(LESSON, exercise(name), 20, False, getattr(blocks, name), 7)
-    return decide(key, observe_all(answer, key.cases, key.facts))
+    return verdict_of(LESSON, name, answer, 7, points=20, lesson=LESSON)
 
 
 def padded(rows, pad_id):
@@ -376,7 +376,7 @@ def exercise(name):
 
 
 def judged(answer, seed=3):
-    key = make_key(LESSON, exercise("translate"), 22, False, None, seed)
+    key = made_key(LESSON, "translate", seed, points=22)
     truth = dict(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
     number = {sentence: i for i, sentence in enumerate(reversed(truth))}  # 598 is the one that comes twice
 

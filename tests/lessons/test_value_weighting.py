@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.checking.making import make_key
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.tensor_memory import largest_tensor, tensors_alive
 from helpers.checking.verdict import RESERVED
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures
 from helpers.translator import evaluation
-from tests import mutation_score
+from tests.judged import verdict_of
 
 torch.set_num_threads(1)
 LESSON = "07_value_weighting"
@@ -320,10 +317,7 @@ def test_what_the_published_bug_costs():
 
 
 def judged(name, answer, seed=0):
-    exercise = next(e for e in mutation_score.exercises(LESSON) if e.name == name)
-    key = make_key(LESSON, exercise, 100, False, getattr(blocks, name), seed)
-    facts = type(key.facts)(key.name, "99_stranger", key.facts.forbidden, key.facts.time_limit)
-    return decide(key, observe_all(answer, key.cases, facts))
+    return verdict_of(LESSON, name, answer, seed)
 
 
 def filled(low, again):
