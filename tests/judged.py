@@ -25,7 +25,7 @@ def made_key(lesson: str, name: str, seed: int, points: float = 100, named: bool
 
 
 def verdict_of(
-    lesson: str, name: str, answer, seed: int = 0, points: float = 100, named: bool = True, **facts
+    lesson: str, name: str, answer, /, seed: int = 0, points: float = 100, named: bool = True, **facts
 ) -> Verdict:
     """The verdict on an answer. facts: what differs from the exercise's own, such as its time limit.
 

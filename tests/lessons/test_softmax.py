@@ -492,7 +492,7 @@ WRONG = {
     ),
     "entropy squeezed": ("entropy", lambda p: torch.special.entr(p).sum(-1).squeeze(), {"wrong_shape"}),
     "temperature at least 0.01": ("softmax_with_temperature", temperature_with(lambda t: max(t, 0.01)), {None}),
-    "temperature + 1e-8": ("softmax_with_temperature", temperature_with(lambda t: t + 1e-8), {None}),
+    "temperature + 1e-8": ("softmax_with_temperature", temperature_with(lambda t: t + 1e-8), {"small_number_added"}),
     "an empty ValueError": ("softmax_with_temperature", temperature_with(lambda t: t, ""), {None, "value_not_named"}),
     "a ValueError without the value": (
         "softmax_with_temperature",
