@@ -54,9 +54,8 @@ def test_every_other_name_has_pythons_own_words(said):
 
 def test_what_a_platform_explains_it_goes_on_explaining(said):
     handler = "lambda shell, kind, error, trace, tb_offset=None: print('theirs', kind.__name__)"
-    said(
-        f"vars(get_ipython()).pop('before_the_course', None); get_ipython().set_custom_exc((ImportError, NameError), {handler})"
-    )
+    said("vars(get_ipython()).pop('before_the_course', None)")
+    said(f"get_ipython().set_custom_exc((ImportError, NameError), {handler})")
     for _ in range(2):
         said(set_up_source(course(), LESSON.name))
     assert said("check(twice)")[1].endswith("and then this one again.")
