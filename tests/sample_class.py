@@ -86,7 +86,7 @@ class Lesson:
     def deserved(self, exercise: str, mistake: str) -> float:
         """The points of a known mistake: what it returns here, on the inputs that the batch will draw.
 
-        It is judged as a stranger's, because in its own lesson the check refuses an answer that calls the lesson's blocks.
+        It is judged as a stranger's: in its own lesson, the check refuses an answer that calls the lesson's blocks.
         """
         from helpers.checking.messages import decide
         from helpers.checking.observe import observe_all
