@@ -749,7 +749,7 @@ figures.forces_alone(tried, pairs)
 # %% [markdown]
 # With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
 #
-# The explorer shows how the words move under pull and push together. The red curve rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
+# The explorer shows how the words move under pull and push together. The curve of different groups rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
 
 # %%
 explore.training(history, words)

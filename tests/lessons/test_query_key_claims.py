@@ -20,7 +20,7 @@ says = functools.partial(says, "03_query_key")
 
 def test_one_head_is_needed_and_the_others_only_together():
     says(
-        "The story was too good, because in this small language every English verb has a single French form",
+        "so the story doesn't hold. In this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
         "because without all seven a third of the translations are wrong.",
         "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
