@@ -330,7 +330,7 @@ def test_rows_that_a_mask_leaves_nothing_to_are_told(hidden):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda x: x.view(3, 4), "the right numbers at other places"),
+        (lambda x: x.view(3, 4), "the right numbers, but at other positions"),
         (lambda x: x.mT + torch.arange(4.0), "every row is off by the same numbers"),
     ],
 )

@@ -672,7 +672,7 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
         yield "the right columns in another order", None
     moved = want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6)
     if moved and not _columns_permuted(want.flatten(0, -2).mT, got.flatten(0, -2).mT):
-        yield "the right numbers at other places: does view or reshape stand where an axis should move?", None
+        yield "the right numbers, but at other positions: is there a view or reshape where you need transpose?", None
     if _reordered(want, got):
         yield "the right numbers in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]

@@ -34,7 +34,7 @@ from helpers.lessons.start_here import explore, figures
 figures.why_attention()
 
 # %% [markdown]
-# At four words the two are about equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention it never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still the same for every sentence, however long.
+# At four words the two are about equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still the same for every sentence, however long.
 #
 # In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
 
@@ -159,7 +159,7 @@ x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
-# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. We count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
+# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several attention heads (lesson 8) there will be `(B, H, T, D)`. We count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
 #
 # We also have the symbol `...`, which in an index means *all the axes that I don't mention*:
 #
@@ -249,7 +249,7 @@ check(outer_sum)
 # %% [markdown]
 # ## Along the last axis
 #
-# Most of a Transformer works **along the last axis**, for example a softmax over the keys, or a norm over the width. An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
+# Most of a Transformer works **along the last axis**. For example, layer norm takes a mean over the width of each token (lesson 9). An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
 #
 # **Predict before you run the cell.** Here are the first three columns of our table. The mean of the last row, `2 2 2`, is of course 2. What will the last row be after the line below?
 
@@ -324,7 +324,7 @@ explore.memory_order()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Only where one of the two sizes is 1. A single row and a single column lie in memory in the same way.
+# They give the same table only if one of the two sizes is 1, because a single row and a single column lie in memory in the same way.
 # </details>
 
 # %% [markdown]
@@ -411,7 +411,7 @@ print(third.item(), third.float().item(), sep="\n")
 # %% [markdown]
 # ## Picking one entry from each row
 #
-# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs, at each position, only the score of the word that really came next, that is, column `index[t]` of row t. Let's see what plain indexing gives:
+# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one of these scores per position. If the word with index `index[t]` really came next, it needs column `index[t]` of row t. Let's see what plain indexing gives:
 
 # %%
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
@@ -542,11 +542,11 @@ at_work()
 # 3. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**. A notebook that only works in the order in which you happened to run it is the most common surprise. The run continues after checks that fail.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
 #
-# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** give bonus points. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with the finished block of the earlier one, and the check says so.
+# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** give bonus points. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with the course's own version of the earlier one, its **finished block**, and the check says so.
 #
 # If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that would show your own answer prints a single line until you have one. The next lesson comes with the finished blocks that it needs.
 #
-# `progress()` shows how far you are, over all lessons. (It counts 85 points per lesson, because a person has to read the written answer.)
+# `progress()` shows how far you are in each lesson. (It counts 85 points per lesson, because the other 15 are for the written answer, which a person reads.)
 
 # %%
 progress()

@@ -91,7 +91,7 @@ check(tokenize)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Delete first and split afterwards, because strings have a method for each of the two steps.
+# Delete first and split afterwards. Strings have a method for each of the two steps.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -159,7 +159,7 @@ print(one_line("the cat saw the dog"))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first sentence gets the table above. In the second, *the* occurs twice in the sorted list, so it takes two ids and keeps the last one. There are four distinct tokens, but the largest id is `4`. A table with four rows has no row `4`, so looking it up raises an `IndexError`.
+# The first sentence gets the table above. In the second, the sorted list is *cat dog saw the the*, so *the* takes the ids 3 and 4 and keeps the last one. There are only four distinct tokens, but the table needs five rows. With four, looking up row `4` raises an `IndexError`.
 #
 # </details>
 
@@ -216,7 +216,7 @@ print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 # %% [markdown]
 # ## An id is not a quantity
 #
-# Our sentence is now a row of six integers, `0 4 5 2 1 3`. Is *short* five more than *Life*, and is *eat* halfway between *dessert* and *first*? Of course they aren't, because ids are only names. If we fed them into a network as quantities, it would have to unlearn an order that means nothing.
+# Our sentence is now a row of six integers, `0 4 5 2 1 3`. Is *short* five more than *Life*, and is *eat* halfway between *dessert* and *first*? Neither is true, because ids are only names. If we fed them into a network as quantities, it would have to unlearn an order that means nothing.
 #
 # Instead, we can give every word an axis of its own. A **one-hot** vector is all zeros, with a single 1 at the word's id:
 #
@@ -310,7 +310,7 @@ check(embed)
 #
 # </details>
 #
-# Let's follow a sentence from words to rows in the translator that runs through this course. It knows 165 English words and the padding token, and each of them has a row of width 64. Use the slider to highlight one word, and type a sentence of your own. *What can you say about the rows of a word that you type twice? And what happens to a word that the translator doesn't know?*
+# Let's follow a sentence from words to rows in the translator that runs through this course. It knows 165 English words and one special token that fills short sentences up to a common length (lesson 5), and each of them has a row of width 64. Use the slider to highlight one word, and type a sentence of your own. *What can you say about the rows of a word that you type twice? And what happens to a word that the translator doesn't know?*
 
 # %%
 explore.sentence()
@@ -379,7 +379,7 @@ explore.similarity()
 # $$S_{ij} = \frac{a_i\cdot b_j}{\lVert a_i\rVert\,\lVert b_j\rVert}$$
 #
 # - **Arguments:** `a (N, D)` and `b (M, D)`, whose rows have a length from $0.001$ to $1000$, or are zero.
-# - **Returns:** the cosines `(N, M)` of all pairs of rows. A zero row gives 0 with everything, and no NaN in the gradients either.
+# - **Returns:** the cosines `(N, M)` of all pairs of rows. If a row is zero, all its cosines are 0, and the gradients contain no NaN.
 # - To avoid dividing by zero you may clamp a length at `1e-8` or add that much to it. Don't add it to a *product* of two lengths or inside a square root, because short vectors would come out wrong.
 # - **Forbidden:** `F.cosine_similarity`, `F.normalize`.
 
@@ -469,7 +469,7 @@ figures.before_and_after(history, words)
 #
 # - **Arguments:** `table (V, D)` without zero rows, and `k`, an int with k < V.
 # - **Returns:** LongTensor `(V, k)`: for each row the ids of the k *other* rows with the largest cosine, best first.
-# - Two different words may have the same row.
+# - Two different words may have the same row. Each of them then is the nearest neighbor of the other.
 #
 # Here is this function on the table that we've just trained:
 
@@ -749,7 +749,7 @@ figures.forces_alone(tried, pairs)
 # %% [markdown]
 # With the pull alone, nothing ever lowers a dot product. Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well. With the push alone, you might expect the vectors to scatter, but they don't. The center vectors and the context vectors form two clusters on opposite sides, because that makes every dot product negative. It takes both to tell positive pairs from negative ones. The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest neighbor of their own group.
 #
-# The explorer shows how the words move under pull and push together. The red curve rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
+# The explorer shows how the words move under pull and push together. The curve of different groups rises before it falls, because after 600 pairs *all* word vectors point in nearly the same direction. *Can you explain that?* Drag through the training, think, and then unfold the answer.
 
 # %%
 explore.training(history, words)

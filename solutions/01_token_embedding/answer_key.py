@@ -402,7 +402,7 @@ def cases_fixed_neighbors(draw):
 
 
 fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word", "neighbor")).with_mistakes("""
-    as_published: ordered by dot products, as in the published version
+    as_published: still the bug, ordered by dot products
         table.norm(dim=-1, keepdim=True) -> table.norm()
         A cosine is a product of two vectors of length 1. Print the lengths of the rows that you multiply.
     columns_divided: columns of length 1 instead of rows
@@ -413,7 +413,7 @@ fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word
         The lengths should form a column next to their rows. What did the reduction do to its axis?
     itself_included: each word is its own nearest neighbor
         similarity.fill_diagonal_(-math.inf) -> pass
-        That line of the published version was right.
+        Which line of the given function keeps a word from being its own neighbor?
     itself_at_zero: a word may be its own neighbor when all others point away
         -math.inf -> 0
         A cosine can be smaller than the value you put on the diagonal. Which value is below all cosines?

@@ -53,7 +53,7 @@ transformer_map("02_position")
 # | visits | (0, 1, 1, 0) |
 # | africa | (1, 1, 0, 0) |
 #
-# And here is attention without anything that can be learned (lessons 3 to 7 add the learned parts). We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors under those weights.
+# Here is attention without anything that can be learned (lessons 3 to 7 add the learned parts). We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors, weighted by them.
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -90,7 +90,7 @@ figures.two_orders(tokens, x, perm)
 #
 # $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
 #
-# Such a function is called **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices of the next lessons don't change this, because they act on each row by itself. Neither do the other components of a Transformer, even in a stack of a hundred layers. As long as every word may attend to every word, no training can change it, because the equation holds for *every* choice of weights. (The causal mask of lesson 5 does break the symmetry; see *Going further*.)
+# Such a function is called **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices of the next lessons don't change this, because they act on each row by itself. Neither do the other components of a Transformer layer, even in a stack of a hundred layers. As long as every word may attend to every word, no training can change it, because the equation holds for *every* choice of weights. (The causal mask of lesson 5 does break the symmetry; see *Going further*.)
 #
 # You shouldn't just believe this, however, so let's measure it.
 
@@ -148,7 +148,7 @@ def running_mean(x):
 running_mean(x[perm]), running_mean(x)[perm]
 
 # %% [markdown]
-# The largest difference is $2/3$, in the last row, so try `equivariance_error(running_mean, x, perm)` in a new cell.
+# The largest difference is $2/3$, in the last row. To see whether your function finds it, try `equivariance_error(running_mean, x, perm)` in a new cell.
 
 # %% [markdown]
 # ### Quiz 2.1
@@ -177,7 +177,7 @@ check(quiz_1=quiz_1)
 # - **$t / T$, between 0 and 1,** makes the step from one word to the next different in every sentence length, so *next word* has no fixed meaning.
 # - **Binary digits** are bounded and different for every position. However, four digits flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far.
 #
-# Where a binary digit flips after a fixed number of steps, a **sinusoid** oscillates smoothly. With the formula below and 16 channels, we get sinusoids that repeat after about $6, 20, 63, 199, \dots$ steps.
+# Where a binary digit flips after a fixed number of steps, a **sinusoid** oscillates smoothly. With the formula below and a width of 16, we get sinusoids that repeat after about $6, 20, 63, 199, \dots$ steps.
 
 # %%
 figures.counting()
@@ -409,7 +409,7 @@ experiments.positions_given(fixed_position_layer)
 figures.turned_together()
 
 # %% [markdown]
-# *What happens to the score if you move the query alone, and what if you move both positions by the same step? And is the score larger at offset $1$ or at offset $-1$?*
+# *What happens to the score if you move the query alone, and what if you move both positions by the same step? Is the score larger at offset $1$ or at offset $-1$?*
 
 # %%
 explore.rotary()
@@ -669,7 +669,7 @@ check(apply_rope)
 #
 # </details>
 #
-# Here is your function on one query and one key that are always one position apart:
+# Let's apply your function to one query and one key that are always one position apart:
 
 # %%
 experiments.scores_far_out(apply_rope)

@@ -2,7 +2,7 @@
 # # 3. Query and key: which token attends to which
 #
 # **In this lesson** you'll compute the first matrix product of attention, $QK^\top$. Two small matrices turn every word
-# of a sentence into a query and a key, and the dot products of queries and keys tell which words attend to which.
+# of a sentence into a query and a key, and the dot products of queries and keys determine which words attend to which.
 #
 # **Core:** about 85 minutes. A good moment for a break is after exercise 3.3.
 
@@ -57,12 +57,12 @@ transformer_map("03_query_key")
 figures.wiring()
 
 # %% [markdown]
-# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The weights
-# are a sketch, taken from an explanation on the web that doesn't say where they come from; lesson 13 measures a real
-# network.
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the
+# **key**). The weights are only an illustration from the web, and its author doesn't say how they were computed. In
+# lesson 13 we measure those of a real network.
 #
-# A Transformer starts with the picture on the left, an unconnected row of tokens, and computes the picture on the right
-# separately for every sentence. Let's see how.
+# A Transformer starts with the upper picture, an unconnected row of tokens, and computes the lower one separately for
+# every sentence. Let's see how.
 
 # %% [markdown]
 # ## Attention as a soft search
@@ -167,7 +167,7 @@ explore.search()
 #
 # $$q_t = W_Q\, x_t \quad \text{(what the token looks for)}, \qquad k_t = W_K\, x_t \quad \text{(what it offers)}$$
 #
-# Let's choose these two matrices by hand, with the two channels "action" and "location":
+# Let's choose these two matrices by hand. Each query and key has two entries, or **channels**, "action" and "location":
 #
 # $$W_Q = \begin{pmatrix} 3 & 0 & 2 \\ 0 & 3 & 0 \end{pmatrix}, \qquad
 #   W_K = \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}$$
@@ -232,16 +232,16 @@ check(project)
 #
 # You'll find this map written in three ways, and we use the second one. The Transformer paper writes $X W$ with a
 # matrix `(in, out)`, PyTorch's `nn.Linear` computes $y = xW^\top + b$ with a matrix `(out, in)` (we leave out the bias
-# $b$), and textbooks on linear algebra write $W x$, where a token is a column. In all three the inner width is the
+# $b$), and textbooks on linear algebra write $W x$, where a token is a column. In all three, the product sums over the
 # width of a token. So with tokens $X$ of shape `(T, D)`, the weights $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and
-# $K$ have shape `(T, d_k)`. Queries and keys must have the same width, because a dot product needs two vectors of equal
-# length, but that width may be smaller or larger than $D$.
+# $K$ have shape `(T, d_k)`. Queries and keys must have the same width, because a dot product multiplies their entries
+# in pairs, but that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
 #
-# Now we use a well-known example, *Life is short, eat dessert first*, with random embeddings of width $16$ and random
-# weights. Let's take the second token, *is*, and compute its score with every key.
+# Now we return to *Life is short, eat dessert first* and its random embeddings of width $16$, and draw random weights.
+# Let's take the second token, *is*, and compute its score with every key.
 
 # %%
 torch.manual_seed(123)
@@ -262,9 +262,10 @@ keys_life @ query_is  # (6,)
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# The largest score is that with *eat*, and the score of *is* with itself, $x^\top W_Q^\top W_K\, x$, is negative. If the
-# entries of the two matrices are independent with mean zero, its sign is a matter of chance, so nothing makes a token
-# attend to itself. (In *Going further* we measure how often tokens do.)
+# The largest score is that with *eat*, and the score of *is* with itself, $x^\top W_Q^\top W_K\, x$, is
+# negative. If the entries of the two matrices are independent with mean zero, its sign is a matter of chance, so
+# nothing makes a token attend to itself. (The weights here are all positive. In *Going further* we measure how often
+# tokens attend to themselves, for several kinds of weights.)
 
 # %% [markdown]
 # ### Exercise 3.3 `attention_scores`
@@ -363,8 +364,9 @@ explore.arcs(head_scores, tokens)
 experiments.ablate(heads=[(1, 3)])  # (block, head), both counted from 0
 
 # %% [markdown]
-# None of them is wrong. The story was too good, because in this small language every English verb has a single French form, so no verb
-# needs its subject. To see whether any head matters, let's ablate another one, and then the seven others together.
+# None of them is wrong, so the story doesn't hold. In this small language every English verb has a single
+# French form, so no verb needs its subject. To see whether any head matters, let's ablate another one, and then the
+# seven others together.
 
 # %%
 experiments.ablate(heads=[(1, 0)])
@@ -936,9 +938,10 @@ def buggy_scores(Q, K):
 at_work(attention_scores=buggy_scores)
 
 # %% [markdown]
-# Not one translation is right, because each column of the reshaped table mixes entries of several keys. A network that is
-# *trained* with the bug learns to compensate for it (table below), and then it's much harder to notice, although its
-# translations depend on the padding.
+# Not one translation is right, because each column of the reshaped table mixes entries of several keys. A
+# network that is *trained* with the bug learns to compensate for it (second table below), and then it's much harder to
+# notice. Its translations depend on how far its sentences are padded (lesson 5), so it makes more mistakes with one
+# sentence at a time.
 #
 # ### How stable are these numbers?
 #
@@ -947,7 +950,11 @@ at_work(attention_scores=buggy_scores)
 # | translations right of 300, ablated one at a time | 300 for seven heads | all of block 0: 286; all of block 1: 251 |
 # | weight on the previous token, block 1 head 3 | 0.47 | three untrained networks: 0.13 |
 # | words that attend most to themselves | 0.27 | three untrained networks: 0.12 to 0.13; by chance: 0.13 |
-# | trained with the bug: loss; right of 100 in a batch; one at a time | | 0.016; 99; 40 and, in another run, 0.015; 95; 45 |
+#
+# | two networks trained with the bug | loss | right of 100, in one batch | right of 100, one at a time |
+# |---|---|---|---|
+# | first run | 0.016 | 99 | 40 |
+# | second run | 0.015 | 95 | 45 |
 
 # %% [markdown]
 # ## Further reading

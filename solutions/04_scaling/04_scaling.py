@@ -92,7 +92,7 @@ figures.score_distributions()
 # We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large, because
 # positive and negative terms partly cancel. In general, if the entries are independent with mean zero and unit variance, each
 # of the $d_k$ products has variance $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] =
-# 1$, and variances of independent terms add up. So
+# 1$ (where $\operatorname{E}$ is the mean), and variances of independent terms add up. So
 #
 # $$\operatorname{Var}(q\cdot k) = d_k, \qquad \text{standard deviation} = \sqrt{d_k}.$$
 #
@@ -147,7 +147,7 @@ check(score_variance)
 # %% [markdown]
 # ## Dividing by the standard deviation fixes it
 #
-# If we divide a random number by a constant $c$, its variance shrinks by $c^2$:
+# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$:
 #
 # $$\operatorname{Var}\!\left(\frac{q\cdot k}{c}\right) = \frac{d_k}{c^2}.$$
 #
@@ -254,10 +254,10 @@ print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 figures.four_divisors(scores_is, tokens)
 
 # %% [markdown]
-# Without scaling, *is* attends to *eat* and to nothing else. Division by $24$ weakens the preference, and division by
-# $100$ gives all words nearly the same weight. With $\sqrt{24}$ the preference remains, but the other words count as
-# well. The problem with $100$ is that it doesn't change with the width, because at width $10{,}000$ it would be exactly
-# right.
+# Without scaling, *is* attends to *eat* and to nothing else. Division by $24$ weakens the preference, and
+# division by $100$ gives all words nearly the same weight. With $\sqrt{24}$ the preference remains, but the other words
+# count as well. At width $10{,}000$, however, $100$ would be exactly right. The problem is that a constant doesn't
+# change with the width.
 #
 # A divisor of scores is also called a **temperature**, a name that comes from physics:
 #
@@ -426,8 +426,8 @@ figures.gradients_against_width()
 # %% [markdown]
 # In the chart on the right you can see three things.
 #
-# - **Divided by the square root of the width**, the line is flat from width four on. The typical gradient at a query
-#   doesn't depend on the width of the head, and that's why we take the square root.
+# - **Divided by the square root of the width**, the line is nearly flat from width four on. The typical gradient at a
+#   query doesn't depend on the width of the head, and that's why we take the square root.
 # - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet. At
 #   width $64$ the typical query still has about 85% of the gradient that it has with scaling, but at width $1024$
 #   practically nothing is left.
@@ -438,7 +438,7 @@ figures.gradients_against_width()
 # closely. So most queries get almost no gradient, and a few get very large ones.
 #
 # The figure doesn't say that $\sqrt{d_k}$ gives the *largest* gradient, because a smaller divisor often gives a larger
-# one. What it gives is the same gradient at every width, and therefore one recipe for all heads.
+# one. It gives the same gradient at every width, and therefore one recipe for all heads.
 
 # %% [markdown]
 # ### Exercise 4.5 `head_scores`
@@ -471,8 +471,8 @@ print(f"standard deviation {buggy_scores(x_bert_size, *one_of_12).std().item():.
 # $$\text{head\_scores}(x, W_q, W_k) = \frac{q\,k^\top}{\text{what belongs here?}}, \qquad q = x\,W_q^\top, \quad
 # k = x\,W_k^\top$$
 #
-# - **Arguments:** `x (..., T, D)`, `W_q (d_head, D)` and `W_k (d_head, D)`. The buggy version insists on three axes of
-#   `x`; yours must not.
+# - **Arguments:** `x (..., T, D)`, `W_q (d_head, D)` and `W_k (d_head, D)`. The buggy version works only if `x` has
+#   three axes, but yours should accept any leading dimensions.
 # - **Returns:** scaled scores of shape `(..., T, T)`, before any softmax.
 
 
@@ -711,8 +711,8 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 # %% [markdown]
 # ### Initialization: the other half of the argument
 #
-# The rule gives scores with unit standard deviation if the entries of $q$ and $k$ have unit variance. What guarantees that
-# is the **initialization** of the weights.
+# The rule gives scores with unit standard deviation if the entries of $q$ and $k$ have unit variance. Whether they do
+# depends on the **initialization** of the weights.
 #
 # - `nn.Linear` initializes its weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
 #   have unit variance. The scores are then a third as large, so softmax saturates only at nine times the width.

@@ -314,6 +314,10 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     scaled_by_model_width: still the bug, scaled by the width of the model
         {SCALED} -> {RAW} * x.shape[-1] ** -0.5
         Count the products that are summed in one score. Are there as many as entries in a row of x?
+    bug_unchanged: still the bug, scaled by the width of the model, and made for three axes
+        {SCALED} -> B, T, C = x.shape
+        |    {RAW} * C**-0.5
+        Which width is C? Count the products that are summed in one score.
     not_scaled: no scaling at all
         {SCALED} -> {RAW}
         The buggy line does scale, but by the wrong width. Replace the width instead of removing the division.

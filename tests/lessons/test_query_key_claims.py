@@ -20,7 +20,7 @@ says = functools.partial(says, "03_query_key")
 
 def test_one_head_is_needed_and_the_others_only_together():
     says(
-        "The story was too good, because in this small language every English verb has a single French form",
+        "so the story doesn't hold. In this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
         "because without all seven a third of the translations are wrong.",
         "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
@@ -100,10 +100,7 @@ def test_two_different_projections_may_still_give_a_symmetric_table():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed, nats, in_a_batch, one_at_a_time", [(7, 0.016, 99, 40), (1, 0.015, 95, 45)])
 def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed, nats, in_a_batch, one_at_a_time):
-    says(
-        "| trained with the bug: loss; right of 100 in a batch; one at a time | | 0.016; 99; 40 and, in another run, "
-        "0.015; 95; 45 |"
-    )
+    says(f" run | {nats} | {in_a_batch} | {one_at_a_time} |")
 
     def published(Q, K):
         return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])

@@ -17,7 +17,7 @@ says = functools.partial(says, "00_start_here")
 
 
 def test_view_and_transpose_agree_only_for_a_single_row_or_column():
-    says("Only where one of the two sizes is 1.")
+    says("They give the same table only if one of the two sizes is 1")
     for rows, columns in itertools.product(range(1, 7), repeat=2):
         x = torch.arange(rows * columns).view(rows, columns)
         assert torch.equal(x.view(columns, rows), x.transpose(0, 1)) == (1 in (rows, columns))
@@ -26,7 +26,7 @@ def test_view_and_transpose_agree_only_for_a_single_row_or_column():
 def test_one_vector_fails_with_length_and_attention_does_not():
     says(
         "With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention",
-        "it never falls below 97%. (The thin lines are three training runs each.)",
+        "the mean never falls below 97%. (The thin lines are three training runs each.)",
         "| one vector | 100, 99, 98.5 | 71, 75.5, 77.5 | 9.5, 7, 8.5 |",
         "| attention | 100, 100, 100 | 100, 99.5, 99 | 99.5, 97.5, 96.5 |",
         "169,826",

@@ -137,13 +137,15 @@ def _rows(matrix) -> str:
 def projections(X, W_q, W_k, tokens=JANE) -> Picture:
     """X Wᵀ = Q and X Wᵀ = K as colored matrices, in the hues of queries and keys."""
     figure, axes = new_figure(8.6, 4.2, 2, 3, width_ratios=(3, 2, 2))
-    features = ("person", "action", "place")
-    for row, (W, cmap, name, does) in zip(axes, ((W_q, Q_MAP, "Q", "seeks"), (W_k, K_MAP, "K", "offers")), strict=True):
+    features = ("person", "action", "location")
+    for row, (W, cmap, name, does) in zip(
+        axes, ((W_q, Q_MAP, "Q", "looks for"), (W_k, K_MAP, "K", "offers")), strict=True
+    ):
         made = X @ W.T
         top = max(float(W.abs().max()), 1.0)
         heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
-        heatmap(row[1], W.T, features, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
-        heatmap(row[2], made, tokens, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
+        heatmap(row[1], W.T, features, ("action", "location"), cmap=cmap, vmin=-top, vmax=top, digits=0)
+        heatmap(row[2], made, tokens, ("action", "location"), cmap=cmap, vmin=-top, vmax=top, digits=0)
         row[1].set_title(f"·  $W_{name}^\\top$")
         row[2].set_title(f"=  {name}: what it {does}")
     return Picture(
@@ -161,8 +163,8 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     scores = Q @ K.T
     figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
     top = float(max(Q.abs().max(), scores.abs().max()))
-    heatmap(axes[0], Q, tokens, ("action", "place"), cmap=Q_MAP, vmin=-top, vmax=top, digits=0)
-    heatmap(axes[1], K.T, ("action", "place"), tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0)
+    heatmap(axes[0], Q, tokens, ("action", "location"), cmap=Q_MAP, vmin=-top, vmax=top, digits=0)
+    heatmap(axes[1], K.T, ("action", "location"), tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0)
     heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0)
     for ax, title in zip(axes, ("Q", "·  $K^\\top$", "=  S"), strict=False):
         ax.set_title(title)
