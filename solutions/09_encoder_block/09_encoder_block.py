@@ -901,7 +901,7 @@ figures.interactions()
 # because they share a denominator, but the joint effect of many words is small.
 #
 # **Skip connections combine low and high levels:** You measured this above. With skip connections, a linear map
-# recovers much more of the word after every block than without them.
+# recovers more of the word after every block than without them.
 
 # %% [markdown]
 # ### How stable are these numbers?
