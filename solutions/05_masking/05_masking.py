@@ -67,11 +67,10 @@ transformer_map("05_masking")
 figures.gallery()
 
 # %% [markdown]
-# Let's read the matrices row by row. In the **causal mask**, each token sees itself and the earlier tokens. The
-# second mask is for a model that generates text and has stored the keys of the first three words in a **cache**, so
-# that it doesn't compute them again. Only the two new words have queries, which is why the mask has only the last two
-# rows of the same triangle. With *padding*, no query sees the two pads, and with *both*, a key is visible only if
-# both masks allow it.
+# In the **causal mask**, each token sees itself and the earlier tokens. The second mask is for a model that generates
+# text and has stored the keys of the first three words in a **cache**, so that it doesn't compute them again. Only
+# the two new words have queries, which is why the mask has only the last two rows of the same triangle. With
+# *padding*, no query sees the two pads, and with *both*, a key is visible only if both masks allow it.
 
 # %% [markdown]
 # ### Exercise 5.1 `causal_mask`
@@ -128,8 +127,7 @@ print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))
 F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_finished(causal_mask)(1, 4))  # (1, T_q, d_v)
 
 # %% [markdown]
-# With `is_causal` the newest query sees only the oldest key, and no error message tells you so. With your mask it
-# sees all four.
+# With `is_causal` the newest query silently sees only the oldest key. With your mask it sees all four.
 
 # %% [markdown]
 # ### Exercise 5.2 `padding_mask`
@@ -179,9 +177,8 @@ check(padding_mask)
 # and all heads share one mask.
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
-# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (We throw the outputs of
-#   padded queries away later, so blocking them would only produce rows that see nothing, and these cause trouble, as
-#   you'll see below.)
+# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (Blocking padded queries
+#   as well would only produce rows that see nothing, and these cause trouble, as you'll see below.)
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -396,9 +393,9 @@ figures.two_meanings(tokens, right[0], wrong[0])
 figures.too_good()
 
 # %% [markdown]
-# Without a mask the training loss is far better, because the next letter is in the input at all positions but the
-# last one of twelve. (The dotted line is therefore at $\frac1{12}\ln 8$.) But when such a model *writes*, it has only
-# the prefix and nothing to copy. The dashed red line shows its loss in that situation, which is about twice that of
+# Without a mask the training loss is far better, because the next letter is in the input at all but the last of
+# twelve positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, it has only the
+# prefix and nothing to copy. The dashed red line shows its loss in that situation, which is about twice that of
 # uniform guessing. For real text we don't know a limit like $\ln 8$ that would warn us, so we test for leaks
 # directly. We **change the future, and see whether the past changes.**
 
@@ -682,8 +679,8 @@ for mask_of in (or_finished(causal_mask), aligned_at_first_key):
     print(f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in machine.in_two_goes(mask_of).tolist()))
 
 # %% [markdown]
-# With the wrong alignment both outputs are off by more than half of their length. Without a cache the two masks are equal,
-# so you can't notice this bug in training.
+# With the wrong alignment both outputs are off by more than half of their length. You can't notice this bug in
+# training, where the two masks are equal.
 #
 # ### Masks that are added
 #
@@ -713,7 +710,7 @@ explore.fill()
 # For example, if the blocked scores are $+9000$ and the visible ones $-5000$, the blocked scores are $-1000$ after the
 # addition, so they get all the weight.
 #
-# In the next explorer you can build a mask cell by cell and watch the weights, including those of a fully masked row.
+# In the next explorer you can build a mask cell by cell and watch the weights.
 
 # %%
 explore.cells(tokens, scores)

@@ -82,9 +82,9 @@ figures.from_scores_to_weights()
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #
-# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always grows
-# by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without changing
-# any weight, which we'll use in the next section.
+# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always
+# grows by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without
+# changing any weight.
 
 # %% [markdown]
 # ## Where the exponential overflows
@@ -173,9 +173,9 @@ scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.three_axes(scores, jane)
 
 # %% [markdown]
-# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query distributes one unit of
-# attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$.
-# None of the three raises an error, so you have to check this sum yourself.
+# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query
+# distributes one unit of attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$
+# and *africa*'s to $0.64$. None of the three raises an error.
 #
 # With a mask the mistake becomes worse. Here are the masked scores of lesson 5 again, from a lecture by Andrej
 # Karpathy.
@@ -377,7 +377,7 @@ check(entropy)
 #
 # </details>
 #
-# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*, at 401 temperatures:
+# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*, at many temperatures:
 
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -389,8 +389,8 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 # a temperature of 3.6. Far to the left one word already has all the weight, and far to the right all words have the
 # same.
 #
-# **This is a good moment for a break.** The rest of the lesson is about the other end of the model, where the loss and
-# its gradient come from.
+# **This is a good moment for a break.** The rest of the lesson is about the loss and its gradient, at the other end
+# of the model.
 
 # %% [markdown]
 # ## The logarithm of a probability

@@ -563,8 +563,8 @@ for noun in ("door", "umbrella"):
 # %% [markdown]
 # Before attention the two vectors of *the* are about equally similar in both sentences. After it, the two that become
 # *le* and *la* point in different directions, and the two that both become *le* point in similar ones. So this head
-# writes the gender of the noun into the article. (Part of this information is already in the head's input, as a table
-# at the end of the lesson shows.)
+# writes the gender of the noun into the article. (The head's input already contains part of it, as a table at the end
+# shows.)
 #
 # The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
 # stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
@@ -593,7 +593,7 @@ for noun in ("door", "umbrella"):
 explore.video_search()
 
 # %% [markdown]
-# You need a temperature of about 0.22 for Hanoi, and a very high one of about 9.4 for jazz.
+# You need a temperature of about 0.22 for Hanoi, and of about 9.4 for jazz.
 
 # %% [markdown]
 # ### Exercise 7.6 `soft_lookup`
@@ -789,7 +789,6 @@ check(quiz_2=quiz_2)
 # - We scale before the softmax. A good test is that attention returns equal values unchanged.
 # - The size of a vector's change means little without a control. In the translator, one head writes the gender of a
 #   noun into its article.
-# - A search that returns only the best match is attention at temperature 0.
 # - `F.scaled_dot_product_attention` computes the same output without storing the weights.
 #
 # **Next:** one head computes one average per query. [Lesson 8](../08_multi_head/08_multi_head.ipynb) runs several heads
@@ -980,7 +979,7 @@ check(tiled_attention)
 #
 # </details>
 #
-# Now let's measure the memory. How large is the largest intermediate tensor as $T$ grows?
+# How large is the largest intermediate tensor as $T$ grows?
 
 
 # %%

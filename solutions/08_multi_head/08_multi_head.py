@@ -38,7 +38,7 @@ transformer_map("08_multi_head")
 # `(B, T, D)`, masks broadcast to `(B, H, T_q, T_k)`, and all answers must do without `F.scaled_dot_product_attention`,
 # `nn.MultiheadAttention` and `F.multi_head_attention_forward`.
 #
-# To warm up, try to answer two questions on earlier lessons, and then unfold the answers.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>Lesson 7: can the output of one head leave the range of its values?</summary>
 #
@@ -453,7 +453,7 @@ check(fixed_heads)
 #
 # </details>
 #
-# Let's repeat both experiments with your version of the function:
+# Let's repeat both experiments with your version:
 
 # %%
 fixed = or_finished(fixed_heads)
@@ -724,8 +724,7 @@ explore.heads()
 # %% [markdown]
 # If you switch positions off, the previous-token head loses its pattern, and the noun head rarely finds its noun.
 # Over many sentences, articles and adjectives give their noun over 90% of their weight with positions, but without
-# them only 21% if there are two nouns and 43% if there is one. The noun head was trained with position vectors and
-# depends on them.
+# them only 21% if there are two nouns and 43% if there is one.
 
 # %% [markdown]
 # ### Redundant heads
@@ -812,8 +811,8 @@ check(head_importance)
 figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
-# The size of a head's output is only a hint. Here the head with the largest output is also the one that the model
-# needs, but the previous-token head has nearly as large an output and can be ablated without loss.
+# The size of a head's output is only a hint. Here the noun head has the largest output, but that of the
+# previous-token head is nearly as large, although the model doesn't need it.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`

@@ -189,10 +189,10 @@ figures.absolute_value()
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
-# It's also called a multilayer perceptron (MLP). It's applied to each token separately, with the same weights for all
-# of them. In other words, **attention gathers information from other words, and the feed-forward network processes
-# what was gathered, word by word.** (Attention is nonlinear as well, because its weights depend on the input, but not
-# channel by channel.)
+# It's also called a multilayer perceptron (MLP), and it's applied to each token separately, with the same weights. In
+# other words, **attention gathers information from other words, and the feed-forward network processes what was
+# gathered, word by word.** (Attention is nonlinear as well, because its weights depend on the input, but not channel
+# by channel.)
 
 # %% [markdown]
 # ### Exercise 9.2 `FeedForward`
@@ -384,8 +384,7 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 
 # %% [markdown]
 # If the outputs had become averages of the sentence, all five cosines would be about equal. But only the month's
-# vector changes a lot. The other four words attend to the month, so they change slightly, and otherwise keep their
-# identity.
+# vector changes a lot, whereas the other four words attend to the month and change slightly.
 #
 # ## Pre-norm or post-norm: gradients over depth
 #
@@ -478,8 +477,8 @@ figures.traces_of_words(or_finished(fixed_block))
 # %% [markdown]
 # ## The encoder
 #
-# Now we can stack blocks. Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per
-# word, in its context, comes out. For our sentence the shapes are:
+# Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per word, in its context,
+# comes out. For our sentence the shapes are:
 #
 # | step | shape |
 # |---|---|
@@ -684,8 +683,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# No later lesson needs what follows. We count what a block costs, vary its initialization, compare attention with
-# linear layers and convolutions, and test four popular explanations of why Transformers work so well.
+# Everything below is optional, and no later lesson needs it.
 #
 # ### Exercise 9.6 `block_macs`
 #
