@@ -443,7 +443,7 @@ check(fixed_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# The scaling stands after softmax, so softmax sees unscaled scores, and the weights no longer sum to 1. Moving one
+# The scaling comes after softmax, so softmax gets unscaled scores, and the weights no longer sum to 1. Moving one
 # factor fixes both.
 #
 # </details>
@@ -654,9 +654,9 @@ at_work(attention, AttentionHead)
 # The panel also shows the context shift of each word in the whole encoder and, as a control, the same without attention. A
 # large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects, because the scores aren't scaled, and the weights
-# sum to ¼ in heads of width 16. The first call below has both effects, whereas the second one scales correctly and only
-# its weights are too small. Predict before you run: *by how much does the second call improve the loss?*
+# What would the bug of Exercise 7.4 cost here? It has two effects. The scores aren't scaled, and in heads of width 16
+# the weights sum to ¼. The first call below has both effects, whereas the second one scales correctly and only its
+# weights are too small. Predict before you run: *by how much does the second call improve the loss?*
 
 
 # %%

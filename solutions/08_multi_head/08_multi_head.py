@@ -332,8 +332,8 @@ x_jane = figures.embedded(sentence)  # (1, T=5, D=64), word vectors with positio
 figures.what_heads_write(mha, x_jane, token=1)
 
 # %% [markdown]
-# With a *single* head, $W_O$ would add nothing, because the product $W_O W_V$ is one matrix, and $W_V$ could have
-# been that matrix.
+# With a *single* head, we wouldn't need $W_O$, because the product $W_O W_V$ is one matrix, and $W_V$ could have been
+# that matrix.
 
 # %% [markdown]
 # ## What do heads cost?
@@ -477,9 +477,10 @@ house = "a clever teacher sees the white house"
 figures.eight_heads(figures.encoder_weights(house), house.split())  # (blocks=2, H=4, T=7, T=7)
 
 # %% [markdown]
-# It seems to be head 0 of block 1, in which articles and adjectives give nearly all their weight to their noun. Head
-# 3 of the same block is the previous-token head of lesson 7. However, such pictures are easy to overinterpret, so
-# let's measure. We **ablate** each head, that is, we set its output to zero, and compute the loss without it.
+# You've probably chosen head 0 of block 1, in which articles and adjectives give nearly all their weight to their
+# noun. Head 3 of the same block is the previous-token head of lesson 7. However, such pictures are easy to
+# overinterpret, so let's measure. We **ablate** each head, that is, we set its output to zero, and compute the loss
+# without it.
 
 # %%
 figures.without_each_head()
@@ -702,10 +703,10 @@ print(f"RoPE changes scores by up to {turned:.2f}; shifting the sentence by 7 ch
 figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 
 # %% [markdown]
-# Only the signed *distance* between two words matters, and each head has a curve of its own. Notice the scale,
-# though. The curves vary by only a few hundredths, which hardly changes the attention weights. This network was
-# trained with position vectors, and without them its first heads have tiny scores, so RoPE has to be present during
-# training.
+# You can see that only the signed *distance* between two words matters, and each head has a curve of its own. Notice
+# the scale, though. The curves vary by only a few hundredths, which hardly changes the attention weights. This
+# network was trained with position vectors, and without them its first heads have tiny scores, so RoPE has to be
+# present during training.
 #
 # Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
 # around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.

@@ -131,8 +131,8 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # - **Arguments:** `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number.
 # - **Returns:** a tensor of the shape of x.
-# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In these
-#   cases as well, neither values nor gradients may be NaN.
+# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In none
+#   of these cases may values or gradients be NaN.
 # - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and `var`.
 
 
@@ -397,12 +397,12 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 figures.gradients_over_depth()
 
 # %% [markdown]
-# The chart on the left shows what happens without any norm. The gradient is 499 at the bottom and 0.00034 at the top,
-# so no single learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the
-# one without residual connections. So the size of the gradient doesn't explain why we need residual connections, but
-# the previous figure does.
+# On the left you can see that without any norm the gradient is 499 at the bottom and 0.00034 at the top, so no single
+# learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the one without
+# residual connections. So the size of the gradient doesn't explain why we need residual connections, but the previous
+# figure does.
 #
-# The chart on the right shows how the two orders differ. In post-norm the last block's gradient barely depends on the
+# On the right you can see how the two orders differ. In post-norm the last block's gradient barely depends on the
 # depth. In pre-norm with a final norm it falls from 70 to 14, like one over the square root of the depth. Without the
 # final norm it doesn't fall. So the decrease comes from the final norm, which divides by the size of the residual
 # stream, to which every block has added. Xiong et al. (2020) prove this for untrained networks. They conclude that in
@@ -644,13 +644,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds (figure 9.6).
-# But a gradient of reasonable size need not carry useful information. Attention gives each word an average of all words.
-# The words of a sentence get similar averages, and averages of those are more similar still, so that after three untrained
-# blocks all words of a sentence have the same vector (figure 9.5). From then on no block can tell *jane* from *africa*.
-# Even after one block a linear map recovered only 5% of the word's own vector. With a residual connection the block adds
-# to the word's vector and does not replace it, so even after twelve pre-norm blocks 37% could be recovered. A convincing
-# test takes a minute, because it is enough to print the distances between the words of one sentence after each block.
+# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds
+# (figure 9.6). But a gradient of reasonable size need not carry useful information. Attention gives each word an
+# average of all words. The words of a sentence get similar averages, and averages of those are more similar still, so
+# that after three untrained blocks all words of a sentence have nearly the same vector (figure 9.5). From then on no
+# block can tell *jane* from *africa*. Even after one block a linear map recovered only 5% of the word's own vector.
+# With a residual connection the block adds to the word's vector and does not replace it, so even after twelve
+# pre-norm blocks 37% could be recovered. A convincing test takes a minute, because it is enough to print the
+# distances between the words of one sentence after each block.
 #
 # **Marking scheme (15):**
 #
