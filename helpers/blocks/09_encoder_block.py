@@ -33,7 +33,7 @@ class FeedForward(nn.Module):
         self.activation = activation
 
     def forward(self, x):
-        hidden = self.activation(self.up(x))  # (B, T, F)
+        hidden = self.activation(self.up(x))  # (B, T, d_ff)
         return self.down(hidden)  # (B, T, D)
 
 

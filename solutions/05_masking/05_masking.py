@@ -56,8 +56,9 @@ transformer_map("05_masking")
 # is then part of the same tensor, one position to the right, and a model that can attend to it learns to copy instead of
 # translating.
 #
-# The second reason is **the padding**. Since the sentences of a batch have different lengths, we fill the short ones up with a
-# *pad* token until they fit into one tensor. No query should attend to these tokens, because they mean nothing.
+# The second reason is **the padding**. The sentences of a batch have different lengths, so we append a *pad* token to
+# the short ones until all have the same length and fit into one tensor. No query should attend to these tokens,
+# because they carry no meaning.
 #
 # In both cases we need a **mask**, a boolean matrix with one entry for each pair of query and key, which is `True` where
 # the query may attend to the key.
@@ -66,10 +67,10 @@ transformer_map("05_masking")
 figures.gallery()
 
 # %% [markdown]
-# Let's read the matrices row by row. In the **causal mask**, each token sees itself and the earlier tokens. The second
-# mask is for a model that generates text and has stored the keys of the first three words in a cache. Only the two new
-# words have queries, so their rows are the last two rows of the same triangle. With *padding*, no row sees the two
-# pads, and when we use *both*, a key is visible if both masks allow it.
+# In the **causal mask**, each token sees itself and the earlier tokens. The second mask is for a model that generates
+# text and has stored the keys of the first three words in a **cache**, so that it doesn't compute them again. Only
+# the two new words have queries, which is why the mask has only the last two rows of the same triangle. With
+# *padding*, no query sees the two pads, and with *both*, a key is visible only if both masks allow it.
 
 # %% [markdown]
 # ### Exercise 5.1 `causal_mask`
@@ -126,8 +127,7 @@ print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))
 F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_finished(causal_mask)(1, 4))  # (1, T_q, d_v)
 
 # %% [markdown]
-# With `is_causal` the newest query sees only the oldest key, without any error message, but with your mask it sees all
-# four.
+# With `is_causal` the newest query silently sees only the oldest key. With your mask it sees all four.
 
 # %% [markdown]
 # ### Exercise 5.2 `padding_mask`
@@ -177,9 +177,8 @@ check(padding_mask)
 # and all heads share one mask.
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
-# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (We throw the outputs of
-#   padded queries away later, so blocking them would only produce rows that see nothing, and these cause trouble, as
-#   you'll see below.)
+# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (Blocking padded queries
+#   as well would only produce rows that see nothing, and these cause trouble, as you'll see below.)
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -301,21 +300,21 @@ check(mask_scores)
 # - **B:** −∞ is *added* to the blocked scores, followed by softmax, and every NaN becomes zero;
 # - **C:** $-10^9$ *replaces* the blocked scores, followed by softmax.
 #
-# **Before you run the cell, make a guess:** if *africa* is fully masked, which weights does its row get, and is the
-# *gradient* at its scores a number?
+# **Before you run the cell, make a guess:** if *africa* is fully masked, which weights does its row get under A, B
+# and C, and where is the *gradient* at its scores NaN?
 
 # %%
 figures.repairs(tokens, scores)
 
 # %% [markdown]
-# With A you notice the failure at once. With C there's no NaN, but it gives equal weights to three keys that no query may
-# see. **B is a trap**, because its weights look right, but in the first training step NaN flows from these scores into $W_Q$,
-# $W_K$ and the embeddings.
+# With A you notice the failure at once, because the weights themselves are NaN. With C there's no NaN, but the row
+# gets equal weights for three keys that it may not see. **B is a trap**, because its weights look right, but in the
+# first training step NaN flows from these scores into $W_Q$, $W_K$ and the embeddings.
 #
-# Why does the gradient of A have no NaN, although softmax passes NaN backward in A as well as in B? In A the blocked scores
+# Softmax passes NaN backward in A as well as in B, so why does the gradient of A have no NaN? In A the blocked scores
 # were replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
-# Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero afterwards (`nan_to_num`),
-# gradients stay clean, and if you add, they don't.
+# Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero afterwards
+# (`nan_to_num`), gradients stay clean, and if you add, they don't.
 
 # %% [markdown]
 # ### Exercise 5.5 `masked_softmax`
@@ -367,9 +366,9 @@ check(masked_softmax)
 # %% [markdown]
 # ## One library, two meanings
 #
-# PyTorch isn't consistent, because in `F.scaled_dot_product_attention` True means *may attend*, as in our course, whereas in
-# `nn.MultiheadAttention` it means **blocked**, for `attn_mask` and for `key_padding_mask`. If you pass the wrong one, you
-# don't get an error.
+# PyTorch isn't consistent. In `F.scaled_dot_product_attention` True means *may attend*, as in our course, whereas in
+# `nn.MultiheadAttention` it means **blocked**, both in `attn_mask` and in `key_padding_mask`. If you pass a mask with
+# the wrong meaning, you don't get an error.
 
 # %%
 torch.manual_seed(0)
@@ -379,33 +378,34 @@ wrong = mha(x_mha, x_mha, x_mha, attn_mask=mask)[1]  # (B, T_q, T_k)
 figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
-# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. With a wrong
-# padding mask you'd notice even less, since only sentences without padding give NaN, while all others silently attend to
-# their pads.
+# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. A wrong
+# padding mask is even harder to notice, since only sentences without padding give NaN, while all others silently
+# attend to their pads.
 
 # %% [markdown]
 # ## Too good to be true
 #
-# How would you notice a missing causal mask? Let's train two tiny models to predict the next letter, one with a causal
-# mask and one without. Each of them has a single attention layer. Our text is *random*, with eight equally likely
-# letters, so no model can predict a new letter with a loss below $\ln 8 \approx 2.079$.
+# How would you notice a missing causal mask? Let's train two tiny models to predict the next letter, one with a
+# causal mask and one without. Each of them has a single attention layer. Our text is *random*, with eight equally
+# likely letters, so no model can predict new letters with an average loss below $\ln 8 \approx 2.079$.
 
 # %%
 figures.too_good()
 
 # %% [markdown]
-# Without a mask the training loss is far better, because the next letter is in the input for all positions but the last.
-# But when such a model *writes*, it has only the prefix and nothing to copy. The dashed red line shows its loss in that
-# situation, which is about twice that of uniform guessing. For real text we don't know a limit like $\ln 8$ that would
-# warn us, so we test for leaks directly: **change the future, and see whether the past changes.**
+# Without a mask the training loss is far better, because the next letter is in the input at all but the last of
+# twelve positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, it has only the
+# prefix and nothing to copy. The dashed red line shows its loss in that situation, which is about twice that of
+# uniform guessing. For real text we don't know a limit like $\ln 8$ that would warn us, so we test for leaks
+# directly. We **change the future, and see whether the past changes.**
 
 # %% [markdown]
 # ### Exercise 5.6 `leaks_future`
 #
 # Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 14 points
 #
-# For every position $t$, replace the rows of `x` after $t$ by new random rows, and check whether any output at or before
-# $t$ changes by more than $10^{-6}$.
+# For every position $t$, replace the rows of `x` after $t$ by new random rows, and check whether any entry of the
+# outputs at or before $t$ changes by more than $10^{-6}$.
 #
 # - **Arguments:** `f`, a deterministic function from `(B, T, D)` to `(B, T, any width)`, and `x (B, T, D)`.
 # - **Returns:** a Python `bool`, True if `f` leaks. Every $t$, every sentence of the batch and every feature counts.
@@ -456,8 +456,8 @@ check(leaks_future)
 #
 # **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 10 points
 #
-# The next function is a typical first attempt at causal attention. Its result is a weighted sum of value
-# vectors `V`, which you'll study in lesson 7. No weight above the diagonal is left, but let your detector decide whether
+# The next function is a typical first attempt at causal attention. Its result is a weighted sum of value vectors `V`,
+# which you'll study in lesson 7. All weights above the diagonal are zero, but let your `leaks_future` decide whether
 # that's enough.
 
 
@@ -506,8 +506,8 @@ check(fixed_causal_attention)
 #
 # <details><summary>Hint 2</summary>
 #
-# Call your `causal_mask` and `masked_softmax` in the right order. The first row is a good test, because the first token may
-# see only itself.
+# Compute the mask with your `causal_mask`, and let your `masked_softmax` apply it to the scaled scores. The first row
+# is a good test, because the first token may see only itself.
 #
 # </details>
 #
@@ -534,20 +534,20 @@ for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fi
     print(f"{name:13} loss on random letters {figures.last_loss(attention):.3f}")
 
 # %% [markdown]
-# It does learn to use it, because with the bug the loss falls far below $\ln 8$, which isn't possible without
-# information from the future, whereas with the fixed version it stays just above.
+# It does. With the bug the loss falls far below $\ln 8$, which isn't possible without information from the future,
+# whereas with the fixed version it stays just above.
 
 # %% [markdown]
 # ## At work
 #
-# Now we put four of your functions into every attention block of our translator at once.
+# Now we put four of your functions into every attention block of our translator.
 
 # %%
 at_work(causal_mask, padding_mask, combine_masks, masked_softmax)
 
 # %% [markdown]
-# **Before you run the next cell, make a guess:** what hurts the trained translator most, no causal mask, no padding mask,
-# or the mask after the softmax? The cell tries the last one.
+# You've just seen the cost of a missing causal mask and of a missing padding mask. **Before you run the next cell,
+# make a guess:** does a mask *after* the softmax hurt the trained translator more than these, or less?
 
 
 # %%
@@ -565,10 +565,11 @@ at_work(masked_softmax=masked_after)
 # | masked after the softmax | 0.41, 2,600 times | 64% |
 # | no padding mask | 0.84, 5,300 times | 20% |
 #
-# The sentence *jane visits africa in september* comes out right every time, so a single sentence doesn't reveal any of these bugs.
-# Without a causal mask even all hundred sentences come out right, because when the translator writes, the newest word has
-# no future. But note that we *trained* this network with a mask. If we train one without, it learns to copy, as in Figure
-# 5.4. Finally, let your detector examine the translator's first decoder block, and two damaged versions of it.
+# The sentence *jane visits africa in september* comes out right every time, so a single sentence doesn't reveal any
+# of these bugs. Without a causal mask all hundred sentences still come out right, because when the translator writes,
+# the newest word has no future. But note that we *trained* this network with a mask. If we train one without, it
+# learns to copy, as in Figure 5.4. Finally, let your `leaks_future` examine the first block of the translator's
+# decoder (the part that writes French), and two damaged versions of it.
 
 # %%
 y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(1))  # (B, T, D)
@@ -659,14 +660,14 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. It looks at the mask's alignment in the translator, at masks that are added, and at the
-# attention weights of a well-known lecture.
+# Everything below is optional, and no later lesson needs it.
 #
 # ### What a wrong alignment costs
 #
-# One head of the translator's decoder reads *jane visite l' afrique en*, first with the queries of all five words at once,
-# and then with the first three in a cache and queries for the last two only. With a correct mask we get the same outputs.
-# The cell prints the relative error of the last two, for your mask and for one that is aligned at the first key.
+# One head of the translator's decoder reads *jane visite l' afrique en*, first with the queries of all five words at
+# once, and then with the keys and values of the first three in a cache and queries for the last two only. With a
+# correct mask both ways give the same outputs. The cell prints the relative error of the last two outputs, for your
+# mask and for one that is aligned at the first key.
 
 
 # %%
@@ -678,12 +679,13 @@ for mask_of in (or_finished(causal_mask), aligned_at_first_key):
     print(f"{mask_of.__name__:21}", " ".join(f"{error:.2f}" for error in machine.in_two_goes(mask_of).tolist()))
 
 # %% [markdown]
-# With the wrong alignment both outputs are off by more than half of their length. Without a cache the two masks are equal,
-# so you can't notice this bug in training.
+# With the wrong alignment both outputs are off by more than half of their length. You can't notice this bug in
+# training, where the two masks are equal.
 #
 # ### Masks that are added
 #
-# Papers often write the mask as a matrix $M$ that is added, with $0$ for True and $-\infty$ for False. Some formulas add it before the division, and others after it:
+# Papers often write the mask as a matrix $M$ that is added to the scores, with $0$ for True and $-\infty$ for False.
+# Some formulas add it before the division, and others after it:
 #
 # $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
 # \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
@@ -708,7 +710,7 @@ explore.fill()
 # For example, if the blocked scores are $+9000$ and the visible ones $-5000$, the blocked scores are $-1000$ after the
 # addition, so they get all the weight.
 #
-# In the next explorer you can build a mask cell by cell and watch the weights, including those of a fully masked row.
+# In the next explorer you can build a mask cell by cell and watch the weights.
 
 # %%
 explore.cells(tokens, scores)
@@ -716,14 +718,15 @@ explore.cells(tokens, scores)
 # %% [markdown]
 # ### The triangle of a lecture
 #
-# In Andrej Karpathy's lecture (lesson 3), we see a causal mask of eight tokens as in Figure 5.7. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
+# In Andrej Karpathy's lecture, which you know from lesson 3, eight random tokens attend to each other under a causal
+# mask. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
 
 # %%
 figures.first_matmul()
 
 # %% [markdown]
-# Each row is a distribution over the past. In this sentence the second row is nearly all on the first key, but that is an
-# accident of the seed (table below).
+# Each row is a distribution over the past. In Figure 5.7 the second row puts nearly all its weight on the first key,
+# but that's an accident of the seed (table below).
 #
 # ### How stable are these numbers?
 #

@@ -367,6 +367,9 @@ masked_softmax = Exercise(
         {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
         {CUT} -> weights.nan_to_num()
         The values are right, but an addition passes a NaN gradient on. Replace the blocked scores instead.
+    minus_10000_filled: a fill of -10000
+        {MASKED} -> scores.masked_fill(~mask, -10000.0)
+        In a row whose visible scores are near -10000, blocked keys take part of the weight. Fill in a lower number.
     uniform_rows: equal weights in fully masked rows
         {MASKED} -> scores.masked_fill(~mask, -1e9)
         {UNCUT}
@@ -489,6 +492,10 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         {COMPARED} -> after, before
         Outputs after t may change, because you changed their inputs.
     present_changed: the token at t changed as well
+        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
+        A token may see itself. Change x only from position t + 1 on.
+    present_changed_everywhere: the token at t changed as well, up to the last one
+        {POSITIONS} -> range(1, x.shape[1] + 1)
         {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
         A token may see itself. Change x only from position t + 1 on.
     present_not_compared: a gap of one position between the compared outputs and the changed inputs

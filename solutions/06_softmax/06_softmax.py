@@ -6,8 +6,8 @@
 #
 # **Core:** about 95 minutes. A good moment for a break is after exercise 6.4.
 #
-# Lessons 4 and 5 used `torch.softmax` as a ready-made tool, and now we build it. It takes only two lines of code, but some
-# well-known programs got the second line wrong.
+# Lessons 4 and 5 used `torch.softmax` as a ready-made tool, and now we build it. It takes only two lines of code, but
+# in some well-known programs the second line was wrong.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -82,9 +82,9 @@ figures.from_scores_to_weights()
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #
-# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always grows
-# by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without changing
-# any weight, which we'll use in the next section.
+# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always
+# grows by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without
+# changing any weight.
 
 # %% [markdown]
 # ## Where the exponential overflows
@@ -106,8 +106,8 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 figures.where_exp_works()
 
 # %% [markdown]
-# Such scores do occur, because in float16, a short format that is often used to run large models, a score of 12 is
-# enough to overflow, and the unscaled scores of lesson 4 are often larger.
+# Such scores do occur, for example in float16, a short format that is often used to run large models, where a score
+# of 12 is enough to overflow. The unscaled scores of lesson 4 are often larger.
 #
 # Since only differences matter, we can subtract the largest score first, and the result stays the same:
 #
@@ -165,8 +165,7 @@ check(softmax)
 # ## Which axis?
 #
 # Attention scores form a table with one row per query and one column per key. You can apply softmax to each row, to
-# each column, or to the whole table, and all three run without an error. *Which one tells us how* jane *divides her
-# attention?*
+# each column, or to the whole table. *Which one tells us how the query of* jane *distributes its attention?*
 
 # %%
 jane = ["jane", "visits", "africa"]
@@ -174,9 +173,9 @@ scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.three_axes(scores, jane)
 
 # %% [markdown]
-# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query distributes one unit of
-# attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$.
-# None of the three raises an error, so you have to check this sum yourself.
+# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query
+# distributes one unit of attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$
+# and *africa*'s to $0.64$. None of the three raises an error.
 #
 # With a mask the mistake becomes worse. Here are the masked scores of lesson 5 again, from a lecture by Andrej
 # Karpathy.
@@ -184,7 +183,7 @@ figures.three_axes(scores, jane)
 # %%
 torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
-Wk, Wq, Wv = [nn.Linear(C, head_size, bias=False) for _ in "kqv"]  # Wv waits for lesson 7
+Wk, Wq, Wv = [nn.Linear(C, head_size, bias=False) for _ in "kqv"]  # Wv is for lesson 7
 batch = torch.randn(B, T, C)  # (B, T, C)
 masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T), not yet scaled, as in the lecture
 masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf)  # (B, T, T)
@@ -194,8 +193,8 @@ right, wrong = or_finished(softmax)(masked, dim=-1), torch.softmax(masked, dim=-
 figures.right_and_wrong_axis(right[0], wrong[0])
 
 # %% [markdown]
-# On the right each column was divided by a sum over *later* queries, so the weight of token 0 depends on tokens that
-# come after it. **The wrong axis leaks the future**, although every masked entry is 0, as it should be.
+# On the right each column was divided by a sum that includes *later* queries, so the weight of token 0 depends on
+# tokens that come after it. **The wrong axis leaks the future**, although every masked entry is 0, as it should be.
 
 # %% [markdown]
 # ### Exercise 6.2 `fixed_head_weights`
@@ -215,9 +214,9 @@ def published_head_weights(q, k):
 
 
 # %% [markdown]
-# The model generated convincing images all the same. A reader who doubted one line trained it both ways, but the usual measure
-# of image quality didn't show which version was right. Find the bug, think of a one-line test that shows it,
-# and write the function correctly.
+# The model generated convincing images all the same. A reader who doubted one line trained it both ways, but the
+# usual measure of image quality didn't show which version was right. Find the bug, think of a one-line test that
+# reveals it, and write the function correctly.
 #
 # - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original requires exactly one batch dimension.
 # - **Returns:** attention weights `(..., T_q, T_k, H)` of the scores over $\sqrt{d_k}$, by any softmax you like.
@@ -248,7 +247,8 @@ check(fixed_head_weights)
 #
 # <details><summary>Hint 2</summary>
 #
-# With any number of leading dimensions, count from the end, and use `...` instead of the letter `b` in `einsum`.
+# Because there may be any number of leading dimensions, count the dimension from the end, and write `...` instead of
+# the letter `b` in `einsum`.
 #
 # </details>
 #
@@ -267,10 +267,10 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
 # ## Temperature
 #
 # Lesson 4 divided all scores by a **temperature** $\tau$ before softmax. The quotient of two weights, which is now
-# $e^{(s_i-s_j)/\tau}$, tells you what this does. If two scores differ by 1, the quotient
-# is $e^{10} \approx 22{,}000$ at $\tau=0.1$, so the largest score takes almost everything, but only $1.11$ at $\tau=10$, so
-# the weights are nearly equal. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the setting of that name in
-# chat models, which divides the scores of the next word.
+# $e^{(s_i-s_j)/\tau}$, tells you what this does. For example, if two scores differ by 1, the quotient is $e^{10}
+# \approx 22{,}000$ at $\tau=0.1$, so the largest score takes almost everything, whereas at $\tau=10$ it's only
+# $1.11$, so the weights are nearly equal. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the setting
+# of that name in chat models, which divides the scores of the next word.
 
 # %% [markdown]
 # ### Exercise 6.3 `softmax_with_temperature`
@@ -377,7 +377,7 @@ check(entropy)
 #
 # </details>
 #
-# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*, at 401 temperatures:
+# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*, at many temperatures:
 
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -385,11 +385,12 @@ scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]) 
 figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
-# At the dashed line you get the weights from lesson 4. The entropy rises fastest near it, at a temperature of
-# 3.6. Far to the left one word already has all the weight, and far to the right all words have the same.
+# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at
+# a temperature of 3.6. Far to the left one word already has all the weight, and far to the right all words have the
+# same.
 #
-# **This is a good moment for a break.** The rest of the lesson is about the other end of the model, where the loss and
-# its gradient come from.
+# **This is a good moment for a break.** The rest of the lesson is about the loss and its gradient, at the other end
+# of the model.
 
 # %% [markdown]
 # ## The logarithm of a probability
@@ -407,10 +408,10 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 figures.log_of_softmax()
 
 # %% [markdown]
-# The green line shows a common workaround, which adds a small $\varepsilon$ inside the logarithm. It avoids the
-# infinity, but the gradient vanishes. With $\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two
-# thirds of its gradient, and one 25 points below keeps 1%, so the words whose probability most needs to rise get almost
-# no gradient.
+# The green line shows a common workaround, which adds a small $\varepsilon$ inside the logarithm. This avoids the
+# infinity, but makes the gradient vanish. With $\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two
+# thirds of its gradient, and one 25 points below keeps 1%, so the words whose probability most needs to rise get
+# almost no gradient.
 
 # %% [markdown]
 # ### Exercise 6.5 `log_softmax`
@@ -467,8 +468,9 @@ check(log_softmax)
 explore.surprise()
 
 # %% [markdown]
-# There isn't, because a probability of exactly 1 would need a score of $+\infty$. So even a correct prediction keeps
-# pushing the score up, with a gradient of size $1 - p$, which shrinks as the model becomes more confident.
+# There isn't, because a probability of exactly 1 would need a score of $+\infty$. So training pushes up the target's
+# score even if the prediction is already correct, with a gradient of size $1 - p$, which shrinks as the model becomes
+# more confident.
 #
 # In a batch the loss is the mean over all positions. A model that knows nothing gives each of $V$ words the probability
 # $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a training run
@@ -609,8 +611,8 @@ p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # 
 print(or_finished(softmax_backward)(p, g))
 
 # %% [markdown]
-# The division by $p_y$ has canceled, so nothing can overflow. Every model that you train with this loss learns from
-# this one result. **The gradient at the logits is the prediction minus the truth.**
+# **The gradient at the logits is the prediction minus the truth.** The division by $p_y$ has canceled, so nothing can
+# overflow, and every model that is trained with cross-entropy learns from this gradient.
 
 # %% [markdown]
 # ## At work
@@ -635,10 +637,10 @@ def over_queries(x, dim=-1):
 at_work(softmax=over_queries)
 
 # %% [markdown]
-# The translation ends before its first word, because the decoder begins with a single query, and over one query every
-# weight is 1. In a batch the loss is even NaN. Shorter sentences are padded and no query may attend to padding, so the
-# column of such a key contains only $-\infty$, and 0 / 0 is NaN. The diffusion model had no mask, so there the same bug
-# went unnoticed.
+# The translation is empty. The decoder begins with a single query, and over one query every weight is 1, so attention
+# adds up the values of all words instead of averaging them. In a batch the loss is even NaN. Shorter sentences are
+# padded and no query may attend to padding, so the column of such a key contains only $-\infty$, and 0 / 0 is NaN.
+# The diffusion model had no mask, so there the same bug went unnoticed.
 
 # %% [markdown]
 # ### Quiz 6.1
@@ -815,7 +817,8 @@ for step in range(5):
 explore.stream()
 
 # %% [markdown]
-# It always does, because nothing is approximated. If you raise the third block by 8, the factor for the earlier blocks is below 1%.
+# It always does, because nothing is approximated. For example, if you raise the third block by 8, the results of the
+# earlier blocks are multiplied by less than 0.01.
 #
 # Milakov and Gimelshein described this in 2018 for softmax, and Rabe and Staats in 2021 for attention. In 2022 Dao and
 # others turned it into **FlashAttention**, an implementation for graphics cards that many large models use today. Lesson 7 applies
@@ -883,9 +886,9 @@ print("all at once", or_finished(softmax)(s) @ v)
 # %% [markdown]
 # ### A table that was not a softmax
 #
-# Notes on Rowel Atienza's *Transformer in PyTorch* print a table for *I like to eat apples* and call it the result of
-# $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows sum to 1.45 and more, so it can't be one and is probably a table of
-# cosines. Let's see what softmax does to it.
+# Some notes on Rowel Atienza's *Transformer in PyTorch* print a table for *I like to eat apples* and call it the
+# result of $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows sum to 1.45 and more, so it can't be one and is probably a
+# table of cosines. Let's see what softmax does to it.
 
 # %%
 tokens = ["I", "like", "to", "eat", "apples"]
@@ -907,19 +910,20 @@ figures.before_and_after(table, tokens)
 # since each row is divided by its own sum.
 #
 # Are attention weights probabilities? They have the same form, because they are positive and sum to 1, but nothing is
-# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language model this is different, because there we may really draw a word with these probabilities.
+# drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language
+# model, however, we may really draw a word with these probabilities.
 
 # %% [markdown]
 # ### How stable are these numbers?
 #
-# A mistake in the loss can't change these translations, because nothing is trained here, but it changes the loss that
-# we report. If padding counts in the mean but not in the sum, the loss is 0.00009 instead of 0.00016, which is a lower
-# loss but not a better model. If padding counts in both, it is 8.09, since this network never learned to predict
-# padding. The $\varepsilon$ inside the logarithm changes nothing here, because no target is as much as 20 points below
-# the maximum.
+# A mistake in `cross_entropy` can't change the translations of *At work*, because nothing is trained there, but it
+# changes the loss that we report. If padding counts in the mean but not in the sum, the loss is 0.00009 instead of
+# 0.00016, which is a lower loss but not a better model. If padding counts in both, it is 8.09, since this network
+# never learned to predict padding. The $\varepsilon$ inside the logarithm changes nothing here, because no target is
+# as much as 20 points below the maximum.
 #
-# A wrong temperature is hard to notice. In this translator, half or twice the temperature raises the loss, but every sentence is still translated exactly, so only
-# the loss tells us. The table shows three training runs with
+# A wrong temperature is hard to notice. In this translator, half or twice the temperature raises the loss, but every
+# sentence is still translated exactly, so only the loss reveals it. The table shows three training runs with
 # different seeds, of which the course uses the first. The last row comes from a second computer, which rounds
 # differently and therefore trains another network from the same seed.
 #

@@ -67,9 +67,9 @@ transformer_map("07_value_weighting")
 # %% [markdown]
 # ## A weighted bag of words
 #
-# Suppose that in *jane visits africa* the query of *visits* puts a quarter of its weight on *jane*, a quarter on itself
-# and half on *africa*. What does it get in return? Every word has a **value**, a vector with the information that it
-# passes on. In our example a value has three channels, for person, action and location.
+# Suppose that in *jane visits africa* the query of *visits* puts a quarter of its weight on *jane*, a quarter on
+# itself and half on *africa*. What does it get in return? Every word has a **value**, a vector with the information
+# that it passes on. In our example each value has three channels, for person, action and location.
 #
 # | word | weight | value (person, action, location) | weight × value |
 # |---|---|---|---|
@@ -154,14 +154,14 @@ print("context", context_is)
 figures.context_range(weights_is, values, tokens)
 
 # %% [markdown]
-# **First, it is an average in each channel.** The weights are not negative and sum to 1, so no star in Figure 7.2 leaves its
-# bar. If one word gets more weight, the others get less, and channels never mix.
+# **First, it's an average in each channel.** The weights aren't negative and sum to 1, so every star in Figure 7.2
+# lies on its bar. If one word gets more weight, the others get less. No channel influences another.
 #
 # **Second, the context vector doesn't contain the order of the words.** If we shuffle the other words, their keys and
 # values move with them and the sum stays the same, unless we added position vectors to the embeddings ([lesson
 # 2](../02_position/02_position.ipynb)).
 #
-# **Third, it is an average of words.** Let's average the *embeddings* with the same weights and multiply
+# **Third, it's also the value of an average word.** Let's average the *embeddings* with the same weights and multiply
 # this mixture by $W_V$. Predict before you run: *how far is the result from the context vector?*
 
 # %%
@@ -173,8 +173,8 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 #
 # $$\sum_j w_j\,(W_V x_j)=W_V\Big(\sum_j w_j x_j\Big)$$
 #
-# So the context vector of *is* is the value of a word that no dictionary contains, which is 64% *eat*, 18% *short* and
-# a little of the others. **In other words, it accumulates fractions of words, seen through $W_V$.**
+# So the context vector of *is* is the value of an artificial word, which is 64% *eat*, 18% *short* and a little of
+# the others. **In other words, it accumulates fractions of words, seen through $W_V$.**
 #
 # **Fourth, we may not be able to tell which words those were.** Can we recover the attention weights from the context
 # vector? Here we can, since there are 28 equations for six unknowns.
@@ -185,8 +185,8 @@ print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 
 # %% [markdown]
 # All six weights come back, because the six values are linearly independent. However, at most $d_v$ values can be
-# linearly independent, so in a text of a thousand words and a head of width 64, very different weights give the same
-# context vector. A head summarizes, and this is one reason for having several heads (lesson 8).
+# linearly independent, so in a text of a thousand words and a head of width 64, very different weights can give the
+# same context vector. This loss of information is one reason for having several heads (lesson 8).
 #
 # Below, three values are the corners of a triangle. Move the scores and watch where the context vector goes.
 
@@ -194,8 +194,8 @@ print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 explore.mixing()
 
 # %% [markdown]
-# One score far above the others moves the star into that word's corner. It can't leave the triangle, because that would
-# take a negative weight, or weights that don't sum to 1.
+# If one score is far above the others, the star moves into that word's corner. It can't leave the triangle, because
+# that would take a negative weight, or weights that don't sum to 1.
 
 # %% [markdown]
 # ## The complete formula
@@ -209,11 +209,11 @@ explore.mixing()
 # | $W=\text{softmax}(S)$ along the keys | `(..., T_q, T_k)` | lesson 6 |
 # | $WV$ | `(..., T_q, d_v)` | exercise 7.1 |
 #
-# Queries and keys decide which tokens a token attends to, and values decide what it gets. If you double $V$, the weights stay
-# the same and the output doubles. If you change $Q$, the output changes, but it remains a mixture of the same values.
-# For example, if all queries are zero vectors, all scores are 0, so every row of the output is the plain average of the
-# values. At the other extreme, if a query fits a single key, the output is that key's value, and attention becomes the
-# `hard_lookup` of lesson 3.
+# Queries and keys decide which tokens a token attends to, and values decide what it gets. If you double $V$, the
+# weights stay the same and the output doubles. If you change $Q$, the output changes, but it remains a mixture of the
+# same values. For example, if all queries are zero vectors, all scores are 0, so every row of the output is the plain
+# average of the values. At the other extreme, if a query's score with one key is far above all its other scores, the
+# output is that key's value, as with the `hard_lookup` of lesson 3.
 
 # %% [markdown]
 # ### Exercise 7.2 `attention`
@@ -271,9 +271,9 @@ check(attention)
 # %% [markdown]
 # ## One head
 #
-# An **attention head** owns three linear maps. It reads tokens of the model width $D$ and computes queries, keys and
-# values of its own width. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$ (the
-# lecture calls it C) and heads of width 16:
+# An **attention head** owns three linear maps. It takes vectors of the model width $D$ and computes queries, keys and
+# values of its own width. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens,
+# $D=32$ (the lecture calls it C) and a head of width 16:
 
 # %%
 figures.head_shapes(4, 8, 32, 16)
@@ -288,9 +288,9 @@ batch = torch.randn(B, T, D)  # (4, 8, 32)
 # %%
 causal = torch.ones(T, T, dtype=torch.bool).tril()  # (8, 8)
 scores = Wq(batch) @ Wk(batch).transpose(-2, -1) / d_head**0.5  # (4, 8, 8)
-similarity = torch.softmax(scores.masked_fill(~causal, float("-inf")), dim=-1)  # (4, 8, 8)
-attention_value = similarity @ Wv(batch)  # (4, 8, 8) @ (4, 8, 16)
-attention_value.shape
+weights = torch.softmax(scores.masked_fill(~causal, float("-inf")), dim=-1)  # (4, 8, 8)
+context = weights @ Wv(batch)  # (4, 8, 8) @ (4, 8, 16)
+context.shape
 
 # %% [markdown]
 # The output has shape `(4, 8, 16)`, and the first token of each sequence sees only itself, so its context vector is its
@@ -360,8 +360,9 @@ check(AttentionHead)
 # ## A trained head reads the sentence
 #
 # Your head is an empty shell until it has weights. The course's translator has been trained, and it contains heads of
-# exactly this kind, from model width 64 to head width 16. Let's load one of them, head 3 (we count from 0) of the
-# encoder's last block, into *your* `AttentionHead`. Its input is the output of the encoder's first block for the five words.
+# exactly this kind, from model width 64 to head width 16. Let's load one of them into *your* `AttentionHead`, namely
+# head 3 (we count from 0) of the second and last block of the encoder. Its input is the output of the first block for
+# the five words.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -372,18 +373,18 @@ figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 
 # %% [markdown]
 # This head attends to the previous token, so we call it a **previous-token head**. *Visits* puts 92% of its weight on
-# *jane*, *africa* 71% on *visits*, and so on. In lesson 3 you built such weights by hand, and here training found
-# similar ones, although they are less strict on other sentences (see the table at the end of the lesson). Now compare
-# the two maps of vectors. The output of *visits* on the right resembles the value of *jane* in the middle, because that
-# value makes up 92% of it.
+# *jane*, *africa* 71% on *visits*, and so on. In lesson 3 you built such a head by hand, and here training found a
+# similar one, although it attends less strictly to the previous token in other sentences (see the table at the end of
+# the lesson). Now compare the two maps of vectors. The output of *visits* on the right resembles the value of *jane*
+# in the middle, because that value makes up 92% of it.
 
 # %% [markdown]
 # ### Exercise 7.4 `fixed_head`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 8 points
 #
-# The next function does what a popular tutorial on Vision Transformers did until readers asked about it (the link is
-# under *Further reading*). It runs, it trains, and its shapes are right.
+# The next function does what a popular tutorial on Vision Transformers (Transformers for images) did until readers
+# asked about it (the link is under *Further reading*). It runs, it trains, and its shapes are right.
 
 
 # %%
@@ -395,8 +396,8 @@ def published_head(x, W_q, W_k, W_v):
 
 
 # %% [markdown]
-# Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so the output should be
-# the same vector whatever the weights are. Is it?
+# Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so every output
+# should be `(1, 1, 1)` as well, whatever the weights are. Is it?
 
 # %%
 g = torch.Generator().manual_seed(0)
@@ -442,7 +443,7 @@ check(fixed_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# The scaling stands after softmax, so softmax sees unscaled scores, and the weights no longer sum to 1. Moving one
+# The scaling comes after softmax, so softmax gets unscaled scores, and the weights no longer sum to 1. Moving one
 # factor fixes both.
 #
 # </details>
@@ -454,8 +455,8 @@ or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
 # Why did this go unnoticed for so long? A layer after the head can learn to multiply by $\sqrt{d_k}$, and a network
-# that trains a little worse still looks like a network that trains. **The test that finds it takes one line: with equal
-# values, attention must change nothing.**
+# that trains a little worse still looks like a network that trains. **The test that finds it takes one line. If all
+# values are equal, attention must return that value.**
 
 # %% [markdown]
 # ## How much does attention change a word's vector?
@@ -465,9 +466,9 @@ or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 # words around it, as for **ambiguous words**. Let's first measure the change, and then test this interpretation.
 #
 # Suppose a value has two channels, water and money, where *bank* has the value $(1,1)$ and *river* $(3,0)$. If *bank*
-# attends half to itself and half to *river*, it becomes $(2,\frac12)$. The cosine of the two vectors is $0.857$, so we
-# say that its direction has changed by $1-0.857=0.143$. Next to *loan*, with the value $(0,3)$, it changes by the same
-# amount, but in the other direction.
+# attends half to itself and half to *river*, its context vector is $(2,\frac12)$. The cosine of the two vectors is
+# $0.857$, so we say that the direction has changed by $1-0.857=0.143$. Next to *loan*, with the value $(0,3)$, it
+# changes by the same amount, but in the other direction.
 
 # %% [markdown]
 # ### Exercise 7.5 `context_shift`
@@ -501,8 +502,8 @@ check(context_shift)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Each token is compared only with itself, so you don't need a matrix product. Multiply entry by entry and sum over the
-# channels.
+# Each token is compared only with itself, so you don't need a matrix product. Multiply entry by entry, and sum over
+# the channels.
 #
 # </details>
 #
@@ -539,10 +540,11 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
     print(f"{name:9}", "  ".join(f"{s:.2f}".rjust(len(word)) for word, s in zip(dog, shift, strict=True)))
 
 # %% [markdown]
-# Random heads change words a lot as well, so the size of a change alone means nothing. What's special about the trained
-# head is the pattern, with large changes for articles and adjectives and almost none for nouns. The next test compares
-# the *same* word in *two* contexts. We measure the cosine of the two vectors of *the*, before and after attention. Then
-# we replace *door* by *umbrella*, which is masculine (*le parapluie*), like *le chien*.
+# Random heads change words a lot as well, so the size of a change alone means nothing. What's special about the
+# trained head is the pattern, with large changes for articles and adjectives and almost none for nouns. A better test
+# compares the *same* word in *two* contexts. Our sentence contains *the* twice, so we measure the cosine of its two
+# vectors, before and after attention. Then we replace *door* by *umbrella*, which is masculine (*le parapluie*), like
+# *le chien*.
 
 
 # %%
@@ -560,8 +562,9 @@ for noun in ("door", "umbrella"):
 
 # %% [markdown]
 # Before attention the two vectors of *the* are about equally similar in both sentences. After it, the two that become
-# *le* and *la* point in different directions, and the two that both become *le* point in the same one. So this head
-# writes the gender of the noun into the article.
+# *le* and *la* point in different directions, and the two that both become *le* point in similar ones. So this head
+# writes the gender of the noun into the article. (The head's input already contains part of it, as a table at the end
+# shows.)
 #
 # The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
 # stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
@@ -590,7 +593,7 @@ for noun in ("door", "umbrella"):
 explore.video_search()
 
 # %% [markdown]
-# You need a temperature of about 0.22 for Hanoi, and a very high one of about 9.4 for jazz.
+# You need a temperature of about 0.22 for Hanoi, and of about 9.4 for jazz.
 
 # %% [markdown]
 # ### Exercise 7.6 `soft_lookup`
@@ -651,9 +654,9 @@ at_work(attention, AttentionHead)
 # The panel also shows the context shift of each word in the whole encoder and, as a control, the same without attention. A
 # large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects, because the scores aren't scaled, and the weights
-# sum to ¼ in heads of width 16. The first call below has both effects, whereas the second one scales correctly and only
-# its weights are too small. Predict before you run: *by how much does the second call improve the loss?*
+# What would the bug of Exercise 7.4 cost here? It has two effects. The scores aren't scaled, and in heads of width 16
+# the weights sum to ¼. The first call below has both effects, whereas the second one scales correctly and only its
+# weights are too small. Predict before you run: *by how much does the second call improve the loss?*
 
 
 # %%
@@ -678,9 +681,8 @@ at_work(attention=quarter_strength)
 
 # %% [markdown]
 # It doesn't, because the loss even rises from 2.6 to 3.0 nats per word. (In lesson 4, forgetting the scale alone cost
-# very little.) All the damage comes from the weights summing to ¼, which shrinks every head's output by a factor of
-# four. Forgetting the scale as well sharpens the weights and recovers a little. A network that is *trained* with the
-# bug can learn to compensate for it, but this one never had to.
+# only 0.01 nats.) All the damage comes from the weights summing to ¼, which shrinks every head's output by a factor
+# of four. Forgetting the scale as well sharpens the weights and recovers a little.
 
 # %% [markdown]
 # ## The library call
@@ -699,11 +701,12 @@ with torch.no_grad():
         print(f"{name:8} {1000 * (time.perf_counter() - start):5.0f} ms   first entries", out[0, 0, 0, :3])
 
 # %% [markdown]
-# The outputs are equal up to rounding. On one core of our computer, yours takes about 230 milliseconds and the library
-# call 95, mainly because of what it doesn't store. Your function creates a table of $8\cdot2048^2$ weights, which takes
-# 134 MB. The library's fused implementation (**FlashAttention**) works through the keys in blocks, keeps a running
-# maximum and a running sum for each query, and never has the whole table in memory. For the same reason it can't return
-# the weights, so whenever you want to see what a head attends to, as in this lesson, you need your own version.
+# The outputs are equal up to rounding. On one core of our computer, yours takes about 230 milliseconds and the
+# library call less than 100, mainly because of what it doesn't store. Your function creates a table of $8\cdot2048^2$
+# weights, which takes 134 MB. The library's fused implementation (**FlashAttention**) works through the keys in
+# blocks, keeps a running maximum and a running sum for each query, and never has the whole table in memory. For the
+# same reason it can't return the weights, so whenever you want to see what a head attends to, as in this lesson, you
+# need your own version.
 
 # %% [markdown]
 # ### Quiz 7.1
@@ -783,10 +786,9 @@ check(quiz_2=quiz_2)
 #   and it never leaves the range of the values.
 # - Queries and keys say where to attend, and values say what to get.
 # - A head consists of three linear maps and one formula.
-# - We scale before the softmax. A good test is that with equal values attention changes nothing.
+# - We scale before the softmax. A good test is that attention returns equal values unchanged.
 # - The size of a vector's change means little without a control. In the translator, one head writes the gender of a
 #   noun into its article.
-# - A search that returns only the best match is attention at temperature 0.
 # - `F.scaled_dot_product_attention` computes the same output without storing the weights.
 #
 # **Next:** one head computes one average per query. [Lesson 8](../08_multi_head/08_multi_head.ipynb) runs several heads
@@ -860,8 +862,8 @@ check(attention_backward)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Go back through the four steps of the formula and compute the gradients at the weights, at the scaled scores, at
-# $QK^\top$, and at Q and K. You get the gradient at V in the first step.
+# Go back through the four steps of the formula and compute the gradients at V and at the weights, then at the scaled
+# scores, then at $QK^\top$, and finally at Q and K.
 #
 # </details>
 #
@@ -977,7 +979,7 @@ check(tiled_attention)
 #
 # </details>
 #
-# Now let's measure the memory. How large is the largest intermediate tensor as $T$ grows?
+# How large is the largest intermediate tensor as $T$ grows?
 
 
 # %%
@@ -998,7 +1000,7 @@ figures.memory(
 # If you split one side, $T^2$ becomes $T$. If you split both sides, a tile has 8192 scores however long the text is,
 # and above 512 tokens the largest tensor is the output itself. There is one more reason to split the keys, because a
 # model that generates text has *one* query at a time, so there is nothing to split on the other side. The number of
-# multiplications does *not* shrink, since each query still needs each key.
+# multiplications does *not* shrink, since every query still needs a product with every key.
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -668,7 +668,7 @@ tiled_attention = Exercise(
         A block with high scores should count for more than one with low scores.
     powers_overflow: exponentials taken of the raw scores
         torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
-        e to the 9600 is infinite in every float. Lesson 6: what may be subtracted, and what if it changes on the way?
+        e to the power of 9600 overflows. What may you subtract from all scores (lesson 6), and what if it changes at a later block?
     not_scaled: the scores were not scaled
         / Q.shape[-1] ** 0.5 ->
         Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?

@@ -38,7 +38,7 @@ transformer_map("08_multi_head")
 # `(B, T, D)`, masks broadcast to `(B, H, T_q, T_k)`, and all answers must do without `F.scaled_dot_product_attention`,
 # `nn.MultiheadAttention` and `F.multi_head_attention_forward`.
 #
-# To warm up, try to answer two questions on earlier lessons, and then unfold the answers.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>Lesson 7: can the output of one head leave the range of its values?</summary>
 #
@@ -46,11 +46,10 @@ transformer_map("08_multi_head")
 #
 # </details>
 #
-# <details><summary>Lesson 0: what is the difference between <code>view(3, 2)</code> and <code>transpose(0, 1)</code> for
-# a tensor of shape (2, 3)?</summary>
+# <details><summary>Lesson 0: how does <code>view</code> differ from <code>transpose</code>, if both turn two rows of three entries into three rows of two?</summary>
 #
-# Both give shape (3, 2), but `transpose` swaps the axes, whereas `view` keeps the entries in memory order and splits
-# them into new rows.
+# `transpose` swaps the axes, so rows become columns, whereas `view` keeps the entries in memory order and splits them
+# into new rows.
 #
 # </details>
 
@@ -98,8 +97,8 @@ def train(layer, parameters):
 # %% [markdown]
 # We compare three layers of width 16: one head with $W_O$, two heads without it (their outputs are only
 # concatenated), and two heads with it. Predict before you run: *what fraction will each of them leave unexplained?*
-# Note that the target is a *difference*, and that without $W_O$ half of its channels belong to the first head and
-# half to the second.
+# Note that the target is a *difference*. We read the answer from the four channels in the middle of the output, so
+# without $W_O$ two of them belong to the first head and two to the second.
 
 
 # %%
@@ -126,7 +125,7 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 # head gives them the weights $w$ and $1-w$ and applies the *same* linear map to both, so its output depends only on
 # $wa+(1-w)b$. As long as $w$ doesn't depend on the content, the best guess of $a-b$ from this leaves at least ½
 # unexplained, for example if $w=1$ and the head knows nothing about $b$. (In principle $w$ could depend on the
-# content, but 300 training steps don't find such a solution.)
+# content, but our short training doesn't find such a solution.)
 #
 # Two heads without $W_O$ know both $a$ and $b$, but each output channel belongs to one head alone, so half of the
 # variance is missing again. With $W_O$ a channel can combine both heads with opposite signs. In other words, **several
@@ -333,8 +332,8 @@ x_jane = figures.embedded(sentence)  # (1, T=5, D=64), word vectors with positio
 figures.what_heads_write(mha, x_jane, token=1)
 
 # %% [markdown]
-# With a *single* head, $W_O$ would add nothing, because the product $W_O W_V$ is one matrix, and $W_V$ could have
-# been that matrix.
+# With a *single* head, we wouldn't need $W_O$, because the product $W_O W_V$ is one matrix, and $W_V$ could have been
+# that matrix.
 
 # %% [markdown]
 # ## What do heads cost?
@@ -344,7 +343,7 @@ figures.what_heads_write(mha, x_jane, token=1)
 # | | 1 head of 512 | 8 heads of 64 |
 # |---|---|---|
 # | parameters of $W_Q$ (with bias) | 512 · 512 + 512 = 262,656 | the same matrix, split |
-# | products for all scores of T tokens | T² · 512 | 8 · T² · 64, the same |
+# | multiplications for all scores of T tokens | T² · 512 | 8 · T² · 64, the same |
 # | divisor of the scores | √512 = 22.6 | √64 = 8 |
 # | attention weights | T² | **8 T²** |
 #
@@ -410,9 +409,9 @@ print("unexplained, by the number of tokens:", trained_on_eight(published_heads)
 
 # %% [markdown]
 # On eight tokens it is perfect, because the bug mixes eight tokens in the same way each time, and the layer has
-# learned to undo that. On seven tokens its error is larger than if it always answered 0, which would leave 1.00.
-# **The function trains, so the loss curve doesn't reveal the bug**, but a test of what must *not* change does. Now
-# find the bug, and write the function correctly.
+# learned to undo that. On seven tokens its error is larger than if it always answered 0. **The function trains, so
+# the loss curve doesn't reveal the bug**, but a test of what must *not* change does. Now find the bug, and write the
+# function correctly.
 #
 # - **Arguments:** `x (B, T, D)`, four matrices `(D, D)` without biases, `num_heads`, an int that divides D, and `mask`,
 #   None or boolean, which broadcasts to `(B, H, T, T)`.
@@ -449,12 +448,12 @@ check(fixed_heads)
 #
 # <details><summary>Hint 2</summary>
 #
-# Suppose head 0 has the rows `0, 1, 2` and `6, 7, 8`, and head 1 the rows `3, 4, 5` and `9, 10, 11`. Does the last line
-# put the numbers from 0 to 11 in order?
+# Suppose the first head has the rows `0, 1, 2` and `6, 7, 8`, and the second the rows `3, 4, 5` and `9, 10, 11`. Does
+# the last line put these twelve numbers back in order?
 #
 # </details>
 #
-# Let's repeat both experiments with your version of the function:
+# Let's repeat both experiments with your version:
 
 # %%
 fixed = or_finished(fixed_heads)
@@ -462,33 +461,35 @@ print("leaks the future:", leaks_future(lambda x: fixed(x, *four, 2, causal_mask
 print("unexplained, by the number of tokens:", trained_on_eight(fixed))
 
 # %% [markdown]
-# There is no leak, and nothing is left unexplained, on seven tokens as on eight. In the original the split was right,
-# but the merge mixed tokens.
+# There's no leak, and nothing is left unexplained, neither on eight tokens nor on seven. In the original the split
+# was right, but the merge mixed tokens.
 
 # %% [markdown]
 # ## What do heads specialize in?
 #
 # In English, articles and adjectives come before their noun, and in French their form depends on that noun. For
 # example, *the white house* is *la maison blanche*, where *la* and *blanche* are feminine because *maison* is. So we
-# may expect a head that attends to the noun that follows. Can you find it among the eight heads of the encoder?
+# may expect a **noun head**, that is, a head in which articles and adjectives attend to the noun that follows. Can
+# you find it among the eight heads of the encoder?
 
 # %%
 house = "a clever teacher sees the white house"
 figures.eight_heads(figures.encoder_weights(house), house.split())  # (blocks=2, H=4, T=7, T=7)
 
 # %% [markdown]
-# It seems to be head 0 of block 1, in which articles and adjectives give nearly all their weight to their noun. Head 3
-# of the same block is the previous-token head of lesson 7. However, such pictures are easy to overinterpret, so let's
-# measure. We **ablate** each head, that is, we set its output to zero, and compute the loss without it.
+# You've probably chosen head 0 of block 1, in which articles and adjectives give nearly all their weight to their
+# noun. Head 3 of the same block is the previous-token head of lesson 7. However, such pictures are easy to
+# overinterpret, so let's measure. We **ablate** each head, that is, we set its output to zero, and compute the loss
+# without it.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
-# If we ablate the head that attends to the noun, the loss rises by $0.058$ nats per word, more than three hundred
-# times the loss of the complete translator. Each of the other seven can be ablated alone at very little cost, which
-# is common in large networks as well (Michel et al., 2019). Note that this includes head 3, whose pattern is just as
-# clear. **An attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
+# If we ablate the noun head, the loss rises by $0.058$ nats per word, more than three hundred times the loss of the
+# complete translator. Each of the other seven can be ablated alone at very little cost, which is common in large
+# networks as well (Michel et al.). Note that this includes the previous-token head, whose pattern is just as clear.
+# **An attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
 
 # %% [markdown]
 # ## At work
@@ -509,8 +510,8 @@ at_work(merge_heads=published_merge)
 
 # %% [markdown]
 # The loss rises to $6.7$ nats per word, although a uniform guess over the French vocabulary would cost only
-# $\ln194=5.3$, and not one sentence is translated correctly. A network that is *trained* with the bug can learn to
-# compensate for it, as you saw in Exercise 8.4, but one that was trained without it can't.
+# $\ln194=5.3$, and not one sentence is translated correctly. A network that was trained without the bug can't
+# compensate for it as in Exercise 8.4.
 
 # %% [markdown]
 # ### Quiz 8.1
@@ -662,11 +663,11 @@ mine = or_finished(MultiHeadAttention)(64, 4)
 print(figures.transplant(load_from_torch, mine, theirs))
 
 # %% [markdown]
-# ### Do heads know positions?
+# ### Do heads use positions?
 #
 # Some introductions say that with several heads "the model can better capture **positional information**". We can
-# test this in two ways. First, do heads notice when we shuffle the tokens? `equivariance_error` of lesson 2 measures
-# it, without a mask and, as a control, with a causal mask.
+# test this in two ways. First, does the output change, apart from its order, when we shuffle the tokens?
+# `equivariance_error` of lesson 2 measures it, without a mask and, as a control, with a causal mask.
 
 # %%
 torch.manual_seed(0)
@@ -702,9 +703,10 @@ print(f"RoPE changes scores by up to {turned:.2f}; shifting the sentence by 7 ch
 figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 
 # %% [markdown]
-# Only the signed *distance* between two words matters, and each head has a curve of its own. Notice the scale, though:
-# the curves vary by a few hundredths, too little for softmax. This network was trained with position vectors, and
-# without them its first heads have tiny scores, so RoPE has to be present during training.
+# You can see that only the signed *distance* between two words matters, and each head has a curve of its own. Notice
+# the scale, though. The curves vary by only a few hundredths, which hardly changes the attention weights. This
+# network was trained with position vectors, and without them its first heads have tiny scores, so RoPE has to be
+# present during training.
 #
 # Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
 # around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.
@@ -713,7 +715,7 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 figures.weights_by_distance()
 
 # %% [markdown]
-# With positions, head 3 attends to the previous token and head 0 to the next ones, but without them the four curves
+# With positions, the previous-token head attends backward and the noun head forward, but without them the four curves
 # almost coincide. So the statement is half right. **These trained heads do use positions, and they read them from the
 # vectors.** Having several heads allows the model to attend in both directions at once.
 
@@ -721,9 +723,9 @@ figures.weights_by_distance()
 explore.heads()
 
 # %% [markdown]
-# If you switch positions off in block 1, head 3 loses its pattern, and head 0 rarely finds its noun. Over many
-# sentences, articles and adjectives give their noun over 90% of their weight with positions, but without them only
-# 21% if there are two nouns and 43% if there is one. The head was trained with position vectors and depends on them.
+# If you switch positions off, the previous-token head loses its pattern, and the noun head rarely finds its noun.
+# Over many sentences, articles and adjectives give their noun over 90% of their weight with positions, but without
+# them only 21% if there are two nouns and 43% if there is one.
 
 # %% [markdown]
 # ### Redundant heads
@@ -810,23 +812,23 @@ check(head_importance)
 figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
-# The size of a head's output is only a hint. Here the head with the largest output is also the one that the model
-# needs, but head 3 of the same block has nearly as large an output and can be ablated without loss.
+# The size of a head's output is only a hint. Here the noun head has the largest output, but that of the
+# previous-token head is nearly as large, although the model doesn't need it.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`
 #
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 10 bonus points
 #
-# While a model generates text, it keeps the keys and values of all earlier tokens (lesson 10). In a model with 32
-# layers, each with 32 heads of width 128, and two bytes per value, these need 4 GiB for 8192 tokens. In
+# While a model generates text, it keeps the keys and values of all earlier tokens (lesson 10). With $32$ layers of
+# $32$ heads, a width of $128$ per head and two bytes per entry, a text of $8192$ tokens needs 4 GiB. In
 # **grouped-query attention** (Ainslie et al., 2023) all H heads keep their queries, but neighboring heads share keys
-# and values. With eight groups instead of 32 heads, 1 GiB is enough.
+# and values. With eight groups, a quarter of the memory is enough.
 #
 # - **Arguments:** `Q (B, H, T_q, d_k)`, `K` and `V (B, G, T_k, d_k)`, H divisible by G, and `mask`, None or boolean,
 #   which broadcasts to `(B, H, T_q, T_k)`.
 # - **Returns:** `(B, H, T_q, d_k)`, with scores over $\sqrt{d_k}$. Query head $h$ uses group $\lfloor
-#   h/(H/G)\rfloor$. With six heads and three groups, for example, heads 0 and 1 use group 0.
+#   h/(H/G)\rfloor$. For example, with six heads and three groups, the first two heads use the first group.
 # - **Fully masked rows** give zeros, and large scores are judged as in Exercise 8.3.
 
 

@@ -38,10 +38,10 @@ transformer_map("09_encoder_block")
 # |---|---|---|
 # | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`: `(B, T_q, D)`, `(B, T_k, D)` twice, a mask that broadcasts to `(B, H, T_q, T_k)`; key defaults to query, value to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In addition, F is the width of the
-# feed-forward network, and `nn.Transformer*` is forbidden.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In addition, the classes
+# `nn.Transformer*` are forbidden in all answers.
 #
-# Answer these two questions from earlier lessons before you open them.
+# Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>Lesson 7: can attention output something larger than the largest value of a channel?</summary>
 #
@@ -59,7 +59,8 @@ transformer_map("09_encoder_block")
 # ## What attention leaves undone
 #
 # Suppose you feed *jane visits africa in september* through attention, then through attention again, and so on. Each
-# output row is an average of rows, multiplied by matrices. Three things go wrong, and the block has a remedy for each:
+# output row is an average of input rows, multiplied by matrices. Then three things go wrong, and the block has a
+# remedy for each:
 #
 # | problem | remedy |
 # |---|---|
@@ -67,7 +68,7 @@ transformer_map("09_encoder_block")
 # | averages of averages: after a few layers all words look the same | residual connections |
 # | almost no nonlinearity: for fixed attention weights, the output is linear in the input | the feed-forward network |
 #
-# We'll measure each problem with its remedy and without, and we start with the norm.
+# We'll measure each problem with and without its remedy, and we start with the norm.
 
 # %% [markdown]
 # ## Layer norm
@@ -77,8 +78,8 @@ transformer_map("09_encoder_block")
 #
 # <details><summary>Answer</summary>
 #
-# The mean is 3 and the standard deviation is 2, so you get $(-1, -1, 1, 1)$. The token $(10, 10, 50, 50)$ gives the same
-# result, because the norm removes the scale of a vector.
+# The mean is 3 and the standard deviation is 2, so you get $(-1, -1, 1, 1)$. The vector $(10, 10, 50, 50)$ gives the
+# same result, because its scale is removed as well.
 #
 # </details>
 #
@@ -99,7 +100,8 @@ figures.normed_words()
 # choose new ones.
 #
 # Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a
-# norm for images. For text it would mean that all words of a sentence share one mean, which is a different norm:
+# norm for images. For text it would mean that all words of a sentence have one common mean, which is a different
+# norm:
 
 # %%
 figures.shared_statistics()
@@ -129,8 +131,8 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # - **Arguments:** `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number.
 # - **Returns:** a tensor of the shape of x.
-# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In these
-#   cases, too, values and gradients are free of NaN.
+# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In none
+#   of these cases may values or gradients be NaN.
 # - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and `var`.
 
 
@@ -154,14 +156,14 @@ check(layer_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write one line per formula. Where you average, keep the last axis with size 1, so that the result broadcasts.
+# Write one line per formula. Whenever you average, keep the last axis with size 1, so that the result broadcasts.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# By default `torch.var` divides by D − 1, but its argument `correction` changes that. Then compare the formula and your
-# code. Is ε under the square root or outside?
+# By default `torch.var` divides by D − 1, but its argument `correction` changes that. Also compare your code with the
+# formula. Is ε under the square root or outside?
 #
 # </details>
 
@@ -174,8 +176,8 @@ check(layer_norm)
 #
 # <details><summary>Answer</summary>
 #
-# The output is 2, then 3, and |x| in general. No linear map can compute that, because it would have to map −3 to minus the
-# value at 3.
+# The output is 2, then 3, and |x| in general. No linear map can compute that, because a linear map that gives 3 at 3
+# gives −3 at −3.
 #
 # </details>
 
@@ -187,9 +189,10 @@ figures.absolute_value()
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
-# Books also call it a multilayer perceptron (MLP). It's applied to each token separately, with the same weights. In other
-# words, **attention gathers information from other words, and the feed-forward network processes what was gathered, word
-# by word.** (Attention is nonlinear as well, because its weights depend on the input, but not channel by channel.)
+# It's also called a multilayer perceptron (MLP), and it's applied to each token separately, with the same weights. In
+# other words, **attention gathers information from other words, and the feed-forward network processes what was
+# gathered, word by word.** (Attention is nonlinear as well, because its weights depend on the input, but not channel
+# by channel.)
 
 # %% [markdown]
 # ### Exercise 9.2 `FeedForward`
@@ -221,7 +224,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x):
         ### BEGIN SOLUTION
-        hidden = self.activation(self.up(x))  # (B, T, F)
+        hidden = self.activation(self.up(x))  # (B, T, d_ff)
         return self.down(hidden)  # (B, T, D)
         ### END SOLUTION
 
@@ -253,8 +256,9 @@ check(FeedForward)
 #
 # <details><summary>Answer</summary>
 #
-# It is $0.1^{30} = 10^{-30}$ without it, and $1.1^{30} \approx 17$ with it. Because of the 1 in $1 + f'$, the gradient doesn't
-# vanish. But the result is also larger than 1, because every layer adds something. The norms keep such growth in bounds.
+# It is $0.1^{30} = 10^{-30}$ without it, and $1.1^{30} \approx 17$ with it. Because of the 1 in $1 + f'$, the
+# gradient doesn't vanish. But the derivative is also much larger than 1, because every layer adds something. The
+# norms keep such growth in bounds.
 #
 # </details>
 #
@@ -272,8 +276,8 @@ figures.two_orders()
 # In pre-norm every sublayer only adds to the residual stream, so the gradient has one path from the top to the bottom
 # that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
 #
-# **Dropout** is one more ingredient of the paper's block. During training it sets a random fraction p of the entries
-# to 0 and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the
+# **Dropout** is one more ingredient of the paper's block. During training it sets each entry to 0 with probability
+# $p$ and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the
 # output of each sublayer before the residual sum, and usually also to the attention weights after the softmax. In
 # evaluation it does nothing. Your blocks have no dropout, because the check needs outputs that don't change from call
 # to call. Lesson 12 measures the effect of dropout.
@@ -352,22 +356,23 @@ for name, part in block.named_children():
 #
 # What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks
 # and ask two questions after each block. How well can a *linear* map recover the word's own vector (1 means
-# completely, 0 means no better than guessing the mean)? And how different from one another are the tokens of a
-# sentence by then?
+# completely, and 0 means no better than guessing the mean)? And how different are the tokens of a sentence from one
+# another?
 
 # %%
 figures.traces_of_words()
 
 # %% [markdown]
-# Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. The plain
-# mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have the same
-# vector, because attention averages, and averages of averages are similar (Dong et al., 2021, call it rank collapse).
+# Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. Even
+# the plain mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have
+# nearly the same vector, because attention averages, and averages of averages are similar. (Dong et al., 2021, call
+# this rank collapse.)
 #
 # With residual connections, the words **blend** slowly, that is, after each block a vector contains less of its own
 # word and more of the sentence. In pre-norm, 80% can be recovered after one block and 37% after twelve. In post-norm
 # each norm scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve.
-# These blocks are untrained, however. In the trained translator, with two post-norm blocks, the words keep their
-# identity:
+# These blocks are untrained, however. What happens in the trained translator, with its two post-norm blocks? We
+# replace the month of our sentence and compute, for each word, the cosine of its two output vectors:
 
 # %%
 model = translator.machine()
@@ -378,7 +383,8 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
     print(f"{word:<10}{cosine:.4f}")
 
 # %% [markdown]
-# The month is a different word, so its vector changes a lot. The other four attend to it, so they change slightly.
+# If the outputs had become averages of the sentence, all five cosines would be about equal. But only the month's
+# vector changes a lot, whereas the other four words attend to the month and change slightly.
 #
 # ## Pre-norm or post-norm: gradients over depth
 #
@@ -391,17 +397,17 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 figures.gradients_over_depth()
 
 # %% [markdown]
-# The chart on the left shows what happens without any norm. The gradient is 499 at the bottom and 0.00034 at the top,
-# so no single learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the
-# one without residual connections. So the size of the gradient doesn't explain why we need residual connections, but
-# the previous figure does.
+# On the left you can see that without any norm the gradient is 499 at the bottom and 0.00034 at the top, so no single
+# learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the one without
+# residual connections. So the size of the gradient doesn't explain why we need residual connections, but the previous
+# figure does.
 #
-# The chart on the right shows how the two orders differ. In post-norm the last block's gradient barely depends on the
+# On the right you can see how the two orders differ. In post-norm the last block's gradient barely depends on the
 # depth. In pre-norm with a final norm it falls from 70 to 14, like one over the square root of the depth. Without the
 # final norm it doesn't fall. So the decrease comes from the final norm, which divides by the size of the residual
 # stream, to which every block has added. Xiong et al. (2020) prove this for untrained networks. They conclude that in
-# post-norm the first updates of the top layers are too large, which is why it needs a learning-rate warm-up and
-# pre-norm doesn't. (Lesson 11 uses a warm-up.)
+# post-norm the first updates of the top layers are too large, which is why post-norm needs a warm-up, that is, a
+# learning rate that starts small (lesson 11), and pre-norm doesn't.
 #
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
@@ -419,8 +425,8 @@ figures.gradients_over_depth()
 #     return x + feed_forward(x)  # (B, T, D)
 # ```
 #
-# It's meant to be pre-norm, and its loss falls. If both sublayers returned zero, what should the block return,
-# and what does this code return? Answer that first, then write the block correctly.
+# It's meant to be pre-norm, and it runs without an error. If both sublayers returned zero, what should the block
+# return, and what does this code return? Answer that first, and then write the block correctly.
 #
 # - **Arguments:** `x (B, T, D)`; four functions, of which `attention(x, mask=mask)` returns `(out, weights)`; a mask.
 # - **Returns:** `(B, T, D)`.
@@ -458,22 +464,21 @@ check(fixed_block)
 # </details>
 
 # %% [markdown]
-# The code with the bug runs without an error. The figure shows how much of each word it keeps, compared with the two
-# orders and with your fix:
+# The figure shows how much of each word the code with the bug keeps, compared with the two orders and with your fix:
 
 # %%
 figures.traces_of_words(or_finished(fixed_block))
 
 # %% [markdown]
 # The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix
-# keeps exactly as much of each word as pre-norm does. There's also a test of one line. If both sublayers return zero,
-# a pre-norm block must return x unchanged.
+# keeps exactly as much of each word as pre-norm does. There's also a one-line test, because a pre-norm block must
+# return x unchanged if both sublayers return zero.
 
 # %% [markdown]
 # ## The encoder
 #
-# Now we can stack blocks. Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per
-# word, in its context, comes out. For our sentence the shapes are:
+# Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per word, in its context,
+# comes out. For our sentence the shapes are:
 #
 # | step | shape |
 # |---|---|
@@ -639,13 +644,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds (figure 9.6).
-# But a gradient of reasonable size need not carry useful information. Attention gives each word an average of all words.
-# The words of a sentence get similar averages, and averages of those are more similar still, so that after three untrained
-# blocks all words of a sentence have the same vector (figure 9.5). From then on no block can tell *jane* from *africa*.
-# Even after one block a linear map recovered only 5% of the word's own vector. With a residual connection the block adds
-# to the word's vector and does not replace it, so even after twelve pre-norm blocks 37% could be recovered. A convincing
-# test takes a minute, because it is enough to print the distances between the words of one sentence after each block.
+# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds
+# (figure 9.6). But a gradient of reasonable size need not carry useful information. Attention gives each word an
+# average of all words. The words of a sentence get similar averages, and averages of those are more similar still, so
+# that after three untrained blocks all words of a sentence have nearly the same vector (figure 9.5). From then on no
+# block can tell *jane* from *africa*. Even after one block a linear map recovered only 5% of the word's own vector.
+# With a residual connection the block adds to the word's vector and does not replace it, so even after twelve
+# pre-norm blocks 37% could be recovered. A convincing test takes a minute, because it is enough to print the
+# distances between the words of one sentence after each block.
 #
 # **Marking scheme (15):**
 #
@@ -669,7 +675,8 @@ check(quiz_2=quiz_2)
 # - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
 # - An encoder is embeddings plus positions, then a stack of blocks of one shape.
 #
-# **Next:** An encoder reads. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the decoder, which writes.
+# **Next:** The encoder reads the English sentence. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the
+# decoder, which writes the French one.
 
 # %%
 progress()
@@ -677,8 +684,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# No later lesson needs what follows. We count what a block costs, vary its initialization, compare attention with
-# linear layers and convolutions, and test four popular explanations of why Transformers work so well.
+# Everything below is optional, and no later lesson needs it.
 #
 # ### Exercise 9.6 `block_macs`
 #
@@ -719,7 +725,8 @@ check(block_macs)
 #
 # <details><summary>Hint 2</summary>
 #
-# Inside attention, T is on two of the three sides of both products. In the layers with weights it is on one side only.
+# In both products inside attention, two of the three factors n, m and p are T. In the layers with weights, only one
+# of them is.
 #
 # </details>
 
@@ -736,21 +743,21 @@ figures.costs(or_finished(block_macs))
 # ### Initialization
 #
 # The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
-# size does the stream without a norm behave well, and which lines barely depend on it? (Every stack in the explorer has
-# a final norm.)
+# size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
+# the slider? (Every stack in the explorer has a final norm.)
 
 # %%
 explore.stack()
 
 # %% [markdown]
-# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2 the
-# line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because their
-# last step is a norm.
+# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2
+# the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because
+# their last step is a norm.
 
 # %% [markdown]
 # ### Attention, a linear layer, a convolution
 #
-# A linear layer multiplies and adds, just as attention does. What is the difference? We see it when we measure how
+# A linear layer multiplies and adds, just as attention does. What is the difference? To see it, we measure how
 # strongly each output word changes with each input word.
 
 # %%
@@ -764,7 +771,7 @@ figures.three_influences()
 # - **Attention** reaches every word in one step, and its weights are *not parameters*, because they are computed from the
 #   sentence.
 #
-# Schmidhuber (1992) called these **slow** and **fast weights**: slow weights change during training, fast weights are
+# Schmidhuber (1992) distinguished **slow weights**, which change during training, from **fast weights**, which are
 # computed from the data. If a model translates *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend
 # to the first English word and *t'* to the last, although *t'* comes before *aime*. In another sentence the same
 # positions hold other words, so weights that depend on positions alone would be wrong there. Let's see what *visits*
@@ -846,7 +853,8 @@ check(token_influence)
 # </details>
 
 # %% [markdown]
-# Your function works for the full trained encoder as well. Which words influence *visits*, and which does it influence?
+# Your function works for the full trained encoder as well. Which words influence *visits*, and which words does it
+# influence?
 
 # %%
 figures.encoder_influence(or_finished(token_influence))
@@ -877,9 +885,9 @@ for name, encoder in figures.encoders_to_compare().items():
 # three to four times as far as the same replacement at the seventh (in untrained blocks 1.2 times). But the mean
 # depends on a few masculine names (for *jane* it's 1.3 times), so don't trust the mean alone.
 #
-# **Pairs, then pairs of pairs, and so on:** We can measure how many words an output relates *jointly*. If we change n
-# words in all $2^n$ ways and add the outputs with alternating signs, everything that needs fewer than n words
-# cancels.
+# **Pairs, then pairs of pairs, and so on:** We can measure how many words an output combines *jointly*. We change any
+# subset of n words, which gives $2^n$ outputs, and add them with alternating signs. Then everything that depends on
+# fewer than n words at once cancels.
 
 # %%
 figures.interactions()
@@ -891,8 +899,8 @@ figures.interactions()
 # *pairs of pairs* is a good picture, but the true number is larger. With softmax, even one layer relates all words,
 # because they share a denominator, but the joint effect of many words is small.
 #
-# **Skip connections combine low and high levels:** You measured this above. With skip connections a linear map
-# recovers a good part of the word after every block, and without them only 5% is left after the first.
+# **Skip connections combine low and high levels:** You measured this above. With skip connections, a linear map
+# recovers more of the word after every block than without them.
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -482,7 +482,7 @@ Encoder = Exercise(
         A block has its residual connections inside. What does x become from block to block?
     norm_at_the_end: a norm after the last block
         return x -> return F.layer_norm(x, x.shape[-1:])
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+        Post-norm blocks end with a norm of their own. Does the exercise ask for one more?
     pre_norm: pre-norm blocks
         d_ff, **options) -> d_ff, True)
         The default of your EncoderBlock is the order of the paper. Which one do you build here?

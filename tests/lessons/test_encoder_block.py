@@ -305,7 +305,7 @@ def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
 
     verdict = verdict_on("fixed_block", by_position)
     assert not verdict.passed and verdict.mistake != "mask_ignored"
-    assert "the mask goes in by name" in as_text(verdict)
+    assert "pass the mask by name" in as_text(verdict)
 
 
 def test_keys_and_values_that_are_not_normalized_are_seen():

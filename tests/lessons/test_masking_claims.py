@@ -112,7 +112,7 @@ def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
 @torch.no_grad()
 def test_without_a_causal_mask_earlier_words_attend_to_later_ones_and_it_hardly_matters():
     lesson_says(
-        "Without a causal mask even all hundred sentences come out right, because when the translator writes,",
+        "Without a causal mask all hundred sentences still come out right, because when the translator writes,",
         "the newest word has no future.",
     )
     batch = unseen(LOSS_SENTENCES)

@@ -30,7 +30,7 @@ def averaging(phase):
 
     def attention(query, key=None, value=None, mask=None):
         if key is not None and key.dtype == torch.bool:
-            raise TypeError("attention got the mask where its key stands; the mask goes in by name")
+            raise TypeError("attention received the mask as its key; pass the mask by name")
         B, T, D = query.shape
         allowed = torch.ones(B, 2, T, T, dtype=query.dtype)  # two heads
         allowed = allowed if mask is None else allowed * mask
@@ -50,7 +50,7 @@ def passing_on(pair):
 
 @stub
 def tokenwise_network(phase):
-    """feed_forward(x): every row by itself, bent by a sine."""
+    """feed_forward(x): the sine of a linear layer, for each row separately."""
     return lambda x: torch.sin(x @ _numbers(x.shape[-1], x.shape[-1], phase, x.dtype) + phase)
 
 
@@ -73,7 +73,7 @@ def looking_around(width):
 
 @stub
 def sliding(width):
-    """f (T, D) -> (T, width): row t is made of the rows t-1, t and t+1, with the same numbers everywhere."""
+    """f (T, D) -> (T, width): row t is computed from the rows t-1, t and t+1, with the same weights everywhere."""
 
     def f(x):
         around = F.pad(x, (0, 0, 1, 1))
@@ -93,7 +93,7 @@ def linear_layer(width, phase):
 
 @stub
 def running_products(width):
-    """f (T, D) -> (T, width): row t is bent and sees the rows 0 to t."""
+    """f (T, D) -> (T, width): row t is a nonlinear function of the rows 0 to t."""
     return lambda x: torch.tanh(x.cumsum(0) @ _numbers(x.shape[-1], width, 0.1, x.dtype)) * x.sum(-1, keepdim=True)
 
 

@@ -417,7 +417,7 @@ def without_each_head() -> Picture:
     return Picture(
         figure,
         f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}.",
-        "Figure 8.8. The model needs one head. Each of the others can be ablated alone.",
+        "Figure 8.8. Only one head is expensive to ablate. Each of the others can be ablated alone at little cost.",
     )
 
 

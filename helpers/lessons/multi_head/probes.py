@@ -115,7 +115,7 @@ def what_was_copied(args, kwargs, output):
 @view
 def apart_from_theirs(args, kwargs, output):
     return {
-        "mine holds copies: it shares no memory with theirs": output["apart"],
+        "mine shares no memory with theirs": output["apart"],
         "mine can still be trained": output["can be trained"],
         "to autograd the numbers of mine are parameters, not results of a computation": output["leaves"],
         "mine has the parameters that it had, and no new ones": output["the same parameters"],

@@ -60,9 +60,7 @@ def where_exp_works() -> Picture:
     double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8", fontsize=11, loc="right")
     alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
-    return Picture(
-        figure, alt, "Figure 6.2. The scores whose exponential is exact to all digits of three number formats."
-    )
+    return Picture(figure, alt, "Figure 6.2. The scores whose exponential has full precision in three number formats.")
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:

@@ -337,7 +337,7 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     return Picture(
         figure,
         "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + ".",
-        "Figure 7.7. The largest intermediate tensor. If one side is split it grows with T; if both are, a tile stays.",
+        "Figure 7.7. The largest intermediate tensor. It grows least if both queries and keys are split.",
     )
 
 
