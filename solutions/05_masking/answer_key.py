@@ -450,6 +450,7 @@ def cases_leaks_future(draw):
         ],
         # Here the mean change of an output is below 1e-6.
         in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
+        Case(one("peeking", 1, 4, 2e-5, 4, 6, dtype=f64), part=small, note="token 1 sees a little of token 4"),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
@@ -494,7 +495,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         Positive and negative changes cancel, for example behind a layer norm. Take absolute values first.
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
-        A ReLU gives 0 for negative numbers and for 0, so it doesn't notice this change. Use random rows.
+        A row that holds zeros already doesn't change, and a ReLU often gives 0 before and after. Use random rows.
 """)
 
 

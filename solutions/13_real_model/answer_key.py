@@ -321,6 +321,14 @@ def cases_search(draw):
         values = values or [f"{draw.word()} {i}" for i in range(N)]
         return Case((query, keys, values, k), **options)
 
+    def lengths(small, large):
+        keys = draw.normal(6, 4, dtype=torch.float64)
+        sizes = torch.tensor([small, large, 1.0, small, 1.0, large], dtype=torch.float64)
+        query = draw.normal(4, dtype=torch.float64)
+        keys[0] = query  # a short one that points where the query points scores 1
+        keys = keys / keys.norm(dim=-1, keepdim=True) * sizes[:, None]
+        return query / query.norm() * small, keys, [draw.word() for _ in range(6)], 6
+
     return [
         case(7, 3),
         case(6, 6, note="all of six, in order"),
@@ -331,6 +339,8 @@ def cases_search(draw):
         case(1, 1, part="one key"),
         case(4, 2, values=[(draw.word(), i) for i in range(4)], part="values of any kind"),
         case(6, 6, values=["a walk", "a talk"] * 3, part="values that come twice"),
+        # The tolerance leaves room for a guard of 1e-8 on each length, and none for one on their product.
+        Case(lengths(2e-4, 1e3), part="short and long keys", tolerance=8e-5),
     ]
 
 
