@@ -135,7 +135,7 @@ def table(tallies: list[Tally]) -> str:
     lines.append("-" * len(head))
     lines.append(
         f"{'all':<46}{f'{caught}/{total}':>12}{f'{named}/{total}':>12}{f'{accepted}/{right}':>20}"
-        f"   ({100 * caught / max(total, 1):.0f} % of wrong answers caught)"
+        f"   ({100 * caught / max(total, 1):.0f}% of wrong answers caught)"
     )
     return "\n".join(lines)
 

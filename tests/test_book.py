@@ -38,7 +38,7 @@ OPENED = (
 )
 
 NUMBERED = re.compile(r"(^|/)\d\d")
-# 640 px is a screen of 1280 at 200 %.
+# 640 px is a screen of 1280 at 200%.
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 900, 640, 390)]
 
 
@@ -133,7 +133,7 @@ def test_terms_and_costs_read_well():
     assert with_terms("# G\n\n- **a, b**: One\n  two.\n- **c**: Three.\n") == (
         "# G\n\n::::{glossary}\na, b\n  One\n  two.\n\nc\n  Three.\n::::\n"
     )
-    table = "| `f` | *right* | 0.1 | 100 % |\n| `f` | wrong | It stopped: T<1> |  |\n| `g` | *right* | 2 | 0 % |"
+    table = "| `f` | *right* | 0.1 | 100% |\n| `f` | wrong | It stopped: T<1> |  |\n| `g` | *right* | 2 | 0% |"
     assert costs_by_part(table).count("## `") == 2
     assert "| wrong<br><small>It stopped: T&lt;1&gt;</small> | – |  |" in costs_by_part(table)
 

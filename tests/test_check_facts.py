@@ -882,8 +882,8 @@ def test_what_the_numbers_alone_tell():
     assert by_values(x, -x) == "the right numbers with the opposite sign"
     assert by_values(x, x + 0.25) == "every number is about 0.25 too large"
     assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
-    assert by_values(x, x * 1.00005) == "every number is too far from 0 by about 0.005 %"
-    assert by_values(x, x * 0.99995) == "every number is too near to 0 by about 0.005 %"
+    assert by_values(x, x * 1.00005) == "every number is too far from 0 by about 0.005%"
+    assert by_values(x, x * 0.99995) == "every number is too near to 0 by about 0.005%"
     assert by_values(x, x * (1 + 5e-5 * t([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]]))) == "close, but not close enough"
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT) == "transposed: rows and columns have changed places"
@@ -991,7 +991,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
 
 
 def test_what_small_differences_look_like():
-    close, line = "close, but not close enough", "every number is too far from 0 by about {} %"
+    close, line = "close, but not close enough", "every number is too far from 0 by about {}%"
     x = d(0.1, 0.2, 0.3, 0.7)
     assert by_values(-x, -x * 1.00005) == line.format(0.005)
     for want in (d(-1.0, -2.0, 3.0), d(0.0, 1.0, 2.0), d(0.0, -1.0, 2.0, 4.0)):
@@ -1025,16 +1025,16 @@ def test_how_close_a_number_is():
         assert first.startswith("expected ") and second.startswith("yours    ")
         return "\n".join(more)
 
-    assert value_text(2.0, 2.004) == "expected 2\nyours    2.004\nclose: off by 0.2 %"
-    assert close(1.0, 1.001505) == close(-1.0, -0.998495) == "close: off by 0.2 %", "0.1505 %"
-    assert close(1.0, 1.001495) == close(-1.0, -0.998505) == "close: off by 0.1 %", "0.1495 %"
-    assert close(400.0, 401.6) == close(4e307, 4.016e307) == close(4e-7, 4.016e-7) == "close: off by 0.4 %"
-    assert close(100.0, 99.5) == "close: off by 0.5 %" and close(100.0, 100.6) == close(100.0, 99.4) == ""
-    assert close(d(1e6), d(1e6 + 1)) == "close: off by 0.0001 %"
-    assert close(d(1e6), d(1e6 + 0.9)) == "close: off by less than 0.0001 %"
+    assert value_text(2.0, 2.004) == "expected 2\nyours    2.004\nclose: off by 0.2%"
+    assert close(1.0, 1.001505) == close(-1.0, -0.998495) == "close: off by 0.2%", "0.1505%"
+    assert close(1.0, 1.001495) == close(-1.0, -0.998505) == "close: off by 0.1%", "0.1495%"
+    assert close(400.0, 401.6) == close(4e307, 4.016e307) == close(4e-7, 4.016e-7) == "close: off by 0.4%"
+    assert close(100.0, 99.5) == "close: off by 0.5%" and close(100.0, 100.6) == close(100.0, 99.4) == ""
+    assert close(d(1e6), d(1e6 + 1)) == "close: off by 0.0001%"
+    assert close(d(1e6), d(1e6 + 0.9)) == "close: off by less than 0.0001%"
     assert close(0.0, 1e-4) == close(1000, 1001) == close(1.0, INF) == close(1.0, NAN) == close(INF, -INF) == ""
     assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == (
-        "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4 %)"
+        "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4%)"
     )
 
 

@@ -133,7 +133,7 @@ def test_rounding_is_called_rounding_and_an_epsilon_is_not():
 
     assert "rounded to 4 digits" in said(rounding)
     assert "every number is about 0.001 too large" in said(epsilon) and "rounded" not in said(epsilon)
-    assert "every number is too near to 0 by about 0.002 %" in said(share) and "rounded" not in said(share)
+    assert "every number is too near to 0 by about 0.002%" in said(share) and "rounded" not in said(share)
 
 
 @pytest.fixture
@@ -613,8 +613,8 @@ def test_of_whole_numbers_the_first_is_first():
 @pytest.mark.parametrize(
     ("want", "got", "words"),
     [
-        (2.391, 2.392, "close: off by 0.04 %"),
-        (2.391, 2.391001, "close: off by less than 0.0001 %"),
+        (2.391, 2.392, "close: off by 0.04%"),
+        (2.391, 2.391001, "close: off by less than 0.0001%"),
         (2.391, 2.5, ""),
         (0.0, 0.001, ""),
     ],
@@ -625,7 +625,7 @@ def test_a_difference_that_is_rounding_is_called_small(want, got, words):
 
     text = one_case(1, reference=lambda x: number(want), answer=lambda x: number(got))
     assert "✗ f" in text and (words in text if words else "close" not in text)
-    if words != "close: off by less than 0.0001 %":  # for a Python float no difference
+    if words != "close: off by less than 0.0001%":  # for a Python float no difference
         assert one_case(1, reference=lambda x: want, answer=lambda x: got) == text
     pair = one_case(1, reference=lambda x: number([want, 5.0]), answer=lambda x: number([got, 6.0]))
     assert "most at entry 1: expected 5, yours 6" in pair and "close" not in pair, "of the entry that is named"

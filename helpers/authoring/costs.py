@@ -29,7 +29,7 @@ Made by `course costs`; never edited here.
 
 Every known mistake of the course that the translator can take, put in the place of the finished block: the loss in nats
 a word on {count} unseen sentences with the true words given, and how many of {exact} sentences come out word for word.
-The finished translator: {loss} nats, {share} % exact. The numbers are of one trained network; a bug that was there
+The finished translator: {loss} nats, {share}% exact. The numbers are of one trained network; a bug that was there
 during training would cost something else. Where a mistake costs nothing here, the translator never meets the case.
 
 """
@@ -161,7 +161,7 @@ def _line(row: Cost) -> str:
     if row.nats is None or row.said:
         reason = row.said.splitlines()[0] if row.said else "no number"
         return f"| `{row.part}` | {_cell(label)} | {_cell(reason)} | |\n"
-    return f"| `{row.part}` | {_cell(label)} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f} % |\n"
+    return f"| `{row.part}` | {_cell(label)} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f}% |\n"
 
 
 def _cell(text: str) -> str:

@@ -619,7 +619,7 @@ def _closeness(want, got) -> str:
     if not (isinstance(want, float) and isinstance(got, float) and math.isclose(got, want, rel_tol=CLOSE)):
         return ""
     share = abs((got - want) / want)
-    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'} %"
+    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'}%"
 
 
 def two_numbers(want, got) -> tuple[str, str]:
@@ -740,7 +740,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     share = ((got - want) / want)[want != 0]
     if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
         much = abs(share.mean().item())
-        return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g} %"
+        return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g}%"
     return "close, but not close enough"
 
 

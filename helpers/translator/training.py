@@ -81,5 +81,5 @@ def build() -> None:
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {wall:.0f} s ({cpu:.0f} s of processor time)")
     network, batch = machine(), unseen(2000)
-    print(f"{100 * exact(network, batch):.2f} % of {len(batch.french)} unseen sentences exact")
+    print(f"{100 * exact(network, batch):.2f}% of {len(batch.french)} unseen sentences exact")
     print(f"{nats_a_word(network, batch):.5f} nats per word")

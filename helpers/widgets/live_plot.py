@@ -86,7 +86,7 @@ class Live:
         for name, values in self.history.items():
             last = values[-SMOOTH:]
             mean = sum(last) / len(last)
-            said.append(f"{name} {100 * mean:.1f} %" if name in self.shares else f"{name} {mean:.3f}")
+            said.append(f"{name} {100 * mean:.1f}%" if name in self.shares else f"{name} {mean:.3f}")
         if 0 < self.done < self.steps:
             said.append(f"{self.seconds * (self.steps - self.done) / self.done:.0f} s left")
         elif self.done:
@@ -119,7 +119,7 @@ class Live:
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]
             shown = (
-                (f"{100 * first:.0f} % to {100 * last:.1f} %") if name in self.shares else f"{first:.2f} to {last:.3f}"
+                (f"{100 * first:.0f}% to {100 * last:.1f}%") if name in self.shares else f"{first:.2f} to {last:.3f}"
             )
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)

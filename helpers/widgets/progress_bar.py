@@ -27,7 +27,7 @@ def bar(steps: Collection, label: str = "", every: int | None = None) -> Iterato
 
 def _text(label: str, done: int, total: int) -> str:
     full = WIDTH * done // max(total, 1)
-    return f"{label} {'█' * full}{'░' * (WIDTH - full)} {100 * done // max(total, 1):3d} %  {done} of {total}".lstrip()
+    return f"{label} {'█' * full}{'░' * (WIDTH - full)} {100 * done // max(total, 1):3d}%  {done} of {total}".lstrip()
 
 
 def _line():

@@ -23,13 +23,11 @@ def cases_score_variance(draw):
         return Q, K
 
     one = draw.normal(1, 4), draw.normal(1, 4)
-    tiny = tuple(1e-3 * x for x in make(torch.float64))
     return [
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case(make(torch.float32, 1, 4), part=LEADING, note=BATCH_OF_ONE),
         Case(one, part="a single score", note="one query and one key"),
-        Case(tiny, part="tiny scores", tolerance=1e-13, note="queries and keys of about a thousandth"),
     ]
 
 
@@ -298,8 +296,8 @@ def cases_head_scores(draw):
         return x, W_q, W_k
 
     cases = [
-        *tensor_cases(make, leads=((4,), (), (2, 4))),  # a batch first: the buggy version unpacks three axes
-        Case(make(torch.float64, 2, 4), part=LEADING, gradient=True),
+        *tensor_cases(make, leads=((4,), (), (2, 3))),  # a batch first: the buggy version unpacks three axes
+        Case(make(torch.float64, 2, 2), part=LEADING, gradient=True),
         Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),
         Case(make(torch.float32, 3, d_head=1), part="a head of width 1"),

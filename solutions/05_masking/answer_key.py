@@ -394,7 +394,7 @@ def cases_leaks_future(draw):
     clean, norms = "functions that do not leak", "rows centered or scaled, before and behind"
     small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
     replaced = "all rows after t are new"
-    no_slope, below = "a leak through a ReLU or a hard choice", "changes below 1e-6"
+    below = "changes below 1e-6"
 
     def one(name, *args, T=6, B=2, D=4, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
@@ -418,11 +418,6 @@ def cases_leaks_future(draw):
         f, x = one("peeking", 0, 3, 1.0, 4, 6)
         x[:, 3] = 0.0
         return Case((f, x), part=replaced, note="token 0 sees token 3, whose numbers are all 0")
-
-    def one_sign(kind, height, spread, note, T=16):
-        """Numbers near `height`, so many that new ones have both signs, whichever of them a detector draws."""
-        f, x = one("part_averaged", kind, 4, T=T, B=4)
-        return Case((f, height + spread * x), part=no_slope, note=note)
 
     def peeking(position, source):
         note = f"token {position} sees token {source}"
@@ -456,15 +451,10 @@ def cases_leaks_future(draw):
             Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
             for k in (0, 3)
         ],
-        one_sign("positive part", -1.5, 0.05, "a ReLU, all numbers between -2 and -1"),
-        one_sign("negative part", 1.5, 0.0, "a ReLU of -x, all numbers 1.5"),
-        Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
-        Case(one("turned_round", "signs", 3e-6, D=16, dtype=f64), part=small, note="changes of a few millionths"),
         # Here the mean change of an output is below 1e-6.
         in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
-        Case(one("turned_round", "as it is", 1e-3, 1e3, dtype=f64), part=small, note="changes of 0.002, near 1000"),
+        Case(one("peeking", 1, 4, 2e-5, 4, 6, dtype=f64), part=small, note="token 1 sees a little of token 4"),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
-        Case(one("turned_round", "as it is", 4e-8, T=12, dtype=f64), part=below, note="outputs and changes below 1e-6"),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
 
@@ -512,10 +502,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         Positive and negative changes cancel, for example behind a layer norm. Take absolute values first.
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
-        A ReLU gives 0 for negative numbers and for 0, so it doesn't notice this change. Use random rows.
-    relative_change: the default tolerances of allclose, which is relative too
-        torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
-        Only changes of more than 1e-6 count. (allclose has two tolerances; set rtol=0 and atol=1e-6.)
+        A row that holds zeros already doesn't change, and a ReLU often gives 0 before and after. Use random rows.
 """)
 
 

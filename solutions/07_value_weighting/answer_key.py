@@ -100,11 +100,11 @@ def cases_attention(draw):
         return Q, K, draw.normal(7, 3, dtype=torch.float64), mask.expand(5, 7).clone()
 
     def edge():
-        """Visible scores of exactly -10,000, the lowest of the contract, and blocked ones anywhere; Q and K of width 49."""
+        """Visible scores of exactly -10,000, the lowest of the contract, and blocked ones anywhere; Q and K of width 4."""
         mask = draw.mask(7, keep=0.5)
         mask[draw.integer(0, 3)], mask[draw.integer(3, 7)] = False, True
-        Q, K = torch.zeros(5, 49, dtype=torch.float64), draw.normal(7, 49, dtype=torch.float64)
-        Q[:, 0] = 700.0
+        Q, K = torch.zeros(5, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
+        Q[:, 0] = 200.0
         K[:, 0] = torch.where(mask, -100.0, K[:, 0])
         return Q, K, draw.normal(7, 3, dtype=torch.float64), mask.expand(5, 7).clone()
 

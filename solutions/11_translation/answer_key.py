@@ -258,7 +258,6 @@ def cases_label_smoothed_loss(draw):
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
         case(3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words are certain: their loss is 0"),
         case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
-        case(2, 4, V=8, smoothing=1.0, part="smoothing of 1"),
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
         case(1, 1, V=5, part="one word"),
@@ -454,15 +453,9 @@ def cases_corpus_bleu(draw):
         Case(poor, part=NONE_RIGHT),
         Case(broken, part=NONE_RIGHT),
         Case(mixed, part="an empty candidate"),
-        Case(([[], []], [["le", "chat"], ["la"]]), part="an empty candidate"),
         Case(lone, part="one sentence"),
         Case(thrice, part="a pair that comes again"),
         Case((joined(usual[0], "  "), joined(usual[1], "\t")), part=STRINGS, note="words two spaces or a tab apart"),
-        Case(
-            ([*joined(short[0][:2]), *short[0][2:]], [short[1][0], *joined(short[1][1:])]),
-            part=STRINGS,
-            note="sentences as strings and as lists of words",
-        ),
         Case((marked[:3], marked[3:]), part=STRINGS),
     ]
 

@@ -299,11 +299,11 @@ def cases_GPT(draw):
     return [
         case(2, 5),
         case(3, 6, V=7, D=8, H=2, layers=1, note="one block"),
-        case(2, 4, V=13, D=16, H=4, layers=3, part=SIZES, note="three blocks, four heads"),
+        case(2, 4, V=13, D=8, H=4, layers=3, part=SIZES, note="three blocks, four heads"),
         case(1, 7, D=6, H=1, part=SIZES, note="one text, one head"),
         case(3, 1, part=SIZES, note="a single token"),
         case(2, 8, part=WHOLE),
-        case(2, 64, V=31, block_size=64, D=8, H=2, layers=1, part=WHOLE, note="a text of 64 tokens"),
+        case(1, 64, V=11, block_size=64, D=8, H=2, layers=1, part=WHOLE, note="a text of 64 tokens"),
         again(),
         case(2, 5, D=6, dtype=float64, part=DTYPE),
         case(2, 5, D=6, dtype=float64, part=GRADIENT, gradient=True),

@@ -51,7 +51,6 @@ def cases_rms_norm(draw):
         Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="small values", note="values around 1e-5, eps 1e-10"),
         Case(scaled(1e4), part="large values", note="values around 10,000"),
         Case((zeros, draw.normal(6, dtype=FLOAT64)), part="a row of zeros", gradient=True),
-        Case((draw.normal(3, 1, dtype=FLOAT64), draw.normal(1, dtype=FLOAT64)), part="D = 1", gradient=True),
     ]
 
 
@@ -62,7 +61,7 @@ rms_norm = Exercise(
     axes=("token", "channel"),
     forbidden=NORMS,
     instead="build it from a mean of squares.",
-    apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros", "D = 1"),  # where eps matters
+    apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros"),  # where eps matters
 ).with_mistakes(f"""
     centered: layer norm: the mean was taken away
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
@@ -120,19 +119,16 @@ def cases_SwiGLU(draw):
         args = ((D, F), gated_state(draw, D, F, dtype), (draw.normal(B, T, D, dtype=dtype),), {})
         return Case(args, via=MODULE, **options)
 
-    x, wide = draw.normal(2, 5, 6), gated_state(draw, 6, 10, FLOAT32)
-    wide["gate.weight"] *= 200  # e^z is infinite in float32 from 89 on
-    far = Case(((6, 10), wide, (x,), {}), via=MODULE, part="gates far from 0", tolerance=1e-3)
+    x, names = draw.normal(2, 5, 6), [f"{name}.weight" for name in ("gate", "up", "down")]
     return [
         case(3, 5, 6, 10),
         case(2, 4, 7, 3, note="a network that is narrower inside"),
-        case(1, 70, 6, 10, part="a batch of one"),
+        case(1, 17, 6, 10, part="a batch of one"),
         case(3, 1, 6, 10, part="a single token"),
-        far,
         called_again((6, 10), gated_state(draw, 6, 10, FLOAT32), (x,), (x.flip(1),)),
         case(3, 5, 6, 10, FLOAT64, part=DTYPE, tolerance=EXACT),
         case(2, 5, 6, 10, FLOAT64, part=GRADIENT, gradient=True),
-        Case(((6, 10), (*wide,)), via="entries_of_the_state", part=STATE, note="d_model = 6, d_ff = 10"),
+        Case(((6, 10), (*names,)), via="entries_of_the_state", part=STATE, note="d_model = 6, d_ff = 10"),
     ]
 
 
@@ -257,7 +253,6 @@ def cases_interleaved_to_half_split(draw):
         case(2, 6, 5),
         case(2, 10, 20, note="a square matrix, two heads of width 10"),
         case(1, 6, 4, part="one head"),
-        case(5, 2, 3, part="heads of width 2"),
         case(2, 6, 5, FLOAT64, part=DTYPE),
         case(2, 6, 5, FLOAT64, part=GRADIENT, gradient=True),
     ]
@@ -332,11 +327,11 @@ def cases_LlamaBlock(draw):
     ahead = torch.ones(5, 5, dtype=torch.bool)
     return [
         case(3, 5),
-        case(2, 4, D=36, H=6, G=2, F=7, note="six heads of width 6, two of keys"),
+        case(2, 4, H=6, F=7, note="six heads of width 4, two of keys"),
         case(1, 12, part="a batch of one"),
         case(3, 1, part="a single token"),
-        case(2, 5, G=4, part="as many heads of keys as of queries"),
-        case(2, 5, G=1, part="one head of keys for all"),
+        case(2, 5, D=16, G=4, part="as many heads of keys as of queries"),
+        case(2, 5, D=16, G=1, part="one head of keys for all"),
         called_again((24, 4, 2, 10), states[24, 4, 2, 10, FLOAT32], (x, draw.mask(5, 5)), (x.flip(1),), tolerance=5e-5),
         case(3, 5, **small, part=DTYPE),
         case(2, 5, **small, part=GRADIENT, gradient=True),

@@ -292,7 +292,6 @@ def largest(after, before, start):
         (replaced, lambda a, b, t: (a.norm(dim=-1) - b.norm(dim=-1))[:, :t].abs().max() > 1e-6),
         (replaced, lambda a, b, t: t % 2 == 1 and largest(a, b, t)),
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6),
-        (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t])),
         (lambda x, t: torch.cat([x[:, :t], 0 * x[:, t:]], dim=1), largest),
         (lambda x, t: torch.cat([x[:, :t], torch.cat([x[:, t:, :3], 2 - x[:, t:, 3:]], 2)], dim=1), largest),
         (lambda x, t: torch.cat([x[:, :t], torch.ones_like(x[:, t:])], dim=1), largest),
@@ -311,7 +310,6 @@ def largest(after, before, start):
         "norms",
         "every second t",
         "mean size",
-        "allclose",
         "zeros",
         "feature 3 replaced",
         "ones",
@@ -336,7 +334,6 @@ def test_a_detector_that_asks_for_slopes_is_refused():
     ("change", "look", "mistake"),
     [
         (replaced, lambda a, b, t: (a - b)[:, :t].max() > 1e-6, "no_absolute_value"),
-        (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t]), "relative_change"),
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-3, None),
         (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest, None),
     ],
@@ -489,24 +486,33 @@ def doubled(x, t):
     ("answer", "mistake"),
     [
         (after_a_seed, None),
-        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), None),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-5), None),
         (compared(replaced, lambda a, b, t: abs(a.detach().numpy() - b.numpy())[:, :t].max() > 1e-6), "raises"),
         (compared(doubled, largest), None),
-        (compared(replaced, lambda a, b, t: (a.round(decimals=4) != b.round(decimals=4))[:, :t].any()), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t, -1].abs().max() > 1e-6), None),
         (compared(lambda x, t: torch.cat([x[:, :t], x[:, t:].roll(1, 1)], dim=1), largest), None),
         (compared(lambda x, t: torch.cat([x[:, :t], x[:, t - 1 : t].expand_as(x[:, t:])], 1), largest), None),
         (compared(noisy, largest), None),
-        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].pow(2).sum() > 1e-6), None),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6), None),
     ],
-    ids="seed rtol 1e-5 numpy doubled rounded last-feature shuffled past noisy sum squares mean".split(),
+    ids="seed numpy doubled last-feature shuffled past noisy squares mean".split(),
 )
 def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is_true(answer, mistake):
     verdict = judged(answer, "leaks_future")
     assert not verdict.passed and verdict.mistake == mistake
+
+
+@pytest.mark.parametrize(
+    ("change", "look"),
+    [
+        (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)),
+        (replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6),
+        (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest),
+        (lambda x, t: torch.cat([x[:, :t], x[:, t:] + 0.3 * torch.randn_like(x[:, t:])], dim=1), largest),
+    ],
+)
+def test_detectors_that_find_every_leak_of_a_model_pass(change, look):
+    assert judged(compared(change, look), "leaks_future").passed
 
 
 @pytest.mark.parametrize(

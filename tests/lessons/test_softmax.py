@@ -305,7 +305,7 @@ def test_the_stream_arrives_at_the_softmax_of_all(lift):
     assert len(states) == 4
     assert states[-1][2] / states[-1][1] == pytest.approx(exact, abs=1e-9)
     assert "After 4 of 4 blocks" in stream(4, lift).alt
-    if lift == 8:  # what came before counts for less than 1 %
+    if lift == 8:  # what came before counts for less than 1%
         assert math.exp(states[1][0] - states[2][0]) * states[1][1] < 0.01 * states[2][1]
 
 

@@ -510,5 +510,5 @@ def _wordpiece_by_iterating(word, vocab, unk="[UNK]"):
 
 def test_bar_passes_every_step_on_and_ends_with_one_line(capsys):
     assert list(bar(range(7), "loop")) == list(range(7))
-    assert capsys.readouterr().out.splitlines() == ["loop " + "█" * 30 + " 100 %  7 of 7"]
+    assert capsys.readouterr().out.splitlines() == ["loop " + "█" * 30 + " 100%  7 of 7"]
     assert list(bar([], "none")) == []

@@ -391,7 +391,7 @@ def judged(answer, seed=3):
     [
         (lambda french, i: french, 22, True, None),
         (lambda french, i: "non" if i < 3 else french, 22, True, None),
-        (lambda french, i: "non" if i < 6 else french, 22, False, None),  # 99 %: all points, no tick yet
+        (lambda french, i: "non" if i < 6 else french, 22, False, None),  # 99%: all points, no tick yet
         (lambda french, i: "non" if i < 150 else french, 11, False, None),
         (lambda french, i: "non" if i < 301 else french, 0, False, None),
         (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
@@ -489,7 +489,7 @@ def test_a_sentence_by_itself_comes_out_as_among_others(monkeypatch):
 
 def test_all_points_do_not_stand_beside_not_right_yet(capsys, monkeypatch):
     verdict = judged(lambda french, i: "non" if i < 6 else french)
-    assert "which is worth all points; the check asks for 99.5 %" in verdict.parts[0].name
+    assert "which is worth all points; the check asks for 99.5%" in verdict.parts[0].name
     monkeypatch.setattr(session, "verdict_on", lambda key, answer: verdict)
     monkeypatch.setattr(session, "find_key", lambda *_: make_key(LESSON, exercise("translate"), 22, False, None, 3))
     with pytest.raises(CheckFailed, match="has all its points, and misses what the check asks for by little"):
@@ -728,8 +728,8 @@ def test_live_counts_and_prints_one_line(capsys):
         live(loss=1 / step, accuracy=step / 4)
     assert seen == [1, 2, 3, 4] and live.history["accuracy"] == [0.25, 0.5, 0.75, 1.0]
     line = capsys.readouterr().out
-    assert line.count("\n") == 1 and "4 of 4" in line and "loss 0.521" in line and "accuracy 62.5 %" in line
-    assert "loss from 1.00 to 0.521" in live.picture().alt and "25 % to 62.5 %" in live.picture().alt
+    assert line.count("\n") == 1 and "4 of 4" in line and "loss 0.521" in line and "accuracy 62.5%" in line
+    assert "loss from 1.00 to 0.521" in live.picture().alt and "25% to 62.5%" in live.picture().alt
     assert smoothed([1.0, 3.0, 5.0], 2) == [1.0, 2.0, 4.0]
 
 

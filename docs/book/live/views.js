@@ -17,7 +17,7 @@ const IN_BLOCK = ["attention", "feed", "self", "cross", "feed2"];
 
 const percent = (share) => {
   const digits = share >= 0.1 ? 0 : 2;
-  return share >= 0.0001 ? `${(100 * share).toFixed(digits)} %` : "0 %";
+  return share >= 0.0001 ? `${(100 * share).toFixed(digits)}%` : "0%";
 };
 
 const strips = (values, labels, caption, hue = "signed") => ({ kind: "strips", values, labels, caption, hue });

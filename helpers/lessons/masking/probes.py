@@ -109,26 +109,6 @@ def peeking_at_one(position, source, feature, width, T):
     return f
 
 
-PARTS = {
-    "as it is": _as_is,
-    "positive part": lambda x: x.clamp_min(0),
-    "negative part": lambda x: x.clamp_max(0),
-    "signs": torch.sign,
-}
-
-
-@stub
-def turned_round(kind, strength=1.0, height=0.0):
-    """f (B, T, D) -> (B, T, D): row t sees one of PARTS of the t-th row from the end; outputs lie near `height`."""
-    return lambda x: height + strength * PARTS[kind](x).flip(1)
-
-
-@stub
-def part_averaged(kind, width):
-    """f (B, T, D) -> (B, T, width): every row sees the mean of one of PARTS of all rows."""
-    return lambda x: _mixed(PARTS[kind](x).mean(1, keepdim=True).expand_as(x), width)
-
-
 @stub
 def whole_average(width):
     """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""

@@ -133,7 +133,7 @@ MARKS = ("<pad>", "<bos>", "<eos>")
 
 @metric
 def exact_translations(truths, outputs):
-    """The share of sentences that come out word for word: all points from 99 %, none below 50 %. Then comes one of them
+    """The share of sentences that come out word for word: all points from 99%, none below 50%. Then comes one of them
     alone. The last case has other sentences and models that say what a script has: no points for whoever does not
     repeat it, at most half of them for whoever writes something else."""
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
@@ -157,7 +157,7 @@ def exact_translations(truths, outputs):
     if passed:
         return Score(share, True, words)
     if share == 1:
-        words += f", which is worth all points; the check asks for {100 * ENOUGH:g} %, as the grader's are others"
+        words += f", which is worth all points; the check asks for {100 * ENOUGH:g}%, as the grader's are others"
     else:
         words += f" (the check asks for {100 * ENOUGH:g}%)"
     truth, output = next((a, b) for a, b in pairs if a != b)
