@@ -1,7 +1,5 @@
 """What is done: in this kernel, and over all lessons, kept in one small local file."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`course doctor` for learners: what it says of notebooks, packages and folders, and that it says what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

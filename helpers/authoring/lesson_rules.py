@@ -3,8 +3,6 @@
 A lesson is held to this once it opens with the map of the Transformer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The set-up cell of every notebook: it finds the course's `helpers` and says in words what to do where it cannot."""
 
-from __future__ import annotations
-
 from helpers import __version__
 from helpers.course import Course
 

@@ -1,7 +1,5 @@
 """A lesson's text (jupytext py:percent) read into a notebook with nbgrader's full metadata, and checked."""
 
-from __future__ import annotations
-
 import ast
 import re
 import unicodedata

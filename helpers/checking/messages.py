@@ -1,7 +1,5 @@
 """What to say of a wrong answer: plain sentences about what was seen, never the solution."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import itertools

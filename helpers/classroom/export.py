@@ -14,8 +14,6 @@ For a platform, a total that waits for a person is an empty cell; csv has it, an
 that could not be read has no total anywhere.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -4,8 +4,6 @@ The page is served on this machine only. Points and comments go into nbgrader's 
 `course grade`, the report and the feedback pages have them from.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

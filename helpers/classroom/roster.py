@@ -4,8 +4,6 @@ Known are nbgrader's own list (`nbgrader db student import`: id, first_name, las
 grading worksheet and list of participants, Canvas's and Brightspace's exported gradebook, Gradescope's roster.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -5,8 +5,6 @@ every name that the answer itself makes replaced by one. What the release or the
 count, nor what many of the class wrote.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io

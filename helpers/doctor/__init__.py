@@ -3,8 +3,6 @@
 For learners: Python, packages, sliders, notebooks under another name. With the teacher's wing: whether it can grade.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

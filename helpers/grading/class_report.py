@@ -1,7 +1,5 @@
 """The class report: one page of HTML that needs nothing else, and a CSV file for a learning platform."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -3,8 +3,6 @@
 With a lesson it writes that lesson's report anew.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -1,7 +1,5 @@
 """`course grade LESSON`: judge the whole class, record it in nbgrader's gradebook, write the class report."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gc

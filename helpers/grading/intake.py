@@ -4,8 +4,6 @@ Whatever is odd is flagged for a person; what cannot be read becomes a submissio
 raises because of what a learner handed in, so one odd file never stops a class.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ What cannot be read here and ran at home, or looks as newer Pythons have it, cos
 become comments, and the rest of the cell is judged.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -3,8 +3,6 @@
 The class report links to these pages. Writing one takes a few milliseconds, and only what has changed is written.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """One submission before the judge: what its process shows becomes a verdict on each exercise."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
@@ -99,7 +97,7 @@ class Trial:
         self.raised: dict[str, set[str]] = {}
         self.futile_retries = 0
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> "Trial":
         try:
             self.run.run_cells(self._judge_at_check)
             self._read_cells(len(self.cells))

@@ -1,7 +1,5 @@
 """Where the files of all-MiniLM-L6-v2 are: on this machine, else on the hub. Each is proven by its SHA-256."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.util

@@ -1,7 +1,5 @@
 """What `at_work` does: run the translator with some parts replaced, and say and draw what changed."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

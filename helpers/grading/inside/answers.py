@@ -1,7 +1,5 @@
 """One exercise: a fork of the submission calls the answer on the judge's inputs."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import socket

@@ -1,7 +1,5 @@
 """What an answer writes while its trained model is measured goes nowhere, so that nothing is remembered in it."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """Modules beside the notebook: the learner's code finds them first, as at home, and nobody else's does."""
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """One submission: the learner's cells in a namespace of their own, and what the judge asks about it."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os
