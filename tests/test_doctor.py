@@ -103,13 +103,6 @@ def test_a_checkpoint_is_no_copy_and_another_notebook_is_left_alone(home):
     assert all(good for good, _ in notebooks(home))
 
 
-def test_the_folders_name(home, monkeypatch):
-    good, line = doctor.look_at_path(home.root)
-    assert good and "works there too" in line
-    monkeypatch.setattr(doctor.sys, "platform", "win32")
-    assert not doctor.look_at_path(home.root / ("x" * 160))[0]
-
-
 def pretend(monkeypatch, **versions: str | None):
     """The packages have these versions; None: not installed."""
     real = metadata.version
