@@ -212,8 +212,8 @@ def possible(form: Form, platform: str) -> float | None:
     cells = [heading[form.grade].partition("MaxPoints:")[2]]
     cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
     cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
-    found = next((found for cell in cells if (found := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
-    return float(found[1].replace(",", ".")) if found else None
+    number = next((number for cell in cells if (number := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
+    return float(number[1].replace(",", ".")) if number else None
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:

@@ -202,9 +202,9 @@ def mistakes(report: ClassReport) -> list[dict]:
 
 def _mistakes(report: ClassReport) -> dict[str, list[dict]]:
     """The mistakes; apart those of a single student, where others are common."""
-    found = mistakes(report)
-    common = [one for one in found if one["count"] > 1]
-    return {"mistakes": common or found, "single": found[len(common) :] if common else []}
+    recognized = mistakes(report)
+    common = [one for one in recognized if one["count"] > 1]
+    return {"mistakes": common or recognized, "single": recognized[len(common) :] if common else []}
 
 
 def _score(row: Row, column: Column) -> tuple[str, str, str]:
