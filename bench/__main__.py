@@ -4,8 +4,6 @@ Each prints ratios of what it measured side by side and keeps them in bench/resu
 family *training*, and the other programs of this folder, take longer and run when they are asked for by name.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

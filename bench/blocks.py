@@ -7,8 +7,6 @@ DecoderBlock beside nn.TransformerEncoderLayer and nn.TransformerDecoderLayer. T
 attention and plain attention hold at most, and what a cache saves in writing 256 tokens.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from contextlib import nullcontext

@@ -6,8 +6,6 @@ three multiply-adds for each parameter and token. --write puts the curves into
 helpers/lessons/language_model/compute.json, as nats above the entropy line of those passages.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import torch

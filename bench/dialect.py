@@ -7,8 +7,6 @@ each: the dialect's (which all hold an adjective that moves) and French as it wa
 and the network that has its old shape again is measured too. --write puts all into helpers/lessons/today/dialect.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 

@@ -6,8 +6,6 @@ seeds each. The losses are measured in evaluation mode, on passages of the train
 puts them into helpers/lessons/language_model/dropout.json, from where the lesson's figure and its tests have them.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import torch

@@ -1,7 +1,5 @@
 """The lesson's rotary attention through torch's fused attention: the same numbers, in less time."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -25,8 +25,6 @@ rests on this copy of the recipe alone, and is printed only.
     python -m bench.gpt_against_nanogpt [input.txt] [--seeds 1337 1338 1339] [--steps 1000] [--rate 0.004] [--scale 1.0]
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import time

@@ -8,8 +8,6 @@ charts in the same minute, which takes about 25 ms on a machine that does nothin
 one, and 4 is the limit.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -7,8 +7,6 @@ that a window changes. The control is a window as wide as window and sinks toget
 the first ones. --write puts the losses into helpers/lessons/today/sinks.json.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

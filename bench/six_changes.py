@@ -10,8 +10,6 @@ The angles of the rotations have lesson 12's base of 10, as its context is 64 to
 trainings are short, and what is compared is how far each comes in them.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import torch

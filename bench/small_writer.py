@@ -8,8 +8,6 @@ helpers/lessons/today/published.py reads like any other. The text: tiny Shakespe
 the wheel that bench/gpt_against_nanogpt.py names. Seeded.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ Trains the whole translator again and again, each time with one choice changed, 
 core, and writes helpers/lessons/translation/recipes.json. The lesson shows them, so that no reader waits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import sys

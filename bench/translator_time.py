@@ -4,8 +4,6 @@ Trained from each seed (three if none is given) with the recipe of the shipped o
 and the share of unseen sentences that come out word for word, beside the processor time so far (of the training alone).
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

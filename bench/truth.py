@@ -6,8 +6,6 @@ first plain example; and the shape of that example alone. The known mistakes are
 so its own column is no news: the news is what the others miss, and what they refuse that is right.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ length, go into helpers/lessons/start_here/why_attention.json, where lesson 0's 
 bench/results.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import time

@@ -5,8 +5,6 @@ Each part is taken out of the trained network, or does nothing there; the loss a
 A network that is trained without the part would cost something else: this one is not.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -9,8 +9,6 @@ clock, so leave the machine to it: much of what a sandbox computes is added to n
 from them. A worker has a core; what waits for disk or network is left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import json

@@ -1,7 +1,5 @@
 """Where bench programs put what they measured: JSON for lessons' figures, and a file for each in bench/results."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

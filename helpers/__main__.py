@@ -1,7 +1,5 @@
 """The command line: `course ...`, the same as `python -m helpers ...`. Each command loads its own wing only."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

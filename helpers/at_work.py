@@ -3,8 +3,6 @@
 Light on purpose: torch and the translator are imported at the first call.
 """
 
-from __future__ import annotations
-
 SENTENCE = "jane visits africa in september"
 
 

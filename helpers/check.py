@@ -3,8 +3,6 @@
 The machinery is imported at the first call, so that `import helpers` stays light.
 """
 
-from __future__ import annotations
-
 from helpers.errors import CheckFailed, CourseError, in_one_line
 from helpers.errors import NotAnswered as NotAnswered
 

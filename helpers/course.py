@@ -1,7 +1,5 @@
 """The course as course.toml describes it: where it lives, its lessons in order, and their points."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import tomllib

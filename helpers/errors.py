@@ -1,7 +1,5 @@
 """Errors that a person reads: one sentence, without a traceback, in a notebook, a terminal and a plain script."""
 
-from __future__ import annotations
-
 import sys
 
 

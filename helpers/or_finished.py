@@ -6,8 +6,6 @@ unanswered. It comes from the lesson (helpers/lessons/TOPIC/stand_ins.py) or is 
 calls one is refused, and one that copies its text is flagged (helpers/grading/public_solution.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The last step of a notebook's set-up cell: which lesson this is, and whether all that it needs is here."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -5,7 +5,6 @@ in harmless_mutants.toml with the reason. One function or constant is changed at
 the facts that call it are asked, so that all mutants together take minutes, not hours.
 """
 
-from __future__ import annotations
 import __future__
 
 import ast

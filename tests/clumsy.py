@@ -1,7 +1,5 @@
 """Clumsy answers, made of right ones: what people hand in on the way, for every exercise alike."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

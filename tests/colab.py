@@ -4,8 +4,6 @@ This is not Colab: it is this Python with Colab's versions of what a notebook ta
 laid over its own packages, in which the course is not installed.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os

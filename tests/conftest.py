@@ -1,8 +1,6 @@
 """Shared by all tests: which of them `make test` leaves out, what stays with one worker, where random numbers begin,
 and what is slow, which is made once for all workers and kept for the next run."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -3,8 +3,6 @@
 As with a GPU, a tensor of one number and an index may come from the processor; anything else must be moved first.
 """
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

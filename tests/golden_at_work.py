@@ -5,8 +5,6 @@
 Each call of a lesson runs with the finished blocks, and with what the lesson itself defines above the call.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Whether work takes the square of the length of what it is given."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the check says of an answer, on inputs of a seed: keys are made once for all tests of a process."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """JupyterLab on a copy of the course, seen through headless Chromium."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

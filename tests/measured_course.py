@@ -1,7 +1,5 @@
 """The small course with an exercise whose answer is a trained model, for tests of what is measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests import small_course

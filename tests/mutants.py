@@ -4,8 +4,6 @@ Run as a program it prints the table and every survivor: `python -m tests.mutant
 survivor that is no mistake is listed in equivalent_mutants.toml with the reason.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import difflib

@@ -4,8 +4,6 @@ Run as a program it prints the table: `python -m tests.mutation_score [--seeds 3
 exercises at a time. An exercise that has taken its seconds of processor time stops, at ten seeds or more.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import math

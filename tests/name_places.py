@@ -6,8 +6,6 @@
 Built files (notebooks, keys, blocks) are left out, because `course build` makes them from the rest.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

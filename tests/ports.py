@@ -1,7 +1,5 @@
 """Ports for the servers that tests start."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket

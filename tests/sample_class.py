@@ -3,8 +3,6 @@
 What each student was made of, and so what each deserves, is known. Two are late, and one leaves after the first lesson.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import copy

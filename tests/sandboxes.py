@@ -1,7 +1,5 @@
 """Shared by the tests of the sandbox and the judge."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterator

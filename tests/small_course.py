@@ -1,7 +1,5 @@
 """A course of one tiny lesson in a folder of its own, for tests of the machinery around lessons."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import runpy

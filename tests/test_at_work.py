@@ -1,7 +1,5 @@
 """`at_work` over right, wrong, broken and unanswered parts: it says what it saw, and never raises."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

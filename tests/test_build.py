@@ -1,7 +1,5 @@
 """`course build`: what it writes, what it refuses, and that solutions stay where they belong."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools

@@ -1,7 +1,5 @@
 """What of a cell's outputs stays: so much text, so many pictures, and no more."""
 
-from __future__ import annotations
-
 import pytest
 
 from helpers.grading.inside.cell_outputs import CUT, Outputs

@@ -1,7 +1,5 @@
 """The charts and controls that all lessons' figures and explorers share."""
 
-from __future__ import annotations
-
 import ipywidgets as widgets
 import numpy as np
 import pytest

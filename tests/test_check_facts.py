@@ -1,8 +1,6 @@
 """Facts about the check, each on a case of a few numbers: they hold its own code still (see check_mutants.py)."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 import dataclasses
 import math
 

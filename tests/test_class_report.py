@@ -1,7 +1,5 @@
 """The class report: what it counts, that it tells blank from wrong, that it sorts and asks nothing of the network."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Grading on many machines: a real scheduler, workers that die, stop and vanish, and a gradebook in PostgreSQL."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import csv

@@ -1,7 +1,5 @@
 """As Colab does it: each lesson's notebook alone in a folder, in a kernel with Colab's versions."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

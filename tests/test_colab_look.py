@@ -3,8 +3,6 @@
 Colab's style sheet is approximated: its surfaces, its letters, and none of JupyterLab's variables.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """course collect: every platform's download comes in, nothing is lost, and the list says who is missing."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

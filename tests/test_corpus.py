@@ -1,7 +1,5 @@
 """The grammar's French is right, and its alignment is what a search over the dictionary finds."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """The view over all lessons: who has what, who fell behind and why, and what each lesson's class stumbled over."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Where graders run: a notebook in a workflow (`course grade --ci`), and Gradescope's folders emulated."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -3,8 +3,6 @@
 The device is tests/elsewhere.py's. It shows where a tensor is made on the processor, not how a GPU rounds.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

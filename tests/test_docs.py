@@ -1,7 +1,5 @@
 """The README and the guides say what is true: their links, commands, minutes, and the example that they show."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """course export: totals and feedback go back to each platform as it documents, and nothing unfinished with them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

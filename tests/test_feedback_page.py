@@ -1,7 +1,5 @@
 """Feedback pages: exercises by name, nothing dead, nothing from outside, formulas, and words for who cannot be read."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

@@ -1,7 +1,5 @@
 """Every figure of every lesson, as its solution notebook draws it: no letters over letters, none small, alt text."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Flags are true to the word: they come from what code does, and no right answer of any lesson earns one."""
 
-from __future__ import annotations
-
 import textwrap
 import time
 import tracemalloc

@@ -1,7 +1,5 @@
 """Formgrader's own pages, in headless Chromium, with a submission whose every text tries to run a script there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

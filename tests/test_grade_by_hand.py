@@ -1,7 +1,5 @@
 """Grading by hand on a page in the browser: what it shows, what it saves, and whom it serves."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """Whatever is handed in, and whatever comes back from a sandbox: it is read, or refused with the words for that."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Whatever goes wrong with one submission, that one waits for a person with a sentence and all others are graded."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """No honest learner loses a point: odd but right submissions, each with its full points."""
 
-from __future__ import annotations
-
 import dataclasses
 import multiprocessing
 import os

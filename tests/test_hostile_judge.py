@@ -1,7 +1,5 @@
 """Hostile submissions earn nothing by it, cost nobody else anything, and leave an honest neighbor's score exact."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The house: few doors, one meaning a name, no circles, three wings, one room a lesson, one table, data as data."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Cheats that only the learner's process can see: made hard, noticed, and told before they can be taken back."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

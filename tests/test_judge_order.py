@@ -1,7 +1,5 @@
 """When an answer counts: as it stands at its check cell, in the learner's order; what is tried below costs nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """A grader that is killed at any moment and started again gives the same scores. COURSE_KILLS=10: at ten moments."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

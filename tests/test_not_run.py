@@ -1,7 +1,5 @@
 """A check before its answer, before the imports and before the set-up, in a real kernel: one sentence each."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -4,8 +4,6 @@ CI draws a few. COURSE_ODD=all tries the whole list in every lesson, COURSE_ODD=
 edited then goes round.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

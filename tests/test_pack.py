@@ -1,7 +1,5 @@
 """The learner edition: what is in it, what is not, and that it works where it is unpacked."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

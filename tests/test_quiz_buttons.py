@@ -1,7 +1,5 @@
 """The buttons below a quiz: which of them is marked. What a click does, tests/test_browser_untouched.py sees."""
 
-from __future__ import annotations
-
 import re
 
 from helpers.checking.quiz_buttons import buttons

@@ -1,7 +1,5 @@
 """Rosters, times and due dates as platforms and people write them, and what goes back in the same form."""
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import datetime, timedelta

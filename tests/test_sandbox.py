@@ -1,7 +1,5 @@
 """The sandbox: what learner code sees, what it may use, and that nothing passes from one submission to the next."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

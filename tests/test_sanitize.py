@@ -1,7 +1,5 @@
 """What learners wrote, in pages that others open: nothing runs, nothing leads astray, nothing takes its time."""
 
-from __future__ import annotations
-
 import re
 import time
 from html.parser import HTMLParser

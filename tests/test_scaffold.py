@@ -1,7 +1,5 @@
 """`course new`: what it begins builds at once, and what it cannot begin it leaves alone."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

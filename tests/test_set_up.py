@@ -1,7 +1,5 @@
 """The set-up cell of a notebook: where it finds the course, and what it says where it cannot. One sentence each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Similar submissions: found through new names, not where everybody has the same from the release or the solution."""
 
-from __future__ import annotations
-
 import re
 
 from helpers.__main__ import main

@@ -1,8 +1,6 @@
 """docs/teaching.md, walked: its commands, one after the other as they stand there, in a copy of the course, from a
 platform's download to the points and pages that go back to it."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

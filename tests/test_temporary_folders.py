@@ -1,7 +1,5 @@
 """Folders for a while: of the living they stay, of the killed they go at the next start."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

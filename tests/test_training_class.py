@@ -4,8 +4,6 @@ Every score as deserved. The trained weights are those of this run's solution no
 trained in the sandbox.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

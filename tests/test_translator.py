@@ -1,7 +1,5 @@
 """The course's translator: small, quick to load, nearly perfect, and made of parts that the exercises can replace."""
 
-from __future__ import annotations
-
 import runpy
 import types
 from pathlib import Path

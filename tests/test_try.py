@@ -1,7 +1,5 @@
 """`course try`: loose answer files, judged outside the process that runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the answer keys hold, by name and points: read without their numbers, which takes a hundredth of the time."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the build writes into pages: badges, minutes and the address into README, measured figures into docs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A lesson's blocks: the solution cells as a module that later lessons import."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib.util

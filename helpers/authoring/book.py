@@ -5,8 +5,6 @@ Nothing of a lesson is executed but what its explorers are drawn from (helpers/a
 The pages' sources are written into build/book/text, the site into build/book/site. docs/book has the site's settings.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import html

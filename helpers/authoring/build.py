@@ -1,7 +1,5 @@
 """`course build`: lesson texts to notebooks, answer keys and blocks. `--check` compares and writes nothing."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

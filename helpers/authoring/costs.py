@@ -3,10 +3,7 @@
 Needs solutions/ and the finished blocks, so it works in the author's and the teacher's edition only.
 """
 
-from __future__ import annotations
-
 import argparse
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -14,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from helpers.checking.make_keys import UnsoundKey, wrong_answer
-from helpers.course import Course, Lesson, course
+from helpers.course import Course, Lesson, course, load_source
 from helpers.translator import evaluation, stage
 from helpers.translator.parts import PART
 from helpers.widgets.progress_bar import bar
@@ -47,7 +44,6 @@ class Cost(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling: only these are measured anew")
-    parser.add_argument("--print", action="store_true", help="print the page; write nothing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,17 +53,11 @@ def run(args: argparse.Namespace) -> int:
     start = time.process_time()
     candidates = [row for lesson in lessons for row in parts_of_lesson(home, lesson)]
     rows = [cost(*row) for row in bar(candidates, "what mistakes cost")]
-    made = sections(rows)
-    if args.print:
-        print(page(made))
-    else:
-        path = home.root / PAGE
-        kept = sections_of(path.read_text("utf-8")) if args.lessons and path.is_file() else {}
-        both = kept | made
-        path.write_text(
-            page({lesson.name: both[lesson.name] for lesson in home.lessons if lesson.name in both}), "utf-8"
-        )
-        print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
+    path = home.root / PAGE
+    kept = sections_of(path.read_text("utf-8")) if args.lessons and path.is_file() else {}
+    both = kept | sections(rows)
+    path.write_text(page({lesson.name: both[lesson.name] for lesson in home.lessons if lesson.name in both}), "utf-8")
+    print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
     bad = [row for row in rows if row.name == "right" and not is_right(row)]
     for row in bad:
         print(f"{row.lesson}, {row.part}: an accepted variant costs something: {row.label} {row.nats} {row.said}")
@@ -80,9 +70,9 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
     blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
     if not key.is_file() or not blocks_file.is_file():
         return
-    blocks = _load(blocks_file, f"helpers.blocks.{lesson.name}")
+    blocks = load_source(blocks_file, f"helpers.blocks.{lesson.name}")
     variants = _accepted_variants(home, lesson)
-    for exercise in getattr(_load(key, f"answer_key_{lesson.number}"), "exercises", ()):
+    for exercise in getattr(load_source(key, f"answer_key_{lesson.number}"), "exercises", ()):
         name = exercise.name
         reference = getattr(blocks, name, None)
         if name not in PART or PART[name].runs == "beside" or reference is None:
@@ -99,14 +89,7 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
 
 def _accepted_variants(home: Course, lesson: Lesson) -> dict[str, tuple]:
     path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
-    return getattr(_load(path, f"accepted_variants_{lesson.topic}"), "VARIANTS", {}) if path.is_file() else {}
-
-
-def _load(path, name: str):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return getattr(load_source(path, f"accepted_variants_{lesson.topic}"), "VARIANTS", {}) if path.is_file() else {}
 
 
 def cost(lesson: str, part: str, name: str, label: str, function: Callable | None, trouble: str) -> Cost:

@@ -1,7 +1,5 @@
 """Run a solution notebook from top to bottom, and keep of its outputs what does not depend on the machine."""
 
-from __future__ import annotations
-
 import copy
 import os
 import re

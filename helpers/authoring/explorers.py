@@ -5,8 +5,6 @@ shown. What a lesson trains is not trained again: where an explorer rests on tha
 the solution notebook, as an output of the kind KIND. All others are drawn by `course book` and kept in its cache.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib

@@ -7,8 +7,6 @@ controls stand still. A box for a text is left out, unless it has suggestions (`
 choice.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

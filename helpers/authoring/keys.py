@@ -1,7 +1,5 @@
 """A lesson's answer key: cases, the reference's outputs and the known mistakes', as numbers in an .npz."""
 
-from __future__ import annotations
-
 import ast
 import math
 import traceback

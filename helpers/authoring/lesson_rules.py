@@ -3,8 +3,6 @@
 A lesson is held to this once it opens with the map of the Transformer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -24,13 +22,9 @@ RECAP, FURTHER = "Recap", "Going further"  # the core ends with its recap; extra
 RAW = re.compile(r"[√_$^ᵀ\\]")
 
 
-def is_second_edition(text: LessonText) -> bool:
-    return any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells)
-
-
 def template_problems(text: LessonText) -> Iterator[str]:
     """A sentence for each rule that the lesson breaks."""
-    if not is_second_edition(text):
+    if not any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells):
         return
     where = f"{text.lesson.name}.py"
     for check in (_check_map, _check_headings, _check_exercises, _check_quizzes, _check_lines, _check_time):

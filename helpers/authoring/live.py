@@ -1,7 +1,5 @@
 """The machine on the book's home page: the map as HTML with links, and the numbers that docs/book/live runs it on."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,8 +1,6 @@
 """`course pack`: the learner edition as one zip, without solutions, key sources, authoring, grading and tests; and the
 grader of a lesson, as Gradescope takes it."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import zipfile

@@ -4,8 +4,6 @@ Gradescope unpacks the zip into /autograder/source, runs setup.sh once, and run_
 https://gradescope-autograders.readthedocs.io/en/latest/specs/
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from helpers.course import Lesson

@@ -3,8 +3,6 @@
 It keeps the pictures that need no answer, so that it is worth looking at before it is run.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

@@ -1,7 +1,5 @@
 """`course new LESSON [EXERCISE]`: a lesson, or an exercise of one, that builds at once and waits to be rewritten."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

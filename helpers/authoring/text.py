@@ -1,7 +1,5 @@
 """A lesson's text (jupytext py:percent) read into a notebook with nbgrader's full metadata, and checked."""
 
-from __future__ import annotations
-
 import ast
 import re
 import unicodedata
@@ -49,10 +47,6 @@ def is_quiz(name: str) -> bool:
     return name.startswith("quiz_")
 
 
-def text_path(course: Course, lesson: Lesson):
-    return course.root / "solutions" / lesson.name / f"{lesson.name}.py"
-
-
 def read_lesson(
     course: Course, lesson: Lesson, more: Callable[[LessonText], Iterable[str]] = lambda text: ()
 ) -> LessonText:
@@ -60,7 +54,7 @@ def read_lesson(
 
     Raises one BuildError if the text is missing, or for all that breaks the rules of docs/authoring.md.
     """
-    path = text_path(course, lesson)
+    path = course.root / "solutions" / lesson.name / f"{lesson.name}.py"
     where = path.relative_to(course.root).as_posix()
     try:
         source = path.read_text(encoding="utf-8")

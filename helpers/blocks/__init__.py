@@ -5,8 +5,6 @@ imports only the file it comes from, and files may be missing: a lesson that is 
 lessons alone.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

@@ -1,8 +1,6 @@
 """What lessons hand out beside the finished blocks, and what is no exercise's answer: lesson 12 a block with rotary
 position embedding, lesson 14 a norm's module and the merging of a pair."""
 
-from __future__ import annotations
-
 import sys
 
 import torch

@@ -5,8 +5,6 @@ answer may return becomes Odd, which keeps the type's name for a message. Tensor
 for each dtype, so that a key of many small tensors loads as a handful of arrays.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """When two outputs are equal: same types, shapes and dtypes, and values within a tolerance."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The facets in which two observations of a case can agree: output, dtype, inputs that were changed, gradients."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.compare import difference, gradient_tolerance, output_difference

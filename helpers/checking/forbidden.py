@@ -6,8 +6,6 @@ sees scripted and module forms), by the autograd engine, and a walk over the nam
 Python's profiler, as torch's modes can be switched off by what they look at.
 """
 
-from __future__ import annotations
-
 import _thread
 import contextlib
 import functools

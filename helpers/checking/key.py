@@ -3,8 +3,6 @@
 Made by helpers/checking/make_keys.py from a lesson's answer key. Here is what it is, and how it is kept in a file.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import zipfile

@@ -4,8 +4,6 @@ Of torch's compiler, which counting multiplications, torch.func, jacobians and o
 seconds; it is imported only where an answer or a scenario will ask for it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect

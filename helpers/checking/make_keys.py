@@ -3,8 +3,6 @@
 Needs solutions/ and the finished blocks, so it works in the author's and the teacher's edition only.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """What to say of a wrong answer: plain sentences about what was seen, never the solution."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import itertools
@@ -58,8 +56,8 @@ def with_message(key, verdict: Verdict) -> Verdict:
 
 
 def _detailed(part: Part, problems: list[Problem], key) -> Part:
-    own = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
-    return dataclasses.replace(part, detail=text(most_important(own), key)) if own else part
+    of_part = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
+    return dataclasses.replace(part, detail=text(most_important(of_part), key)) if of_part else part
 
 
 def text(problem: Problem, key) -> str:
@@ -122,9 +120,9 @@ def _other_entries(expected: list, actual: list) -> str:
     if missing and extra or len(_nested(expected)) <= MOST_TEXT:
         return ""
     named = list((missing or extra).elements())
-    words = f"{', '.join(named[:3])}{' …' if len(named) > 3 else ''}"
+    examples = f"{', '.join(named[:3])}{' …' if len(named) > 3 else ''}"
     verb = "lacks" if missing else "should not have"
-    return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {words}"
+    return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {examples}"
 
 
 def _right_values(problem, key) -> str:
@@ -362,12 +360,12 @@ def _nan(problem, key) -> str:
     where = bad.nonzero()[0].tolist()
     axes = () if any(diff.path) else key.axes  # they are the first output's
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        words = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
+        sentence = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
-        words = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
-    words = f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
-    return "\n".join(filter(None, (words, _blind_rows(problem.case, bad))))
+        sentence = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+    sentence = f"{_property(problem) or 'output' + _at(diff.path)}: {sentence}" if diff.path else sentence
+    return "\n".join(filter(None, (sentence, _blind_rows(problem.case, bad))))
 
 
 def _input_changed(problem, key) -> str:
@@ -450,11 +448,11 @@ def _value(problem, key) -> str:
     if name and isinstance(want, str):
         return f"expected: {name} {want}\nyours:    {name} {got}"
     if isinstance(want, dict) and isinstance(got, dict):
-        broken = [words for words, holds in want.items() if holds is True and got.get(words) is False]
+        broken = [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]
         if broken:
-            more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
+            more = [f"yours:    {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
             return "\n".join([f"expected: {broken[0]}; in your answer this is not so", *more])
-        told = [words for words, value in want.items() if isinstance(value, str) and got.get(words, value) != value]
+        told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
         if told and problem.case.view:  # which has looked no further
             return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
@@ -465,14 +463,14 @@ def _of_a_size(case: Case, factor: float) -> str:
     """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
     tensors = [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
     for size in sorted({size for tensor in tensors for size in tensor.shape if size > 1}):
-        for number, words in (
+        for number, symbol in (
             (size, f"{size}"),
             (1 / size, f"1/{size}"),
             (size**0.5, f"√{size}"),
             (size**-0.5, f"1/√{size}"),
         ):
             if math.isclose(factor, number, rel_tol=1e-4):
-                return f", which is {words}, and {size} is a size of your inputs"
+                return f", which is {symbol}, and {size} is a size of your inputs"
     return ""
 
 
@@ -508,8 +506,8 @@ def _keys_differ(want: dict, got: dict) -> str:
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
     parts = [
-        f"{words} {', '.join(keys[:4])}{' …' if len(keys) > 4 else ''}"
-        for words, keys in (("your dictionary lacks", missing), ("it should not have", extra))
+        f"{verb} {', '.join(keys[:4])}{' …' if len(keys) > 4 else ''}"
+        for verb, keys in (("your dictionary lacks", missing), ("it should not have", extra))
         if keys
     ]
     return "; ".join(parts).replace("it should", "your dictionary should", 0 if missing else 1)
@@ -595,8 +593,8 @@ def _largest(want, got, tolerance, axes) -> str:
 
 def _two_lines(want, got, at: str = "") -> str:
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    said = _closeness(want, got) or _multiple(want, got)
-    return f"expected {a}{at}\nyours    {b}" + (f"\n{said}" if said else "")
+    relation = _closeness(want, got) or _multiple(want, got)
+    return f"expected {a}{at}\nyours    {b}" + (f"\n{relation}" if relation else "")
 
 
 def _multiple(want, got) -> str:
@@ -608,9 +606,9 @@ def _multiple(want, got) -> str:
         return "these are logarithms to base 2: natural ones are asked for"
     if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
         return "this is e to the power of what is asked for"
-    for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
+    for number, phrase in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
         if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
-            return f"{words.format(round(number))} what it should be"
+            return f"{phrase.format(round(number))} what it should be"
     return ""
 
 

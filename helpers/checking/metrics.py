@@ -18,8 +18,6 @@ that the answer returns, it is a dict with the entry "shape": the answer then re
 and the rest of the dict is the metric's own business.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -5,8 +5,6 @@ divided_by_d_k: divided by the width instead of its square root
     The dot product's variance is d_k. What is its standard deviation?
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

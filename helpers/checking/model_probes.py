@@ -1,7 +1,5 @@
 """What probes of whole models share: tables that answer, and when two outputs are the same."""
 
-from __future__ import annotations
-
 import torch
 
 SAME = 3e-5  # logits may differ by this much through rounding alone

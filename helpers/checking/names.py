@@ -3,8 +3,6 @@
 An answer's own functions count as part of it: whoever asks what an answer uses is told what its helpers use too.
 """
 
-from __future__ import annotations
-
 import ast
 import dis
 import inspect

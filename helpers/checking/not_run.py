@@ -1,7 +1,5 @@
 """In place of a NameError, a sentence: the cell that defines an answer, or imports `check`, has not run yet."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run an answer on a case and write down what happened. Nothing here judges."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io
@@ -110,7 +108,7 @@ class Observation:
         return tree
 
     @staticmethod
-    def from_tree(tree) -> Observation:
+    def from_tree(tree) -> "Observation":
         """The observation in a tree; ValueError where there is none (a tree may come from a hostile process)."""
         try:
             return Observation(

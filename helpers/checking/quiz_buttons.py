@@ -6,8 +6,6 @@ Colab and in pages an output does not reach the cells; the buttons are not seen 
 trusted.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ Stubs and scenarios run beside learner code, in the learner's session and in the
 numbers that came back. The shared ones stand in helpers/checking/{stubs,scenarios,views}.py.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module

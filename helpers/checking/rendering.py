@@ -1,7 +1,5 @@
 """A verdict as a person reads it: as text, and as HTML with a picture of a wrong matrix."""
 
-from __future__ import annotations
-
 import base64
 import html
 import math

@@ -4,8 +4,6 @@ An error is charged once: an answer that fails and calls earlier ones that are w
 blocks in their place. Nor is it charged with Python's own functions where `from torch import *` hides them from it.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import dataclasses

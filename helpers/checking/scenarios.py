@@ -4,8 +4,6 @@ A scenario takes (answer, args, kwargs) and returns the output and the parameter
 learner code. Shared ones stand here, a lesson's own in its room, helpers/lessons/TOPIC/probes.py.
 """
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """The check in a learner's session: find the exercise, observe, decide, show, remember."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence

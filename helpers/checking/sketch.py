@@ -5,8 +5,6 @@ is fine. Two tensors that are equal within a tolerance have sums that are; two t
 that no learner meets. A reference is never sketched: messages and pictures are made of its numbers.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ class Sketch:
     rounded: bool
     sums: torch.Tensor
 
-    def is_near(self, other: Sketch, tolerance: float) -> bool:
+    def is_near(self, other: "Sketch", tolerance: float) -> bool:
         """Whether the sums are no further apart than if every entry were off by the tolerance."""
         limit = max(tolerance, 1e-9) * math.sqrt(math.prod(self.shape))
         return bool(((self.sums - other.sums).abs() <= limit + 1 / STEPS.get(self.dtype, math.inf)).all())

@@ -3,8 +3,6 @@
 A lesson's own stand in its room, helpers/lessons/TOPIC/probes.py.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 

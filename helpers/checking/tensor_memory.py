@@ -1,7 +1,5 @@
 """How many numbers the tensors of a computation hold: the largest one, and all that live at one time."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 

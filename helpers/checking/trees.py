@@ -1,7 +1,5 @@
 """Trees of tensors and plain values, as exercises take and return them: lists, tuples and dicts with leaves in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 

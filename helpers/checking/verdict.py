@@ -3,8 +3,6 @@
 Nothing here is said in words: see messages.with_message.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 
@@ -86,7 +84,7 @@ class Verdict:
     picture: Picture | None = None
     said: str = ""
     alone: bool = True
-    problems: list[Problem] = field(default_factory=list)
+    problems: "list[Problem]" = field(default_factory=list)
 
 
 @dataclass(frozen=True)

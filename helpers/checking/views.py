@@ -5,8 +5,6 @@ a sentence for the learner when the output cannot be looked at. It sees numbers 
 A lesson's own views stand in its room, helpers/lessons/TOPIC/probes.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from helpers.checking.codec import Odd, plain

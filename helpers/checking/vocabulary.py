@@ -5,8 +5,6 @@ References are not here: they are the lesson's own solution. Nor are other accep
 (tests/accepted_variants/).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +55,7 @@ class Call:
     state: dict = field(default_factory=dict)
 
     @staticmethod
-    def of(via: str | None, args: tuple, kwargs: dict) -> Call:
+    def of(via: str | None, args: tuple, kwargs: dict) -> "Call":
         """From the arguments as a case has them: those of a module are (init, state, args, kwargs)."""
         if via != MODULE:
             return Call(args, kwargs)
@@ -121,7 +119,7 @@ class Exercise:
     """
 
     name: str
-    cases: Callable[[Draw], list[Case]]
+    cases: "Callable[[Draw], list[Case]]"
     mistakes: Sequence[Mistake] = ()
     axes: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
@@ -132,7 +130,7 @@ class Exercise:
     metric: str = ""
     best: Callable[[Case], object] | None = None
 
-    def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
+    def with_mistakes(self, text: str, **functions: Callable) -> "Exercise":
         """The exercise with the mistakes of a text (helpers/checking/mistake_lists.py). Raises UnreadableList."""
         try:
             listed = mistakes(text, **functions)

@@ -1,7 +1,5 @@
 """`course collect PATH [LESSON]`: what a platform gave, to where `course grade` reads it, and who is missing."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

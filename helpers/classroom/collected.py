@@ -4,8 +4,6 @@
 the place of each in the download, which the platform takes feedback back by.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -14,11 +14,7 @@ For a platform, a total that waits for a person is an empty cell; csv has it, an
 that could not be read has no total anywhere.
 """
 
-from __future__ import annotations
-
 import argparse
-import csv
-import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +28,9 @@ from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, read_class
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.pages import as_table
 from helpers.grading.record import write_atomically
-from helpers.grading.safe_text import inert, one_line
+from helpers.grading.safe_text import one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
@@ -215,8 +212,8 @@ def possible(form: Form, platform: str) -> float | None:
     cells = [heading[form.grade].partition("MaxPoints:")[2]]
     cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
     cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
-    found = next((found for cell in cells if (found := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
-    return float(found[1].replace(",", ".")) if found else None
+    number = next((number for cell in cells if (number := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
+    return float(number[1].replace(",", ".")) if number else None
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:
@@ -254,7 +251,7 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
 def as_brightspace(table: Table) -> str:
     """Brightspace's import of grades, which goes by the user's name there."""
     heading = ["Username", *(f"{lesson} Points Grade" for lesson in table.worth), "End-of-Line Indicator"]
-    return _written([heading, *([f"#{person.student}", *table.cells(person.student), "#"] for person in table.people)])
+    return as_table([heading, *([f"#{person.student}", *table.cells(person.student), "#"] for person in table.people)])
 
 
 def as_csv(table: Table) -> str:
@@ -275,7 +272,7 @@ def as_csv(table: Table) -> str:
             bonus = _number(row.bonus) if row and row.total is not None else ""
             line += [worth, bonus, str(row.days_late) if row else "", status]
         lines.append(line)
-    return BOM + _written(lines)
+    return BOM + as_table(lines)
 
 
 def as_moodle(table: Table) -> str:
@@ -285,7 +282,7 @@ def as_moodle(table: Table) -> str:
         for person in table.people:
             who = [person.student, person.first_name, person.last_name, person.email]
             lines.append([*who, *table.cells(person.student), _number(table.total(person.student))])
-        return BOM + _written(lines)
+        return BOM + as_table(lines)
     ((lesson, worth),) = table.worth.items()
     lines = [["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]]
     for person in table.people:
@@ -294,7 +291,7 @@ def as_moodle(table: Table) -> str:
             lines.append(
                 [f"Participant {number}", name, person.email, *table.cells(person.student), _number(worth), ""]
             )
-    return BOM + _written(lines)
+    return BOM + as_table(lines)
 
 
 def _participant(table: Table, student: str) -> str:
@@ -312,13 +309,7 @@ def as_canvas(table: Table) -> str:
         name = f"{person.last_name}, {person.first_name}".strip(", ") or person.student
         total = [_number(table.total(person.student)) for _ in end]
         lines.append([name, person.platform_id, "", person.student, "", *table.cells(person.student), *total])
-    return _written(lines)
-
-
-def _written(lines: list[list[str]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\r\n").writerows([inert(cell) for cell in line] for line in lines)
-    return file.getvalue()
+    return as_table(lines)
 
 
 def _number(value: float | None) -> str:

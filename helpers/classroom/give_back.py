@@ -7,8 +7,6 @@
 - csv: one page for each student, under the student's name.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

@@ -4,8 +4,6 @@ The page is served on this machine only. Points and comments go into nbgrader's 
 `course grade`, the report and the feedback pages have them from.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib
@@ -27,6 +25,7 @@ from helpers.grading.folders import Folders, load
 from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
 from helpers.grading.safe_text import one_line
@@ -361,17 +360,12 @@ class Handler(BaseHTTPRequestHandler):
 
 def as_page(question: Question) -> tuple[str, str]:
     """The page, and the nonce of its one script."""
-    from jinja2 import Environment, PackageLoader
-
     nonce = secrets.token_urlsafe(12)
-    pages = Environment(
-        loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     answers = [
         {key: value for key, value in asdict(item).items() if key not in ("html", "called")}
         for item in question.answers
     ]
-    page = pages.get_template("grade_by_hand.html.jinja").render(
+    page = template("grade_by_hand.html.jinja", "helpers.classroom").render(
         question=question, answers=answers, items=[asdict(item) for item in question.items], nonce=nonce
     )
     return page, nonce

@@ -14,8 +14,6 @@ The first two are what `nbgrader zip_collect` takes as `FileNameCollectorPlugin.
 its own program stops at two submissions of one student, empties folders and unpacks without a limit, so it is not run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

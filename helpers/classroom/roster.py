@@ -4,8 +4,6 @@ Known are nbgrader's own list (`nbgrader db student import`: id, first_name, las
 grading worksheet and list of participants, Canvas's and Brightspace's exported gradebook, Gradescope's roster.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -121,7 +119,7 @@ def english_headings(sheet: Sheet, path: Path) -> list[str]:
     if known & set(headings) or len(columns) < 4:
         return headings
     numbered = [re.fullmatch(r"(\D+)\d+", cell) for cell in columns[0]]
-    if not all(numbered) or len({found[1] for found in numbered if found}) != 1:
+    if not all(numbered) or len({match[1] for match in numbered if match}) != 1:
         return headings
     # Moodle names its columns in the teacher's language, but their order is in its code: number, name, what else is
     # shown of a person, status, ..., grade, ..., the submission's time, ..., the grade's time.
@@ -152,7 +150,7 @@ def is_nobody(cells: dict[str, str]) -> bool:
 
 def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
     canvas = "sis login id" in cells or "student" in cells
-    own = "" if canvas else cells.get("id", "")
+    list_id = "" if canvas else cells.get("id", "")
     first, last, name = _first(cells, FIRST), _first(cells, LAST), _first(cells, NAME)
     if not first + last and "," in name and (canvas or len(name.split()) == 2):
         last, first = (part.strip() for part in name.split(",", 1))
@@ -162,7 +160,7 @@ def _person(cells: dict[str, str], zone: tzinfo, where: str) -> Person:
     identifier = cells.get(IDENTIFIER, "")
     number = re.search(r"\d+$", identifier)
     anonymous = re.sub(r"\s*(\d+)$", r"-\1", identifier)
-    student = own or _first(cells, STUDENT) or (cells.get("id", "") if canvas else "") or name or f"{first} {last}"
+    student = list_id or _first(cells, STUDENT) or (cells.get("id", "") if canvas else "") or name or f"{first} {last}"
     return Person(
         folder_name(student.removeprefix("#")) or folder_name(anonymous),  # Brightspace marks ids so
         first,
@@ -200,7 +198,7 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
     """Put people into the gradebook, and return them. Whoever is there under another id keeps that one."""
     there = known(gradebook)
     ids = {one.student for one in there}
-    found = []
+    enrolled = []
     for one in people:
         if one.student not in ids:
             same = [other for other in there if one.platform_id and other.platform_id == one.platform_id]
@@ -208,9 +206,9 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
             alike = sum(bool(other.names & one.names) for other in people)
             if len(same) == 1 and (alike == 1 or same[0].platform_id):
                 one = replace(one, student=same[0].student)
-        found.append(one)
+        enrolled.append(one)
     with one_commit(gradebook):
-        for one in found:
+        for one in enrolled:
             facts = {
                 "first_name": one.first_name,
                 "last_name": one.last_name,
@@ -222,7 +220,7 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
             facts = {key: one_line(value, LONGEST) for key, value in facts.items() if value}
             gradebook.update_or_create_student(one.student, **facts)
     gradebook.db.commit()
-    return found
+    return enrolled
 
 
 def who(hand_in: HandIn, people: list[Person]) -> tuple[Person | None, bool]:
@@ -233,9 +231,9 @@ def who(hand_in: HandIn, people: list[Person]) -> tuple[Person | None, bool]:
     if not theirs and hand_in.email:
         theirs = [one for one in people if one.email.casefold() == hand_in.email.casefold()]
     if not theirs and hand_in.platform in ("files", "gradescope"):
-        own = (hand_in.id or hand_in.name).casefold()
-        theirs = [one for one in people if own in (one.student.casefold(), one.email.casefold())]
-        theirs = theirs or [one for one in people if own and own == one.email.casefold().split("@")[0]]
+        login = (hand_in.id or hand_in.name).casefold()
+        theirs = [one for one in people if login in (one.student.casefold(), one.email.casefold())]
+        theirs = theirs or [one for one in people if login and login == one.email.casefold().split("@")[0]]
     if len(theirs) == 1:
         return theirs[0], True
     others = [one for one in people if not (hand_in.id and getattr(one, mark))]  # these have an id, and another one

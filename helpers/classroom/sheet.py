@@ -3,8 +3,6 @@
 Canvas, Excel and Moodle choose the delimiter by the country, Excel adds a line `sep=;`, and each quotes other cells.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

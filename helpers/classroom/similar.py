@@ -5,8 +5,6 @@ every name that the answer itself makes replaced by one. What the release or the
 count, nor what many of the class wrote.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io
@@ -20,6 +18,7 @@ from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
+from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
@@ -136,7 +135,9 @@ class _Nameless(ast.NodeTransformer):
     """Every name that a code makes becomes one and the same; names that come from elsewhere (torch, len) stay."""
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        self.made = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and _is_stored(item)}
+        self.made = {
+            item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+        }
         self.made |= {item.arg for item in ast.walk(node) if isinstance(item, ast.arg)}
         self.made |= {item.name for item in ast.walk(node) if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
         return self.generic_visit(node)
@@ -158,10 +159,6 @@ class _Nameless(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
-
-
 def _says_nothing(node: ast.AST) -> bool:
     """An import, or a text alone in a line: a docstring."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -171,9 +168,4 @@ def _says_nothing(node: ast.AST) -> bool:
 
 def as_page(lesson: str, pairs: list[Pair], same: list[list[str]]) -> str:
     """The pairs side by side, and whose kept numbers are the same; all that learners wrote is escaped text."""
-    from jinja2 import Environment, PackageLoader
-
-    pages = Environment(
-        loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    return pages.get_template("similar.html.jinja").render(lesson=lesson, pairs=pairs, same=same)
+    return template("similar.html.jinja", "helpers.classroom").render(lesson=lesson, pairs=pairs, same=same)

@@ -4,8 +4,6 @@ Names of months and days come from Unicode's CLDR (babel). A text has one meanin
 so is a month that is another one in another language, unless the day of the week decides.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import unicodedata

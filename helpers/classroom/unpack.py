@@ -3,8 +3,6 @@
 A name from a zip is only a label here; bytes are written under numbers, so no name leads out of the folder.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -11,8 +11,6 @@ real_text    the standard library's sources, or any file, as characters
 everywhere. `language_text()` and its kin are what lesson 12 learns from and is shown.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 

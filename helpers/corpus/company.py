@@ -1,7 +1,5 @@
 """Lesson 1: words that share company."""
 
-from __future__ import annotations
-
 import random
 
 # Lesson 1: words that share company. No sentence holds two words of one group; what they share is their neighbors.

@@ -3,8 +3,6 @@
 Everything is lower case.
 """
 
-from __future__ import annotations
-
 # English noun: (French noun, its gender). Beings can be the subject of a sentence, things cannot.
 ANIMALS = {
     "cat": ("chat", "m"),

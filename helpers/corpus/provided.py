@@ -11,8 +11,6 @@ helpers/grading/sandbox.py names, for each lesson, the files that are absent and
 results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

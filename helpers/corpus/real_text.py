@@ -1,7 +1,5 @@
 """Real text that every machine has: the sources of Python's own standard library. And any other text, from a file."""
 
-from __future__ import annotations
-
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +14,10 @@ class Characters(NamedTuple):
     """A text as ids of its characters, cut in two: the first nine tenths to learn from, the rest to be tested on."""
 
     symbols: str
-    train: torch.Tensor
-    test: torch.Tensor
+    train: "torch.Tensor"
+    test: "torch.Tensor"
 
-    def encode(self, text: str) -> torch.Tensor:
+    def encode(self, text: str) -> "torch.Tensor":
         import torch
 
         index = {symbol: i for i, symbol in enumerate(self.symbols)}

@@ -15,8 +15,6 @@ known exactly (`Source.chances`), and with it the loss that nobody can beat: `So
     language.entropy_rate()
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import random

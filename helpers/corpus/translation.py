@@ -7,8 +7,6 @@ behind the noun, and an adverb moves behind the verb. French is written in token
 of its own: "l'".
 """
 
-from __future__ import annotations
-
 import random
 from typing import NamedTuple
 

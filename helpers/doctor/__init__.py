@@ -3,8 +3,6 @@
 For learners: Python, packages, sliders, notebooks under another name. With the teacher's wing: whether it can grade.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json
@@ -17,7 +15,7 @@ from helpers.course import Course, CourseError, course
 from helpers.released import working_copies
 
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
-GRADING_PACKAGES = ("nbgrader", "nh3", "psutil", "rich")
+GRADING_PACKAGES = ("nbgrader", "nh3", "psutil")
 SET_UP = re.compile(r"set_up\('(\w+)'")
 Finding = tuple[bool, str]
 
@@ -34,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 def findings() -> list[Finding]:
     """What a learner needs, thing by thing."""
     return [
-        look_at_python(),
+        (True, f"Python {sys.version.split()[0]}"),  # `helpers` itself refuses an older one
         look_at_torch(),
         *map(look_at_package, PACKAGES),
         look_at_helpers(),
@@ -48,11 +46,6 @@ def told(found: list[Finding]) -> int:
     for good, line in found:
         print(f"{'✓' if good else '✗'} {line}")
     return 0 if all(good for good, _ in found) else 1
-
-
-def look_at_python() -> Finding:
-    """An older Python never gets here: `helpers` itself refuses it."""
-    return True, f"Python {sys.version.split()[0]}"
 
 
 def look_at_torch() -> Finding:
@@ -119,7 +112,7 @@ def look_at_widgets() -> Finding:
 
 
 def look_at_course() -> list[Finding]:
-    """Lessons that are not built, notebooks that are not where submissions are looked for, and odd folder names."""
+    """Lessons that are not built, and notebooks that are not where submissions are looked for."""
     try:
         home = course()
     except CourseError as error:
@@ -131,7 +124,7 @@ def look_at_course() -> list[Finding]:
     ]
     if missing:
         return [(False, f"not built: {', '.join(missing)}. Take the course anew, or run: course build")]
-    return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home), look_at_path(home.root)]
+    return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home)]
 
 
 def look_at_notebooks(home: Course) -> list[Finding]:
@@ -171,11 +164,3 @@ def lesson_in(path: Path) -> str | None:
         return None
     match = SET_UP.search(text)
     return match[1] if match else None
-
-
-def look_at_path(root: Path) -> Finding:
-    """Spaces and letters beyond ASCII do no harm to the course; on Windows a long path does."""
-    if sys.platform == "win32" and len(str(root)) > 150:
-        return False, f"the course's path has {len(str(root))} characters. Move it nearer to the drive's root."
-    odd = " " in str(root) or not str(root).isascii()
-    return True, f"the folder's path{' has spaces or letters beyond ASCII; the course works there too' if odd else ''}"

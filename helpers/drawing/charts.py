@@ -4,8 +4,6 @@ Words that every figure keeps: a cell that may not be seen is hatched, and long 
 what `ax.set` takes too, such as title, xlabel and xlim, so that one call draws a panel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Blue is an attention weight or a probability; queries, keys and values have `Q_C
 sky and pink are for areas and lines; letters take `ORANGE_INK`, `SKY_INK`, `PINK_INK`.
 """
 
-from __future__ import annotations
-
 from matplotlib.colors import LinearSegmentedColormap
 
 # Okabe and Ito's palette (2008), in the order in which figures use it.

@@ -1,7 +1,5 @@
 """What diagrams are made of: arrows, boxes, rows of tokens, and tensors on their way through a module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from matplotlib.colors import to_rgba

@@ -1,7 +1,5 @@
 """What leans on matplotlib's private names; tests/test_matplotlib_insides.py fails when they go or change."""
 
-from __future__ import annotations
-
 
 def keep_title(axes) -> None:
     """Let the title stay where it is. A title whose place was given does; only this name says so afterwards, and giving

@@ -1,7 +1,5 @@
 """Measured numbers of the lessons: JSON beside the figures that show them, written by the programs in bench/."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A figure function draws on `new_figure(...)`, with the charts of charts.py in th
 `Picture(figure, alt, caption)`.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

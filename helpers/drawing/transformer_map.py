@@ -1,7 +1,5 @@
 """The map that opens every lesson: the whole Transformer, today's part lit, what came before in color."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A loose answer file in the judge's process: its verdicts, each in one line of JSON or in a check's lines."""
 
-from __future__ import annotations
-
 import json
 
 from helpers.checking.rendering import as_text

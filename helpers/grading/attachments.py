@@ -6,8 +6,6 @@ Only regular files, no links, nothing in subfolders, and no more than the limits
 so that reading them runs nothing; a module is the learner's code like the notebook's cells, and is flagged.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

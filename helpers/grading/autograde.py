@@ -1,7 +1,5 @@
 """nbgrader's `autograde`, and Formgrader's button, take the course's way: intake, sandbox, judge, record."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 from nbgrader.converters import Autograde

@@ -5,8 +5,6 @@ portion is recorded, while the next one is being judged. What takes long waits u
 batch's seed is kept, so a grader that was killed, or a regrade, draws the same inputs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -4,8 +4,6 @@ A process sees the Python installation, the operating system's programs and a st
 read-only; no network, no other process, no file of the teacher's.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import site

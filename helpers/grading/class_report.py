@@ -1,9 +1,5 @@
 """The class report: one page of HTML that needs nothing else, and a CSV file for a learning platform."""
 
-from __future__ import annotations
-
-import csv
-import io
 import math
 import os
 import statistics
@@ -13,9 +9,9 @@ from urllib.parse import quote
 
 from helpers.grading.class_scores import ClassReport, Column, Row, number, read_class
 from helpers.grading.folders import Folders
+from helpers.grading.pages import as_table, template
 from helpers.grading.pool import MISTAKE_LABELS
 from helpers.grading.record import write_atomically
-from helpers.grading.safe_text import inert
 from helpers.grading.submission_page import write_submission_pages
 
 ENOUGH = 10  # students; a correlation of fewer says nothing
@@ -40,34 +36,24 @@ def _address(folders: Folders, lesson: str, path: Path) -> str:
 
 
 def as_csv(report: ClassReport) -> str:
-    """One line a student: each exercise, the total (with its bonus, of the maximum), what it waits for, and flags. No
-    cell can be read as a formula."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\r\n")
-    names = [inert(column.name) for column in report.columns]
-    writer.writerow(["student", "name", "lesson", *names, "total", "maximum", "bonus", "status", "flags"])
+    """One line a student: each exercise, the total (with its bonus, of the maximum), what it waits for, and flags."""
+    names = [column.name for column in report.columns]
+    rows = [["student", "name", "lesson", *names, "total", "maximum", "bonus", "status", "flags"]]
     for row in report.rows:
         scores = [number(row.scores.get(column.grade_id)) for column in report.columns]
         points = [number(row.total), number(report.worth), number(row.bonus if row.total is not None else None)]
-        cells = [row.student, row.name, report.lesson, *scores, *points, row.status, "; ".join(row.notes)]
-        writer.writerow([inert(cell) for cell in cells])
+        rows.append([row.student, row.name, report.lesson, *scores, *points, row.status, "; ".join(row.notes)])
     for student in report.missing:
         blank = [""] * (len(names) + 1)
-        who = [inert(student), inert(report.names.get(student, "")), report.lesson]
-        writer.writerow([*who, *blank, number(report.worth), "", "nothing handed in", ""])
-    return file.getvalue()
+        who = [student, report.names.get(student, ""), report.lesson]
+        rows.append([*who, *blank, number(report.worth), "", "nothing handed in", ""])
+    return as_table(rows)
 
 
 def as_page(report: ClassReport) -> str:
     """The whole page; everything in it that came from learners is escaped text."""
-    from jinja2 import Environment, PackageLoader
-
-    pages = Environment(
-        loader=PackageLoader("helpers.grading", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    pages.filters |= {"number": number}
-    pages.globals |= {"score": _score}
-    return pages.get_template("class_report.html.jinja").render(
+    return template("class_report.html.jinja", number=number).render(
+        score=_score,
         lesson=report.lesson,
         title=report.title or report.lesson,
         to_grade=report.to_grade,
@@ -216,9 +202,9 @@ def mistakes(report: ClassReport) -> list[dict]:
 
 def _mistakes(report: ClassReport) -> dict[str, list[dict]]:
     """The mistakes; apart those of a single student, where others are common."""
-    found = mistakes(report)
-    common = [one for one in found if one["count"] > 1]
-    return {"mistakes": common or found, "single": found[len(common) :] if common else []}
+    recognized = mistakes(report)
+    common = [one for one in recognized if one["count"] > 1]
+    return {"mistakes": common or recognized, "single": recognized[len(common) :] if common else []}
 
 
 def _score(row: Row, column: Column) -> tuple[str, str, str]:

@@ -1,7 +1,5 @@
 """What a class has in one lesson, read from nbgrader's gradebook and the grader's results."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Outputs of cells as nbformat wants them, whatever a learner's process made of them."""
 
-from __future__ import annotations
-
 from helpers.grading.inside.cell_outputs import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
 
 

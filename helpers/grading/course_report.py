@@ -3,11 +3,7 @@
 With a lesson it writes that lesson's report anew.
 """
 
-from __future__ import annotations
-
 import argparse
-import csv
-import io
 import statistics
 from dataclasses import dataclass, field
 
@@ -15,9 +11,10 @@ from helpers.grading.class_report import difficulty, mistakes, write_report
 from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
 from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown
+from helpers.grading.pages import as_table, template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
-from helpers.grading.safe_text import inert, one_line
+from helpers.grading.safe_text import one_line
 
 DROP, HALF = 0.25, 0.5  # of the points: so far below one's own earlier lessons, or so few of all, is falling behind
 HARDEST, COMMONEST = 2, 3  # exercises and mistakes that are named of each lesson
@@ -183,13 +180,7 @@ def _cell(student: Student, report: ClassReport) -> dict:
 
 def as_page(report: CourseReport) -> str:
     """The whole page; everything in it that came from learners is escaped text."""
-    from jinja2 import Environment, PackageLoader
-
-    pages = Environment(
-        loader=PackageLoader("helpers.grading", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    pages.filters |= {"number": number}
-    return pages.get_template("course_report.html.jinja").render(
+    return template("course_report.html.jinja", number=number).render(
         lessons=[stumbled(lesson) for lesson in report.lessons],
         students=[(student, [_cell(student, lesson) for lesson in report.lessons]) for student in report.students],
         behind=[student for student in report.students if student.behind],
@@ -198,20 +189,17 @@ def as_page(report: CourseReport) -> str:
 
 
 def as_csv(report: CourseReport) -> str:
-    """One line a student: points and status of each lesson, the total, why one fell behind. No cell can be read as a
-    formula."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\r\n")
+    """One line a student: points and status of each lesson, the total, why one fell behind."""
     lessons = [name for lesson in report.lessons for name in (lesson.lesson, f"{lesson.lesson} status")]
-    writer.writerow(["student", "name", *lessons, "total", "maximum", "fell behind"])
+    rows = [["student", "name", *lessons, "total", "maximum", "fell behind"]]
     for student in report.students:
         cells = [student.student, student.name]
         for lesson in report.lessons:
             row = student.rows.get(lesson.lesson)
             cells += [number(row.total) if row else "", _status(student, lesson.lesson)]
         cells += [number(student.total), number(report.worth), "; ".join(student.behind)]
-        writer.writerow([inert(cell) for cell in cells])
-    return file.getvalue()
+        rows.append(cells)
+    return as_table(rows)
 
 
 def _status(student: Student, lesson: str) -> str:

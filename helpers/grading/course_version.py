@@ -1,7 +1,5 @@
 """Which version of a lesson is here: what it is judged by must be the same wherever a class is judged."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -3,8 +3,6 @@
 The due date itself is nbgrader's, in UTC. `due.json` in the class's folder has what nbgrader has no place for.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

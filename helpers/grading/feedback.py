@@ -1,7 +1,5 @@
 """Feedback pages, from `course grade --feedback`, `nbgrader generate_feedback` and Formgrader alike."""
 
-from __future__ import annotations
-
 import glob
 import logging
 import os

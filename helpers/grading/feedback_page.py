@@ -1,7 +1,5 @@
 """The page that a learner gets back: nbconvert's exporter with the course's own template, which loads nothing."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable

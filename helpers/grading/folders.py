@@ -1,7 +1,5 @@
 """Where the teacher's end keeps its files, as nbgrader_config.py says."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

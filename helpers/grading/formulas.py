@@ -1,7 +1,5 @@
 """Formulas as MathML, which browsers draw by themselves: a page with formulas loads nothing and runs no script."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -1,7 +1,5 @@
 """The trusted side of grading: fresh inputs go into the sandbox, raw tensors come back, the verdict is made here."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

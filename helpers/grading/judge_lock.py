@@ -1,7 +1,5 @@
 """Judges side by side take turns: any number of them call answers at the same time, or one of them does so alone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """What the judge says to one submission's process, and what comes back: only read, never believed."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """The release of a lesson, read from its built notebook: which cells are graded, locked, or need not run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

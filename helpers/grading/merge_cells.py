@@ -1,7 +1,5 @@
 """A learner's cells, in the learner's order, with check cells and locked cells from the release."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

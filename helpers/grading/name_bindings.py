@@ -1,7 +1,5 @@
 """The top level of some code: which names it binds, and which names each of them uses."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

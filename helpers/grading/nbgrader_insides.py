@@ -3,8 +3,6 @@
 Each function says what it takes for granted. tests/test_nbgrader_insides.py fails when nbgrader changes that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 

@@ -4,8 +4,6 @@ Only regular files of a bounded size are read. Everything that is wrong with a f
 for the teacher.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ submission in Gradescope's folder and writes the results.json that is described 
 https://gradescope-autograders.readthedocs.io/en/latest/specs/.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The processes import no more than the judge needs, and this module no more than the standard library and intake.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import multiprocessing
@@ -123,11 +121,11 @@ class Pool:
         self.judges: list[JudgeProcess] = []
         self.closed = False
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> "Pool":
         self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
 
-    def _new_judge(self) -> JudgeProcess:
+    def _new_judge(self) -> "JudgeProcess":
         return JudgeProcess(self.batch)
 
     def __exit__(self, kind=None, *exc) -> None:

@@ -4,8 +4,6 @@ The solutions are public. An answer is compared without the solution's marks and
 would write so (a short line without a comment) counts only where its whole cell is the solution's.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Whether this machine can grade: the part of `course doctor` that needs the teacher's wing."""
 
-from __future__ import annotations
-
 import argparse
 
 from helpers import doctor

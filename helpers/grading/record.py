@@ -4,8 +4,6 @@ For each submission the notebook is written first, then the gradebook in one tra
 grader that is killed anywhere in between grades this submission again, with the same inputs, and finds the same.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import hashlib
@@ -111,7 +109,7 @@ class Recorder:
         self.folders, self.release, self.lesson = folders, release, release.lesson
         self.fingerprint, self.unsafe, self.config = fingerprint, unsafe, config
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> "Recorder":
         from sqlalchemy.exc import SQLAlchemyError
 
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """What the grader knows of a lesson: its key with fresh inputs, its finished blocks, the release."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib

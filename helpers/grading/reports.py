@@ -1,7 +1,5 @@
 """What became of one submission, from the judge to the record."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,7 +38,7 @@ class SubmissionReport:
     problem: a sentence where the points are not to be trusted, so that a person must grade it.
     """
 
-    verdicts: dict[str, Verdict] | dict[str, ExerciseReport] = field(default_factory=dict)
+    verdicts: "dict[str, Verdict] | dict[str, ExerciseReport]" = field(default_factory=dict)
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)

@@ -4,8 +4,6 @@ What tools and the course itself put into a folder is no learner's answer: envir
 package, and the public solutions above all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The memory and the processor time that all processes of a submission take together, and whether they do anything."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

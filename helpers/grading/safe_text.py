@@ -1,7 +1,5 @@
 """Words that came from a learner's machine, as they may stand in a terminal, a table or a sentence."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

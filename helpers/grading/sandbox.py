@@ -3,8 +3,6 @@
 Each submission has namespaces of its own inside one bubblewrap, so that it meets no trace of the one before it.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os

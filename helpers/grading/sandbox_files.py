@@ -1,7 +1,5 @@
 """What learner code may import, copied for the sandbox: the learner's wing without this lesson's answers."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -5,8 +5,6 @@ and for links that lead elsewhere than to the web. Both take time in proportion 
 take longer in a parser, a browser or a converter is shown as plain text.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """The grader tests itself: the reference scores full, a blank and a hostile canary nothing, and no harm is done."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import sys

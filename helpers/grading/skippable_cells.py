@@ -1,7 +1,5 @@
 """Which cells of a submission have to run, so that every point is what it would be if all of them ran."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 

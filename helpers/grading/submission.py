@@ -1,7 +1,5 @@
 """What was handed out and what was submitted: a lesson's release, a submission, its cells, a loose answer file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The class report links to these pages. Writing one takes a few milliseconds, and only what has changed is written.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -16,6 +14,7 @@ from helpers.grading.class_scores import ClassReport, Row
 from helpers.grading.due import lateness
 from helpers.grading.folders import Folders
 from helpers.grading.lesson_release import course_release
+from helpers.grading.pages import template
 from helpers.grading.record import Result, write_atomically
 from helpers.grading.sanitize import PICTURES
 from helpers.grading.submission import Release
@@ -27,14 +26,14 @@ def write_submission_pages(folders: Folders, report: ClassReport) -> None:
     """A page for each row of the report, where what it would tell is not there yet."""
     release = course_release(folders.executed(report.lesson))
     known = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
-    template = hashlib.sha256((Path(__file__).parent / TEMPLATE).read_bytes()).hexdigest()
+    look = hashlib.sha256((Path(__file__).parent / TEMPLATE).read_bytes()).hexdigest()
     before = _marks(known)
     now = {}
     for row in report.rows:
         result = report.results[row.student]
         notebook = folders.autograded_notebook(report.lesson, row.student)
         page = folders.submission_page(report.lesson, row.student)
-        told = [template, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, _written(notebook)]
+        told = [look, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, _written(notebook)]
         now[row.student] = hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()[:16]
         if before.get(row.student) != now[row.student] or not page.is_file():
             write_atomically(page, as_page(notebook, release, row, result, report.title))
@@ -80,15 +79,13 @@ def _is_learners(cell, release: Release) -> bool:
 
 @functools.cache
 def _template():
-    from jinja2 import Environment, PackageLoader
     from nbconvert.filters import ansi2html
 
-    pages = Environment(
-        loader=PackageLoader("helpers.grading", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    pages.filters |= {"code": _code, "markdown": _markdown, "ansi": ansi2html, "joined": _joined}
-    pages.globals |= {"picture": lambda output: next((mime for mime in PICTURES if mime in output.data), "")}
-    return pages.get_template(TEMPLATE)
+    return template(TEMPLATE, code=_code, markdown=_markdown, ansi=ansi2html, joined=_joined, picture=_picture)
+
+
+def _picture(output) -> str:
+    return next((mime for mime in PICTURES if mime in output.data), "")
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """One submission's process: its cells run in order, and again without the one that ended it."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable

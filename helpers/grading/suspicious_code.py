@@ -1,7 +1,5 @@
 """What no answer needs. Whoever uses it is not wrong for that, but a person should look."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

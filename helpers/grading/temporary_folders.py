@@ -1,8 +1,6 @@
 """Folders for a while, in the system's place for such: gone with the process that made them; where that was killed, at
 the next start."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl  # which Windows has not, where nothing is judged
 import os

@@ -1,7 +1,5 @@
 """`course try`: judge loose answer files, with fresh inputs and the reference outside the answer's process."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """Judges kept for a while: Formgrader's button grades one student after another, and a judge takes seconds to start."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import sys

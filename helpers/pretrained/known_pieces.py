@@ -1,7 +1,5 @@
 """The pieces that all-MiniLM-L6-v2 knows, and a subset of them for where its files are not at hand."""
 
-from __future__ import annotations
-
 import string
 
 from helpers.pretrained import model_files

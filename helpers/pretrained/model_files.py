@@ -1,7 +1,5 @@
 """Where the files of all-MiniLM-L6-v2 are: on this machine, else on the hub. Each is proven by its SHA-256."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.util
@@ -66,40 +64,11 @@ def _short(file: Path) -> str:
 
 
 def _from_hub(name: str, say) -> Path | None:
-    """The file from the Hugging Face hub, kept in a cache; None offline, or where something else arrives."""
+    """The file from the hub, kept in the course's cache; None offline, or where another one arrives."""
+    import urllib.request
+
     if any(os.environ.get(switch) == "1" for switch in ("HF_HUB_OFFLINE", "COURSE_OFFLINE")):
         return None
-    if not _hub_answers():
-        return None
-    file = _by_the_hubs_own_tool(name) if importlib.util.find_spec("huggingface_hub") else _by_address(name, say)
-    if file is not None and sha256(file) != SHA256[name]:
-        say(f"What the hub sent as {name} is not the file that this lesson was written for: left aside.")
-        return None
-    return file
-
-
-def _hub_answers() -> bool:
-    """Whether the hub can be reached, known within TIMEOUT (its own tool tries for half a minute)."""
-    import urllib.request
-
-    with contextlib.suppress(OSError):
-        urllib.request.urlopen(urllib.request.Request(ADDRESS + PIECES, method="HEAD"), timeout=TIMEOUT).close()
-        return True
-    return False
-
-
-def _by_the_hubs_own_tool(name: str) -> Path | None:
-    with contextlib.suppress(Exception):  # no network, or whatever else: then there is no file
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(REPOSITORY, name, etag_timeout=TIMEOUT))
-    return None
-
-
-def _by_address(name: str, say) -> Path | None:
-    """The file from the hub's public address, into the course's cache once it is proven."""
-    import urllib.request
-
     with contextlib.suppress(OSError), urllib.request.urlopen(ADDRESS + name, timeout=TIMEOUT) as answer:
         if name == NUMBERS:
             say("Fetching all-MiniLM-L6-v2 from the Hugging Face hub (91 MB, once).")

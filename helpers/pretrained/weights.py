@@ -1,7 +1,5 @@
 """The numbers of all-MiniLM-L6-v2, and a small network of random numbers where they cannot be had."""
 
-from __future__ import annotations
-
 import functools
 
 from helpers.pretrained import model_files

@@ -1,7 +1,5 @@
 """From a sentence to ids, as BERT (uncased) does it: its words, their pieces, and batches with padding."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from helpers.pretrained.weights import vocab

@@ -4,8 +4,6 @@ A notebook in notebooks/ is somebody's working copy, which may hold answers. Pac
 the solution notebook, without its answers, as nbgrader's own preprocessors do (helpers/authoring/release.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

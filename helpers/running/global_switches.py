@@ -1,8 +1,6 @@
 """The global switches of torch and Python that a notebook may leave on: while an answer is judged they stand as at the
 start, and afterwards as they were."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import warnings

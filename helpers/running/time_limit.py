@@ -4,8 +4,6 @@ What Python or torch imports the first time that something is used may take seco
 interrupted stays broken for the whole session: while a library is being imported the clock stands still.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.util
@@ -49,7 +47,7 @@ class _Clock:
     def __init__(self, seconds: float):
         self.seconds, self.importing, self.rang = seconds, False, False
 
-    def __enter__(self) -> _Clock:
+    def __enter__(self) -> "_Clock":
         self.handlers = [signal.signal(number, self._ring) for number in (signal.SIGPROF, signal.SIGALRM)]
         self.idle_before = self._idle()
         signal.setitimer(signal.ITIMER_PROF, self.seconds, AGAIN)

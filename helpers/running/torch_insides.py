@@ -4,8 +4,6 @@ Torch has no public way to see each operator that runs, to hear of a run of the 
 or to ask what a function is called. Each name here is the only way that was found.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable, Iterator

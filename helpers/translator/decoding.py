@@ -1,7 +1,5 @@
 """Other ways to write a sentence with the translator: a learner's own loop, or with a cache."""
 
-from __future__ import annotations
-
 import functools
 
 import torch

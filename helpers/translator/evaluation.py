@@ -1,7 +1,5 @@
 """What the translator is worth: nats per word, exact translations, and which head tells most."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import random
@@ -27,7 +25,7 @@ class Batch(NamedTuple):
     french: list[str]
     english: list[str]
 
-    def first(self, count: int) -> Batch:
+    def first(self, count: int) -> "Batch":
         return Batch(*(item[:count] for item in self))
 
 

@@ -3,8 +3,6 @@
 FINISHED_PARTS[name] takes and returns what the exercise of that name does.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,5 @@
 """A replaced part, watched: its errors, its shapes and what it does to its inputs, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

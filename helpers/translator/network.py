@@ -4,8 +4,6 @@ Two ways in: `Transformer(...)` alone is made of FINISHED_PARTS; with `parts=Par
 that place. Attribute names are those of the exercises, so that its state loads into a learner's modules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

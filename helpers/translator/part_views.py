@@ -3,8 +3,6 @@
 A view is (trial, sentence, parts) -> (facts, pictures). `parts` holds the learner's functions, guarded.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -3,8 +3,6 @@
 The finished parts are in finished_parts.py and network.py, and what is shown of each in part_views.py, by its name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

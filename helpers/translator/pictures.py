@@ -1,7 +1,5 @@
 """Figures of `at_work`: what the translator attends to, word by word."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

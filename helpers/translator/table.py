@@ -1,7 +1,5 @@
 """What `at_work` says, fact by fact: a line each where there is plain text, one table with a bar a row on a page."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import math

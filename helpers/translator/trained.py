@@ -1,7 +1,5 @@
 """The trained network: its sizes, its numbers, and how it translates."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from importlib import resources

@@ -1,7 +1,5 @@
 """`course build --weights`: train the translator from its seed and store its numbers."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

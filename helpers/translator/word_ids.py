@@ -1,7 +1,5 @@
 """The translator's vocabularies: word to id, the ids of each language in code-point order after the special ones."""
 
-from __future__ import annotations
-
 from helpers.corpus import english_words, french_words
 
 PAD, BOS, EOS = 0, 1, 2

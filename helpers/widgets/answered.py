@@ -1,7 +1,5 @@
 """Cells that run a learner's own function: what goes wrong in it is one line, and the notebook goes on."""
 
-from __future__ import annotations
-
 import functools
 
 

@@ -5,8 +5,6 @@
 The file is safetensors in float32: numbers under their names and nothing that runs when it is read.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

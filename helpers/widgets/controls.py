@@ -1,7 +1,5 @@
 """The controls of explorers: sliders for numbers and for choices, and a box for a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import ipywidgets as widgets

@@ -9,8 +9,6 @@ In a notebook the picture is redrawn in place, about once in two seconds. In a s
 end. Where the notebook is executed to a page on disk, only the finished picture is drawn.
 """
 
-from __future__ import annotations
-
 import html
 import time
 from collections.abc import Callable, Iterator

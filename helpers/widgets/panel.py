@@ -33,8 +33,6 @@ The quick way keeps its figure and changes what moves; it halves the time:
 - `bench/redraw_time.py` prints what each explorer's redraw takes.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable, Sequence

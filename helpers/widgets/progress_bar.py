@@ -1,7 +1,5 @@
 """A progress bar for loops that take seconds: redrawn in place in JupyterLab and Colab, one line of text elsewhere."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection, Iterator

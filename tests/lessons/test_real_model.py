@@ -216,7 +216,7 @@ def places(monkeypatch, tmp_path, forgetful):
         submodule_search_locations = [str(tmp_path / "package")]
 
     def find_spec(name):
-        return Spec if name == model_files.PACKAGE else None if name == "huggingface_hub" else known(name)
+        return Spec if name == model_files.PACKAGE else known(name)
 
     monkeypatch.setattr(model_files.importlib.util, "find_spec", find_spec)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
@@ -256,17 +256,15 @@ def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
 
     def answer(request, timeout=None):
         assert timeout is not None and timeout <= 10
-        address = request if isinstance(request, str) else request.full_url
-        asked.append((address, "GET" if isinstance(request, str) else request.method))
+        asked.append(request)
         return io.BytesIO(places.good)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
     found = model_files.find(model_files.PIECES)
     assert found == places.folders["cache"] / model_files.PIECES and found.read_bytes() == places.good
-    assert [kind for _, kind in asked] == ["HEAD", "GET"]
-    assert all(address.startswith("https://huggingface.co/sentence-transformers/") for address, _ in asked)
+    assert asked == [model_files.ADDRESS + model_files.PIECES]
     model_files.find(model_files.PIECES)
-    assert len(asked) == 2, "what is in the cache is not asked for again"
+    assert len(asked) == 1, "what is in the cache is not asked for again"
 
 
 def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
@@ -274,27 +272,6 @@ def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
     assert model_files.find(model_files.PIECES, said.append) is None
     assert "left aside" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
-
-
-def test_the_hubs_own_tool_is_used_where_it_is_installed(places, monkeypatch):
-    import sys
-    import types
-
-    calls = []
-
-    def download(repository, name, etag_timeout):
-        calls.append((repository, name, etag_timeout))
-        return str(places("hub"))
-
-    known = model_files.importlib.util.find_spec
-    monkeypatch.setattr(
-        model_files.importlib.util, "find_spec", lambda name: object() if name == "huggingface_hub" else known(name)
-    )
-    monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(hf_hub_download=download))
-    assert model_files.find(model_files.PIECES) is None and not calls, "nobody answers: the tool is not even tried"
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b""))
-    assert model_files.find(model_files.PIECES).read_bytes() == places.good
-    assert calls == [(model_files.REPOSITORY, model_files.PIECES, model_files.TIMEOUT)]
 
 
 def test_offline_asks_nobody(places, monkeypatch):

@@ -5,8 +5,6 @@ third. What a worker that fails its own test has judged is thrown away, and it g
 until all others were given out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import sys
@@ -90,7 +88,7 @@ class Cluster:
         self.slow: deque[tuple[Submission, dict]] = deque()  # with their parcels
         self.finished: deque[tuple[list[Submission], Judged]] = deque()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> "Cluster":
         for name in ("distributed", "distributed.client"):  # this module reports what goes wrong, in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL)
         # A portion is data, however large, and no graph that should have been scattered.

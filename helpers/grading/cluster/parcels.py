@@ -3,8 +3,6 @@
 No pickle holds anything of a learner's but these bytes, and they are read as JSON only.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import asdict, fields
@@ -37,21 +35,19 @@ def _table(of: dict) -> dict:
 TEXT, YES, POINTS = {"type": "string"}, {"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1000}
 MAYBE = {"type": ["string", "null"]}
 BATCH = _record(lesson=TEXT, seed={"type": "integer"}, cell_seconds={"type": ["number", "null"]})
-SCHEMAS = {
-    "str": TEXT,
-    "bool": YES,
-    "float": POINTS,
-    "str | None": MAYBE,
-    "bool | None": {"type": ["boolean", "null"]},
-    "tuple[str, ...]": _list(TEXT),
+SCHEMAS: dict[object, dict] = {
+    str: TEXT,
+    bool: YES,
+    float: POINTS,
+    str | None: MAYBE,
+    bool | None: {"type": ["boolean", "null"]},
+    tuple[str, ...]: _list(TEXT),
 }
 
 
 def _record_of(of: type, names: tuple[str, ...] | None = None) -> dict:
     """The schema of a dataclass as JSON, with all of its fields or these."""
-    return _record(
-        **{field.name: SCHEMAS[str(field.type)] for field in fields(of) if names is None or field.name in names}
-    )
+    return _record(**{field.name: SCHEMAS[field.type] for field in fields(of) if names is None or field.name in names})
 
 
 HAND_IN = _record(cells=_list(_record_of(Cell, CELL)), files=_table(TEXT))

@@ -3,8 +3,6 @@
 The judge is a process of its own that ends with the worker's; learner code runs in its sandbox and nowhere else.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

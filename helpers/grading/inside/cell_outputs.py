@@ -1,7 +1,5 @@
 """The outputs of one cell, bounded in number and in bytes."""
 
-from __future__ import annotations
-
 import io
 
 TEXT_BYTES = 200_000  # of one cell's printed text

@@ -1,7 +1,5 @@
 """Where the learner's cells run: within a time, with their outputs and errors."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """The message channel: 8 bytes length, the request's token, a tree of helpers.checking.codec."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

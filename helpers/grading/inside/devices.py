@@ -1,7 +1,5 @@
 """A GPU that is not here: code that asks for "cuda" or "mps" runs on the processor, and a person is told."""
 
-from __future__ import annotations
-
 import re
 
 ASKED = re.compile(r"\b(?:cuda|mps)\b")

@@ -8,8 +8,6 @@ Processes, from the outside in:
 The judge hands every submission and every exercise a socket of its own, so none can speak for another.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

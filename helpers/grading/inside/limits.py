@@ -1,7 +1,5 @@
 """What the judge tells the sandbox at its start, in one piece."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import asdict, dataclass
 

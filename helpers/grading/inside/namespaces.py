@@ -1,7 +1,5 @@
 """Namespaces and limits of one submission."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

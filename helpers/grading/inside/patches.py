@@ -1,7 +1,5 @@
 """What learner code replaced of that which observes it."""
 
-from __future__ import annotations
-
 import sys
 import types
 

@@ -1,7 +1,5 @@
 """An IPython shell for the cells of notebooks. Only a sandbox for notebooks imports this module."""
 
-from __future__ import annotations
-
 import ast
 import io
 

@@ -1,7 +1,5 @@
 """The course's own finished blocks tell when an answer calls them, by whatever way it came to them."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

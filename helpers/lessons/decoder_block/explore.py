@@ -1,7 +1,5 @@
 """Explorers of lesson 10: a beam over a small model, and what is removed before a word is sampled."""
 
-from __future__ import annotations
-
 from helpers.lessons.decoder_block.figures import Beams, NextWord
 from helpers.widgets.controls import choice, decimal, powers, whole
 from helpers.widgets.panel import panel

@@ -1,7 +1,5 @@
 """Figures of lesson 10: teacher forcing, cross-attention, beams, what is cut before a draw, and the cache."""
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

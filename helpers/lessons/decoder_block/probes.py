@@ -1,7 +1,5 @@
 """Lesson 10. Beside learner code: the stubs and scenarios. Only on numbers: the view."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

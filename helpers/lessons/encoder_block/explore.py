@@ -1,7 +1,5 @@
 """Explorers of lesson 9: gradients along a stack of blocks, and how far layers can see."""
 
-from __future__ import annotations
-
 import functools
 import math
 

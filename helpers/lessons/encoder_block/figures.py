@@ -3,8 +3,6 @@
 The networks here are torch's own layers in hand-made arrangements: no block of this lesson.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 

@@ -1,7 +1,5 @@
 """Lesson 9. Beside learner code: the stubs and scenarios. Only on numbers: nothing."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 

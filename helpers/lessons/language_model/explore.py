@@ -1,7 +1,5 @@
 """Explorers of lesson 12: the next token by the source and by the model, and text at several temperatures."""
 
-from __future__ import annotations
-
 import html
 
 import torch

@@ -1,7 +1,5 @@
 """Figures of lesson 12: the cost of each token, n-grams, the ladder, training, induction heads, dropout, compute."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """Lesson 12. Beside learner code: the scenarios. Only on numbers: the views and the metric."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

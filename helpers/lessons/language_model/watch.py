@@ -6,8 +6,6 @@ al., 2022), and what it writes by then. It needs nothing of the model but its lo
 module of the model returns weights, as MultiHeadAttention does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

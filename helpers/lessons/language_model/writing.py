@@ -3,8 +3,6 @@
 Any other model writes without a cache, and a sentence says why.
 """
 
-from __future__ import annotations
-
 import torch
 
 

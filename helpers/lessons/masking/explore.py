@@ -1,7 +1,5 @@
 """Explorers of lesson 5: masks over words, a mask whose cells are clicked, a fill against an added number."""
 
-from __future__ import annotations
-
 import math
 
 import ipywidgets as widgets

@@ -1,7 +1,5 @@
 """Figures of lesson 5. They draw from given numbers, not from the learner's answers."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

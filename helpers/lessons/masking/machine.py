@@ -1,7 +1,5 @@
 """The translator's decoder in lesson 5: its first block on random words, and one of its heads with a cache."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 

@@ -1,7 +1,5 @@
 """Lesson 5. Beside learner code: the stubs and the scenarios. Only on numbers: the view."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.scenarios import scenario

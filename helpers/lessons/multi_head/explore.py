@@ -1,7 +1,5 @@
 """Explorers of lesson 8: what heads cost, and what the translator's heads attend to."""
 
-from __future__ import annotations
-
 from helpers.lessons.multi_head.figures import Budget, Heads, known_sentences
 from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel

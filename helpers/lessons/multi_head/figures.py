@@ -1,8 +1,6 @@
 """Figures of lesson 8: heads split, merged and measured, most of them on the course's translator. Blocks and heads
 count from 0."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

@@ -1,7 +1,5 @@
 """Lesson 8. Beside learner code: the scenarios and their module of heads. Only on numbers: the views."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,7 +1,5 @@
 """Explorers of lesson 2: two positions, pair by pair; a query and a key that are rotated by their positions."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.patches import Circle
 

@@ -1,7 +1,5 @@
 """Figures of lesson 2. They draw from their own numbers, not from the learner's answers."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.patches import Circle
 

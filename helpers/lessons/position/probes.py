@@ -1,7 +1,5 @@
 """Lesson 2. Beside learner code: the stubs. Only on numbers: nothing."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.stubs import stub

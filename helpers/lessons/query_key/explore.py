@@ -1,7 +1,5 @@
 """Explorers of lesson 3."""
 
-from __future__ import annotations
-
 from helpers.lessons.query_key import figures as figures
 from helpers.widgets.controls import choice, decimal, whole
 from helpers.widgets.panel import panel

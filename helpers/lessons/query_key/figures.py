@@ -1,7 +1,5 @@
 """Pictures of lesson 3: the graph of a sentence, scores as tables and as maps, and what d_k channels can hold."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """Lesson 3. Beside learner code: nothing. Only on numbers: the views."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.views import view

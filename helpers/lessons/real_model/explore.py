@@ -1,7 +1,5 @@
 """Explorers of lesson 13: any head of the network on a sentence, and a search among video titles."""
 
-from __future__ import annotations
-
 import textwrap
 
 from helpers import pretrained

@@ -4,8 +4,6 @@ All numbers come from the finished network (network.py beside this file). Where 
 one quiet line.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import itertools

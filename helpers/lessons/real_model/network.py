@@ -3,8 +3,6 @@
 An answer that calls anything from here is refused, like a block.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lesson 13. Beside learner code: the stub and the scenario. Only on numbers: the view."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.scenarios import scenario

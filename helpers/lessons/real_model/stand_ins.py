@@ -3,8 +3,6 @@
 An answer that calls anything from here is refused, like a block.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 

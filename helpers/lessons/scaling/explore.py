@@ -1,7 +1,5 @@
 """Explorers of lesson 4: temperature on the scores of one word; width, initialization and divisor."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """Figures of lesson 4: the standard deviation of dot products, saturated softmax, vanishing gradients."""
 
-from __future__ import annotations
-
 import functools
 import math
 

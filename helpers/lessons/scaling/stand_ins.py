@@ -1,7 +1,5 @@
 """Functions that replace unanswered exercises of lesson 4 (helpers/or_finished.py), written with library calls."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,5 @@
 """Explorers of lesson 6: the loss of a word, and online softmax."""
 
-from __future__ import annotations
-
 import math
 
 import torch

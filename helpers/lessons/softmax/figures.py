@@ -1,7 +1,5 @@
 """Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, online softmax."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Lesson 6. Beside learner code: the scenarios. Only on numbers: nothing."""
 
-from __future__ import annotations
-
 import weakref
 
 import torch

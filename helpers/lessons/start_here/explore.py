@@ -1,7 +1,5 @@
 """Explorers of lesson 0."""
 
-from __future__ import annotations
-
 from helpers.lessons.start_here import figures as figures
 from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel

@@ -1,7 +1,5 @@
 """Figures of lesson 0: two recurrent translators, broadcasting, the order of memory, and a Jacobian."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

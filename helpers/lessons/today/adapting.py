@@ -1,7 +1,5 @@
 """A trained network with thin matrices beside its thick ones: the course's translator, to be adapted."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from helpers import translator

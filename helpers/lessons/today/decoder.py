@@ -1,7 +1,5 @@
 """A stack of the learner's blocks: the decoder of Llama and its kin, and how far a stack reaches."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Explorers of lesson 14: the bytes of a cache, and how far a stack of windows reaches."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.drawing.charts import name_ticks

@@ -1,7 +1,5 @@
 """Figures of lesson 14: a gate, two pairings, caches, windows, merges, pieces, and a forgotten permutation."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The network is computed here with torch's own norm and attention: it is what the learner's blocks are compared with.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 

@@ -1,7 +1,5 @@
 """Lesson 14. Beside learner code: the scenarios. Only on numbers: the view."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -4,8 +4,6 @@ It has to be built as lesson 14's blocks are: Llama's layout, in one file of num
 The folder `writer` has a small one of the course's own, which bench/small_writer.py trained.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

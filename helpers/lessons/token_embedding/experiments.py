@@ -3,8 +3,6 @@
 Each prints a few lines. A function that is not answered yet leaves one line instead.
 """
 
-from __future__ import annotations
-
 import torch
 
 from helpers.lessons.token_embedding import word2vec

@@ -1,7 +1,5 @@
 """Explorers of lesson 1."""
 
-from __future__ import annotations
-
 import ipywidgets as widgets
 
 from helpers.lessons.token_embedding import figures as figures

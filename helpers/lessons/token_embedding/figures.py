@@ -1,7 +1,5 @@
 """Figures of lesson 1: tokens, ids and rows; a projection; the gradients of word2vec; words split into pieces."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Lesson 1. Beside learner code: the stub and the scenario. Only on the numbers that came back: the view."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.scenarios import scenario

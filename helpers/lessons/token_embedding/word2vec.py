@@ -4,8 +4,6 @@
 one it uses the finished block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Explorers of lesson 11: the learning rate, a smoothed target, and the cross-attention of a trained model."""
 
-from __future__ import annotations
-
 from helpers.lessons.translation.figures import Looks, Rates, Smoothed
 from helpers.widgets.controls import choice, decimal, typed, whole
 from helpers.widgets.panel import panel

@@ -1,7 +1,5 @@
 """Figures of lesson 11: word by word, batches, rates, smoothing, broken trainings, and what a trained model sees."""
 
-from __future__ import annotations
-
 import functools
 import math
 import textwrap

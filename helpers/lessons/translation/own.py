@@ -1,7 +1,5 @@
 """Whose Transformer lesson 11 trains: the learner's own of lesson 10 where it is there and right, else the course's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

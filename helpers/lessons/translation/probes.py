@@ -1,7 +1,5 @@
 """Lesson 11. Beside learner code: the scenario. Only on numbers: the view and the metric."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import torch

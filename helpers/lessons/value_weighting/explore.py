@@ -1,7 +1,5 @@
 """Explorers of lesson 7: a mixture of three values, a search engine that returns a blend, tiles of scores."""
 
-from __future__ import annotations
-
 from helpers.lessons.value_weighting.figures import JANE, Search, Tiles, Triangle
 from helpers.widgets.controls import choice, decimal, powers
 from helpers.widgets.panel import panel

@@ -1,7 +1,5 @@
 """Figures of lesson 7: weighted values, a head and its shapes, trained heads, context shifts, memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

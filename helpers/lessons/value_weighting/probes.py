@@ -1,7 +1,5 @@
 """Lesson 7. Beside learner code: the scenarios. Only on numbers: nothing."""
 
-from __future__ import annotations
-
 import torch
 
 from helpers.checking.scenarios import module_in, scenario
