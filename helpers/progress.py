@@ -21,9 +21,25 @@ def _read() -> dict:
         stored = json.loads(_file().read_text("utf-8"))
         if all(isinstance(entry, dict) for own in stored.values() for entry in own.values()):
             return stored
-    except (OSError, ValueError, AttributeError):  # not there, or damaged: what is checked counts again
+    except OSError:
+        return {}
+    except (ValueError, AttributeError):
         pass
+    _set_aside()
     return {}
+
+
+def _set_aside() -> None:
+    """Say that the file is damaged, and keep it under another name, so that the next verdict does not overwrite it."""
+    path = _file()
+    damaged = path.with_name(f"{path.name}.damaged")
+    try:
+        path.replace(damaged)
+    except OSError:
+        damaged = path
+    print(
+        f"What was done so far cannot be read: {damaged} is damaged. The list starts anew; what you check counts again."
+    )
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> float:

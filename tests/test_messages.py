@@ -553,6 +553,18 @@ def test_each_lesson_file_says_what_runs_where():
         assert "eside learner code" in opening and "numbers" in opening, path.parent.name
 
 
+@pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', "\x00"])
+def test_a_damaged_progress_file_says_so_once_and_is_kept(monkeypatch, capsys, tmp_path, damaged):
+    file = tmp_path / "progress.json"
+    file.write_text(damaged)
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(file))
+    progress()
+    assert "progress.json.damaged is damaged" in capsys.readouterr().out
+    assert (tmp_path / "progress.json.damaged").read_text() == damaged
+    progress()
+    assert "damaged" not in capsys.readouterr().out
+
+
 def test_text_and_picture_are_of_the_same_item():
     """Of a batch both show the worst item, and the picture says which it is."""
 

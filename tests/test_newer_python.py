@@ -1,4 +1,4 @@
-"""Syntax of a newer Python is no mistake: where points depend on it, a person decides."""
+"""Syntax of a newer Python costs its own statement alone; where points hang on it, a person decides."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from helpers.course import course
 from helpers.grading.folders import ROOT, load
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.newer_python import names_in_newer_syntax
+from helpers.grading.newer_python import MARK, without_newer_syntax
 from tests.sample_class import grade_id
 
 LESSON = "04_scaling"
@@ -28,19 +28,25 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python
 
 @pytest.mark.parametrize("statement", NEWER.values(), ids=NEWER)
 @pytest.mark.parametrize("ran", [True, None])
-def test_the_names_of_a_cell_in_newer_syntax_are_told(statement, ran):
-    names = names_in_newer_syntax(f"{RIGHT}\nnames = ['a']\n{statement}\nafter = 1\n", ran)
-    assert names >= {"scaled_scores", "names", "after"}
+def test_the_statement_alone_is_left_out(statement, ran):
+    source = f"{RIGHT}\nnames = ['a']\n{statement}\nafter = 1\n"
+    kept, (unread,) = without_newer_syntax(source, ran)
+    namespace: dict = {}
+    exec(kept, namespace)
+    assert namespace["after"] == 1 and "scaled_scores" in namespace and kept.count("\n") == source.count("\n")
+    assert [line for line in kept.split("\n") if line.startswith(MARK)][0] == MARK + statement.split("\n")[0]
+    assert "Python 3.1" in unread.flag("x") and unread.line == statement.split("\n")[0]
 
 
 @pytest.mark.parametrize("source", ["x = (1", "def f(:\n    pass", "a = 1\n  b = 2", "%time x = 1\ny = 2", RIGHT, ""])
-def test_what_no_python_can_read_and_what_this_one_can_is_not_newer(source):
-    assert names_in_newer_syntax(source, None) == set()
-    assert names_in_newer_syntax(NEWER["a type statement"], False) == set()  # it raised at home too
+def test_what_no_python_can_read_and_what_this_one_can_stay_as_they_are(source):
+    assert without_newer_syntax(source, None) == (source, [])
+    assert without_newer_syntax(NEWER["a type statement"], False)[1] == []  # it raised at home too
 
 
 def test_what_ran_at_home_is_newer_whatever_it_is():
-    assert names_in_newer_syntax("x = 1\ny = 2 ?? 3\n", True) == {"x", "y"}
+    _, (unread,) = without_newer_syntax("x = 1\ny = 2 ?? 3\n", True)
+    assert unread.version == "" and "cannot read, though it ran at home; left out: " in unread.flag("x")
 
 
 def read(tmp_path, **sources):
@@ -61,6 +67,14 @@ def waiting(submission) -> list[str]:
     return [cell.exercise for cell in submission.cells if cell.waits]
 
 
+def test_an_answer_beside_such_a_line_is_judged_and_flagged(tmp_path):
+    submission = read(tmp_path, scaled_scores=f"{RIGHT}\nprint(f\"{{'\\n'.join('ab')}}\")")
+    assert waiting(submission) == [] and len(submission.flags) == 1
+    assert "Cell scaled_scores has syntax of Python 3.12 or later, which the grader's 3.11" in submission.flags[0]
+    (cell,) = [cell for cell in submission.cells if cell.exercise == "scaled_scores" and cell.kind == "answer"]
+    compile(cell.source, "cell", "exec")
+
+
 def test_an_answer_in_such_syntax_and_what_hangs_on_it_wait_for_a_person(tmp_path):
     submission = read(
         tmp_path,
@@ -68,5 +82,4 @@ def test_an_answer_in_such_syntax_and_what_hangs_on_it_wait_for_a_person(tmp_pat
         head_scores="def head_scores(x, W_q, W_k):\n    return scaled_scores(x @ W_q.T, x @ W_k.T)",
     )
     assert waiting(submission) == ["scaled_scores", "head_scores"]
-    assert submission.flags[-2].startswith("Cell scaled_scores has syntax of a newer Python, which the grader's 3.11")
     assert submission.flags[-1] == "scaled_scores, head_scores wait for a person"

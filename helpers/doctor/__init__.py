@@ -15,7 +15,7 @@ from helpers.course import Course, CourseError, course
 from helpers.released import working_copies
 
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
-GRADING_PACKAGES = ("nbgrader", "nh3", "psutil")
+GRADING_PACKAGES = ("nbgrader", "nh3", "psutil", "rich")
 SET_UP = re.compile(r"set_up\('(\w+)'")
 Finding = tuple[bool, str]
 

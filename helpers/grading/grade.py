@@ -107,7 +107,7 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
 
     lesson, began = args.lesson, time.monotonic()
     options = GradingOptions(args.jobs, args.force, args.unsafe, args.cell_seconds, args.scheduler or args.cluster)
-    with Progress(lesson) as progress:
+    with ProgressBar(lesson) as progress:
         outcome = grade_lesson(folders, lesson, args.student, options, config, progress)
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_pages(folders, config, lesson, args.feedback)
@@ -193,34 +193,49 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-class Progress(contextlib.AbstractContextManager):
-    """One line that counts in a terminal, a few lines elsewhere. Use as a context manager."""
+class ProgressBar(contextlib.AbstractContextManager):
+    """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
 
     def __init__(self, lesson: str):
-        self.lesson, self.total, self.done, self.began = lesson, 0, 0, time.monotonic()
-        self.terminal = sys.stdout.isatty()
+        self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
 
     def __exit__(self, *exc) -> None:
-        if self.terminal and self.done:
-            print()
+        if self.bar is not None:
+            self.bar.stop()
 
     def start(self, new: int, unchanged: int) -> None:
         total = new + unchanged
         print(f"{self.lesson}: {total} {_plural(total)}, {new} new, {unchanged} unchanged", flush=True)
-        self.total, self.began = new, time.monotonic()
+        self.total = new
+        if not new or not sys.stdout.isatty():
+            return
+        from rich import progress as rich
+
+        self.bar = rich.Progress(
+            rich.TextColumn("grading"),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.fields[rate]}"),
+            rich.TimeRemainingColumn(),
+            rich.TextColumn("left"),
+            transient=True,
+        )
+        self.began = time.monotonic()
+        self.task = self.bar.add_task("grading", total=new, rate="")
+        self.bar.start()
 
     def step(self, student: str) -> None:
         self.done += 1
-        if self.terminal:
+        if self.bar is not None:
             rate = self.done / max(time.monotonic() - self.began, 1e-3)
-            left = _duration((self.total - self.done) / rate)
-            print(f"\rgraded {self.done} of {self.total}, {rate:.1f}/s, {left} left   ", end="", flush=True)
+            self.bar.update(self.task, completed=self.done, rate=f"{rate:.1f}/s")
         elif self.done == self.total or self.done % 25 == 0:
             print(f"graded {self.done} of {self.total}", flush=True)
 
     def slow(self, count: int) -> None:
         how = f"{count} {_plural(count)} take long, as they train a model or wait; each is recorded when it is judged"
-        print(f"\r{how}" if self.terminal else how, flush=True)
+        (self.bar.console.print if self.bar is not None else print)(how)
 
 
 def _plural(total: int) -> str:

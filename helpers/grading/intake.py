@@ -13,7 +13,7 @@ from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.lesson_release import is_learners, read_release
 from helpers.grading.merge_cells import blank_cells, identify_cells, merge_cells
 from helpers.grading.name_bindings import TopLevel
-from helpers.grading.newer_python import HERE, names_in_newer_syntax
+from helpers.grading.newer_python import without_newer_syntax
 from helpers.grading.notebook_file import Unreadable, grade_id_of, parse_cells, read_bytes, read_cells, squeezed
 from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.repository_files import notebooks_below
@@ -69,7 +69,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         digest.update(content)
         cells = parse_cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
-        unread = _newer_syntax(cells, release, submission.flags)
+        unread = _leave_out_newer_syntax(cells, release, submission.flags)
         submission.cells = merge_cells(cells, release, submission.flags)
         _wait_for_a_person(submission, unread, release)
         submission.timestamp = _read_timestamp(folder, submission.flags)
@@ -100,16 +100,15 @@ def _read_files_beside(submission: Submission) -> bytes:
     return b"".join(f"{name} {len(data)} ".encode() + data for name, data in files.items())
 
 
-def _newer_syntax(cells: list[dict], release: Release, flags: list[str]) -> set[str]:
-    """Flag cells that only a newer Python can read, and return the names that they would bind."""
-    unread: set[str] = set()
+def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str]) -> set[str]:
+    """Turn statements that only a newer Python can read into comments, and return the names that they would bind."""
+    names: set[str] = set()
     for cell in cells:
         if cell["cell_type"] == "code" and cell["source"] not in release.sources:
-            if names := names_in_newer_syntax(cell["source"], cell["ran"]):
-                name = grade_id_of(cell) or cell["id"] or "without a name"
-                flags.append(f"Cell {name} has syntax of a newer Python, which the grader's {HERE} cannot read")
-                unread |= names
-    return unread
+            cell["source"], unread = without_newer_syntax(cell["source"], cell["ran"])
+            names.update(*(statement.names for statement in unread))
+            flags += [statement.flag(grade_id_of(cell) or cell["id"] or "without a name") for statement in unread]
+    return names
 
 
 def _wait_for_a_person(submission: Submission, unread: set[str], release: Release) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from helpers.checking.forbidden import banned_names
 from helpers.checking.key import ExerciseKey
@@ -14,10 +15,13 @@ from helpers.checking.retry import TriedAnswer
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES, Case
+from helpers.course import Lesson
+from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.learner_process import Lost
 from helpers.grading.name_bindings import TopLevel, home_of_block
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
+from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
 from helpers.grading.submission_run import NOT_RAISED, SubmissionRun
 from helpers.grading.suspicious_code import flags_of
@@ -38,6 +42,17 @@ LOST_WORDS = {
 }
 
 
+class JudgeState(Protocol):
+    """What a trial uses of its judge: the lesson, its keys and finished blocks, the sandbox and the judges' lock."""
+
+    lesson: Lesson
+    keys: dict[str, ExerciseKey]
+    blocks: TopLevel
+    sandbox: Sandbox
+    lock: JudgeLock
+    notebook: bool
+
+
 @dataclass(frozen=True)
 class Attempt:
     """How an answer is tried.
@@ -56,7 +71,7 @@ PLAIN = Attempt()
 
 
 class Trial:
-    """One submission before a Judge, and the verdicts on it so far. Use as a context manager.
+    """One submission, and the verdicts on it so far. Use as a context manager.
 
     wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
     visible: the keys that learners see, because an answer that is right for their numbers alone is hard-coded.
@@ -64,7 +79,7 @@ class Trial:
 
     def __init__(
         self,
-        judge,
+        judge: JudgeState,
         cells: list[Cell],
         wanted: Iterable[str] = (),
         hurried: bool = False,
