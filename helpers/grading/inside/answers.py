@@ -7,6 +7,7 @@ import threading
 
 from .channel import send
 from .devices import moved
+from .discarded_writes import let_go_of_files, say_what_was_let_go
 from .patches import patched_names
 
 
@@ -15,8 +16,8 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
     while it was listened to alone, whether a module was called, and which devices were asked for that are not here.
 
     request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
-    earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then no
-    file can be written. A forbidden call is reported on `channel` as soon as it is seen, so that no code that runs
+    earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then nothing that is
+    written to files is kept. A forbidden call is reported on `channel` as soon as it is seen, so that no code that runs
     later can take that back.
     """
     import resource
@@ -29,8 +30,7 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
-    if request["measured"]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no fork tells the next one anything
+    discarded = let_go_of_files(names) if request["measured"] else []
     torch.set_num_threads(1)
     telling = threading.Lock()
 
@@ -51,6 +51,7 @@ def observe_answer(names: dict, request: dict, channel: socket.socket, token: by
     calls = []
     with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: calls.append(1)):
         observations = observe_all(answer, cases, facts, leave=True)
+    say_what_was_let_go(observations, discarded)
     lone_error = ""
     if facts.forbidden and not request["replace"]:
         lone_error = listened(answer, cases[0], facts)

@@ -11,6 +11,7 @@ from .answers import describe, observe_answer
 from .cell_runner import Namespace
 from .channel import receive, send
 from .devices import moved
+from .learner_modules import OwnModules
 from .limits import Setting
 from .namespaces import kill, limit_resources
 from .patches import patched_names
@@ -20,7 +21,8 @@ def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setti
     """Serve the judge's requests on `fd` until it hangs up."""
     try:
         os.chdir(folder)
-        sys.path.append(folder)  # modules of the learner's own; none of them hides one of Python's
+        sys.path.append(folder)  # a module of the learner's own is found there, after all others but for his own code
+        sys.meta_path.insert(0, OwnModules(folder))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
