@@ -17,7 +17,7 @@ from bench import compute as bench_compute
 from bench import dropout as bench_dropout
 from bench import ladder as bench_ladder
 from helpers import blocks, corpus
-from helpers.blocks import EncoderBlock, RotaryAttention, RotaryBlock, cached_attention, causal_mask, shift_right
+from helpers.blocks import RotaryAttention, RotaryBlock, cached_attention, causal_mask
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.messages import decide
@@ -188,21 +188,6 @@ def test_on_paper():
 # ---------------------------------------------------------------- the GPT
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_gpt_is_its_blocks_by_hand(dtype):
-    torch.manual_seed(0)
-    model = blocks.GPT(13, 9, 12, 3, 2).to(dtype)
-    ids = torch.randint(13, (2, 7))
-    x = model.tokens.weight[ids]
-    for block in model.blocks:
-        assert isinstance(block, RotaryBlock) and isinstance(block, EncoderBlock)
-        x = x + block.attention(block.norm1(x), mask=causal_mask(7))[0]
-        x = x + block.feed_forward.down(F.relu(block.feed_forward.up(block.norm2(x))))
-    logits = model(ids)
-    torch.testing.assert_close(logits, F.linear(model.norm(x), model.unembed.weight, model.unembed.bias))
-    assert logits.dtype == dtype and logits.shape == (2, 7, 13)
-
-
 def test_rotary_attention_depends_on_distances_alone():
     torch.manual_seed(0)
     attention, x = RotaryAttention(8, 2).double(), torch.randn(1, 4, 8, dtype=torch.float64)
@@ -250,12 +235,6 @@ def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, w
     assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
     said = capsys.readouterr().out
     assert why in said and said.count("\n") == 1
-
-
-def test_a_batch_of_windows_is_the_text_shifted():
-    text = corpus.language_text()
-    x, y = blocks.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
-    assert torch.equal(shift_right(y, 0)[:, 1:], x[:, 1:]) and torch.equal(x[:, 1:], y[:, :-1])
 
 
 # ---------------------------------------------------------------- the measure
