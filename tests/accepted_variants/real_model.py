@@ -51,12 +51,8 @@ def renamed_copies(state_dict):
 WORDS, POSITIONS, TYPES, GAMMA, BETA = (
     f"embeddings.{name}"
     for name in (
-        "word_embeddings.weight",
-        "position_embeddings.weight",
-        "token_type_embeddings.weight",
-        "LayerNorm.weight",
-        "LayerNorm.bias",
-    )
+        "word_embeddings.weight position_embeddings.weight token_type_embeddings.weight LayerNorm.weight LayerNorm.bias"
+    ).split()
 )
 
 

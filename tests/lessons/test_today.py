@@ -567,11 +567,7 @@ def test_a_stand_in_is_no_answer(name):
 
 
 ALONE = (
-    "rms_norm",
-    "apply_rope_half_split",
-    "interleaved_to_half_split",
-    "rename_llama",
-    "sliding_window_mask",
+    "rms_norm apply_rope_half_split interleaved_to_half_split rename_llama sliding_window_mask".split()
 )  # call no other part
 
 
