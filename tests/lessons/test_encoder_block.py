@@ -1,5 +1,6 @@
 """Lesson 9: its blocks against torch's layers and a random BERT, and the numbers that its prose says."""
 
+import functools
 import os
 
 import pytest
@@ -11,22 +12,17 @@ from torch.nn import functional as F
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import Watch, in_source
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
-from tests.conftest import stored_key
+from tests.judged import stored_verdict
+from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
 HEADS = st.sampled_from([(6, 1), (6, 2), (6, 3), (8, 4), (12, 2)])
 LENGTHS = st.integers(1, 7)
 ORDERS = st.booleans()
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def close(actual, expected):
@@ -149,14 +145,7 @@ def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
 # ---------------------------------------------------------------- what the check must see
 
 
-def key_of(name):
-    return stored_key("09_encoder_block", name)
-
-
-def verdict_on(name, answer):
-    key = key_of(name)
-    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
-    return decide(key, observe_all(answer, key.cases, facts))
+verdict_on = functools.partial(stored_verdict, "09_encoder_block")
 
 
 class Wrapped(nn.Module):
@@ -370,32 +359,16 @@ def with_mask(base, change):
     return Changed
 
 
-def is_pre_norm(module):
-    return module.norm_first
-
-
-def drop_for_pre_norm(module, x, mask):
-    return None if is_pre_norm(module) else mask
-
-
-def head_axis(module, x, mask):
-    return mask[:, None] if mask.dim() == 3 else mask
-
-
-def padding_where_it_fits(module, x, mask):
-    return mask[:, None, None] if mask.dim() == 2 and len(mask) == len(x) else mask
-
-
-def nothing_for_one_sentence(module, x, mask):
-    return None if len(x) == 1 else mask
-
-
-def blind_rows_opened(module, x, mask):
-    return mask | (~mask.any(-1, keepdim=True) & is_pre_norm(module))
-
-
-def first_head(module, x, mask):
-    return mask[:, :1] if mask.dim() == 4 else mask
+MASK_CHANGES = {
+    "dropped in pre-norm": lambda module, x, mask: None if module.norm_first else mask,
+    "a head axis": lambda module, x, mask: mask[:, None] if mask.dim() == 3 else mask,
+    "padding where it fits": lambda module, x, mask: (
+        mask[:, None, None] if mask.dim() == 2 and len(mask) == len(x) else mask
+    ),
+    "none for one sentence": lambda module, x, mask: None if len(x) == 1 else mask,
+    "blind rows opened": lambda module, x, mask: mask | (~mask.any(-1, keepdim=True) & module.norm_first),
+    "the first head's": lambda module, x, mask: mask[:, :1] if mask.dim() == 4 else mask,
+}
 
 
 class DropoutInPreNorm(blocks.EncoderBlock):
@@ -442,19 +415,12 @@ def differences_in_double(f, x):
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        *(
-            ("EncoderBlock", with_mask(blocks.EncoderBlock, change))
-            for change in (
-                drop_for_pre_norm,
-                head_axis,
-                padding_where_it_fits,
-                nothing_for_one_sentence,
-                blind_rows_opened,
-                first_head,
-            )
-        ),
+        *(("EncoderBlock", with_mask(blocks.EncoderBlock, change)) for change in MASK_CHANGES.values()),
         ("EncoderBlock", DropoutInPreNorm),
-        *(("Encoder", with_mask(blocks.Encoder, change)) for change in (head_axis, first_head)),
+        *(
+            ("Encoder", with_mask(blocks.Encoder, change))
+            for change in map(MASK_CHANGES.get, ("a head axis", "the first head's"))
+        ),
         ("Encoder", OldPlaces),
         ("FeedForward", SharedActivation),
         ("FeedForward", RowsViewed),

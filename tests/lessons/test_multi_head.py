@@ -12,21 +12,16 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
-from tests.conftest import stored_key
+from tests.judged import stored_verdict
+from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)
 SEEDS = st.integers(0, 10_000)
 DTYPES = st.sampled_from([(torch.float32, 1e-6), (torch.float64, 1e-12)])
 MASKS = st.sampled_from(["none", "full", "shared", "padding", "causal"])
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def random_mask(seed, kind, B, H, t_q, t_k):
@@ -71,15 +66,9 @@ def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inp
     torch.testing.assert_close(weights, expected_weights, atol=tolerance, rtol=tolerance)
 
 
-def key_of(name):
-    return stored_key("08_multi_head", name)
-
-
 def verdict_on(name, answer):
     """The verdict on an answer, and the words that a learner reads."""
-    key = key_of(name)
-    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
-    verdict = decide(key, observe_all(answer, key.cases, facts))
+    verdict = stored_verdict("08_multi_head", name, answer)
     return verdict, as_text(verdict)
 
 
@@ -180,20 +169,21 @@ class OldKeys(blocks.MultiHeadAttention):
         return super().forward(query, key, value, mask)
 
 
-class CausalIfLong(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        long = mask is None and key is None and query.shape[1] > 64
-        return super().forward(query, key, value, causal_mask(query.shape[1]) if long else mask)
+def with_mask(change):
+    class Changed(blocks.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, mask=None):
+            return super().forward(query, key, value, change(self, query, key, mask))
+
+    return Changed
 
 
-class MaskIfAny(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key, value, mask if mask is not None and mask.any() else None)
+def causal_if_long(module, query, key, mask):
+    long = mask is None and key is None and query.shape[1] > 64
+    return causal_mask(query.shape[1]) if long else mask
 
 
-class MaskOnceTrained(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key, value, None if self.training else mask)
+mask_once_trained = with_mask(lambda module, query, key, mask: None if module.training else mask)
+mask_if_any = with_mask(lambda module, query, key, mask: mask if mask is not None and mask.any() else None)
 
 
 class ValuesOnceTrained(blocks.MultiHeadAttention):
@@ -213,11 +203,11 @@ class WithDropout(blocks.MultiHeadAttention):
     ("answer", "part"),
     [
         (OldKeys, "called again, in training mode"),
-        (MaskOnceTrained, "called again, in training mode"),
+        (mask_once_trained, "called again, in training mode"),
         (ValuesOnceTrained, "called again, in training mode"),
         (WithDropout, "called again, in training mode"),
-        (CausalIfLong, "a batch of one, a single token"),
-        (MaskIfAny, "fully masked rows"),
+        (with_mask(causal_if_long), "a batch of one, a single token"),
+        (mask_if_any, "fully masked rows"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
@@ -228,7 +218,7 @@ def test_what_shows_in_one_part_only_is_seen(answer, part):
 def test_numbers_that_are_drawn_are_told_from_wrong_ones():
     said = "two results for the same numbers"
     assert said in verdict_on("MultiHeadAttention", WithDropout)[1]
-    assert said not in verdict_on("MultiHeadAttention", MaskOnceTrained)[1]
+    assert said not in verdict_on("MultiHeadAttention", mask_once_trained)[1]
 
 
 def test_outputs_of_two_calls_share_no_memory():
@@ -365,17 +355,14 @@ MASKED = {
 def test_masks_of_every_layout_are_tried(slip):
     change = MASKED[slip]
 
-    class Changed(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            return super().forward(query, key, value, change(query, query if key is None else key, mask))
-
     def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
         return blocks.fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, change(x, x, mask))
 
     def grouped_query_attention(Q, K, V, mask=None):
         return blocks.grouped_query_attention(Q, K, V, change(Q, K, mask))
 
-    assert not verdict_on("MultiHeadAttention", Changed)[0].passed
+    changed = with_mask(lambda module, query, key, mask: change(query, query if key is None else key, mask))
+    assert not verdict_on("MultiHeadAttention", changed)[0].passed
     for answer in (fixed_heads, grouped_query_attention):
         right = (slip, answer) in (("one sentence", grouped_query_attention), ("blind rows of a key", fixed_heads))
         assert right or not verdict_on(answer.__name__, answer)[0].passed, answer.__name__
@@ -487,11 +474,8 @@ def test_shared_memory_is_said_as_what_should_hold():
 
 
 def test_a_padded_item_is_not_called_the_only_one_that_is_right():
-    class Opened(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            return super().forward(query, key, value, opened(mask, where=mask is not None and mask.dim() == 4))
-
-    assert "first item" not in verdict_on("MultiHeadAttention", Opened)[1]
+    found = with_mask(lambda module, query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4))
+    assert "first item" not in verdict_on("MultiHeadAttention", found)[1]
 
 
 def test_a_view_that_transposed_inputs_refuse_keeps_its_mistakes_name():

@@ -12,6 +12,7 @@ from helpers.blocks import add_positions, apply_rope, equivariance_error, shift_
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
 from tests.judged import verdict_of
+from tests.lessons.draws import random
 from tests.mutation_score import exercises
 
 SENTENCE = "jane visits africa in september"
@@ -23,10 +24,6 @@ seeds = st.integers(0, 2**31)
 
 def mix(x):
     return torch.softmax(x @ x.T, dim=-1) @ x
-
-
-def normal(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def test_numbers_of_the_worked_example():
@@ -57,7 +54,7 @@ def test_running_mean_has_the_gap_that_the_lesson_prints():
 @given(seeds, st.integers(2, 9), even_widths)
 @settings(max_examples=30, deadline=None)
 def test_rotary_attention_weights_only_shuffle_when_the_places_move_with_the_words(seed, T, D):
-    x, perm = normal(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
+    x, perm = random(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
     turned = apply_rope(x, torch.arange(T))
     assert torch.allclose(apply_rope(x[perm], torch.arange(T)[perm]), turned[perm])
 
@@ -73,7 +70,7 @@ def test_dot_products_depend_on_the_distance_and_rows_have_one_length():
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), even_widths, seeds)
 @settings(max_examples=60, deadline=None)
 def test_rotary_scores_depend_on_the_distance(m, n, step, D, seed):
-    q, k = normal(seed, 1, D), normal(seed + 1, 1, D)
+    q, k = random(seed, 1, D), random(seed + 1, 1, D)
 
     def score(at, other):
         return (apply_rope(q, torch.tensor([at])) * apply_rope(k, torch.tensor([other]))).sum().item()

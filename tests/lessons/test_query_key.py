@@ -13,18 +13,9 @@ from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
 from tests.judged import verdict_of
+from tests.lessons.draws import life_is_short, random
 
 torch.set_num_threads(1)
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def life_is_short():
-    torch.manual_seed(123)
-    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
-    return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
 
 
 def test_the_scores_of_is():

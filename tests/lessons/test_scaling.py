@@ -12,25 +12,20 @@ from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.judged import verdict_of
 from tests.lab import ROOT
+from tests.lessons.draws import life_is_short
 
 torch.set_num_threads(1)
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
 
 
-def life_is_short():
-    torch.manual_seed(123)
-    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
-    return x, torch.rand(24, 16), torch.rand(24, 16)
-
-
 def test_the_weights_of_is():
-    weights = torch.softmax(blocks.head_scores(*life_is_short())[1], dim=0)
+    weights = torch.softmax(blocks.head_scores(*life_is_short()[:3])[1], dim=0)
     expected = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
     torch.testing.assert_close(weights, expected, atol=6e-5, rtol=0)
 
 
 def test_the_running_example_breaks_the_assumptions():
-    x, W_query, W_key = life_is_short()
+    x, W_query, W_key = life_is_short()[:3]
     assert blocks.score_variance(x @ W_query.T, x @ W_key.T).sqrt().item() == pytest.approx(54.27, abs=0.05)
 
 
@@ -58,7 +53,7 @@ def test_numbers_on_paper():
 
 
 def weights_of_is(divisor):
-    x, W_query, W_key = life_is_short()
+    x, W_query, W_key = life_is_short()[:3]
     keys, query = x @ W_key.T, W_query @ x[1]
     return keys, query, torch.softmax(keys @ query / divisor, dim=0)
 
@@ -77,7 +72,7 @@ def test_effective_words_and_the_size_of_the_querys_gradient():
 
 
 def test_four_of_six_rows_are_saturated_with_scaling_too():
-    largest = torch.softmax(blocks.head_scores(*life_is_short()), dim=-1).amax(dim=-1)
+    largest = torch.softmax(blocks.head_scores(*life_is_short()[:3]), dim=-1).amax(dim=-1)
     assert (largest > 0.96).tolist() == [False, False, True, True, True, True]
 
 
@@ -158,7 +153,7 @@ def test_how_far_the_translators_queries_move_their_weights():
 
 
 def test_pictures_say_their_numbers():
-    x, W_query, W_key = life_is_short()
+    x, W_query, W_key = life_is_short()[:3]
     scores = (x @ W_key.T) @ (W_query @ x[1])
     assert "divided by √24: Life 0.02, is 0.03, short 0.18, eat 0.64" in figures.four_divisors(scores, TOKENS).alt
     assert "short 0.178, eat 0.637, dessert 0.127" in explore.Temperature(scores, TOKENS)(math.sqrt(24)).alt

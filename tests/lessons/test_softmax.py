@@ -12,6 +12,7 @@ from helpers.checking.compare import difference
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.judged import verdict_of
+from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"
@@ -25,16 +26,6 @@ TABLE = torch.tensor(
         [0.05, 0.10, 0.20, 0.60, 1.00],
     ]
 )
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def close(actual, expected):
-    """Equal in shape, dtype and, within the course's tolerance, value."""
-    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 def gradient(f, x):

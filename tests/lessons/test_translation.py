@@ -33,14 +33,11 @@ from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
 from tests.judged import made_key, verdict_of
+from tests.lessons.draws import random as random_tensor
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
 SEEDS = st.integers(0, 10_000)
-
-
-def random_tensor(seed, *shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def said(name=f"{LESSON}.py"):

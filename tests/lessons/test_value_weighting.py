@@ -15,20 +15,11 @@ from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures
 from helpers.translator import evaluation
 from tests.judged import verdict_of
+from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "07_value_weighting"
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def close(actual, expected):
-    """Equal in shape, dtype and, within the course's tolerance, value."""
-    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 def life_is_short():
