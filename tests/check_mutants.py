@@ -29,17 +29,7 @@ MODULES = ("verdict", "compare", "facets", "messages")
 SECONDS = 1.0  # of processor time for the facts of one mutant
 HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
 # An operator between numbers, sets or texts is replaced by its nearest one; most others only raise a TypeError.
-NEAREST = (
-    "Add_Sub",
-    "Sub_Add",
-    "Mul_Div",
-    "Div_Mul",
-    "FloorDiv_Mul",
-    "Mod_Mul",
-    "Pow_Mul",
-    "BitOr_BitAnd",
-    "BitAnd_BitOr",
-)
+NEAREST = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitOr_BitAnd BitAnd_BitOr".split()
 
 
 def _tried(operator: str) -> bool:

@@ -11,6 +11,7 @@ from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import Verdict
 from helpers.course import course
+from tests.conftest import stored_key
 
 
 @functools.cache
@@ -31,3 +32,10 @@ def verdict_of(
     """
     key = made_key(lesson, name, seed, points, named)
     return decide(key, observe_all(answer, key.cases, replace(key.facts, **{"lesson": "99_test"} | facts)))
+
+
+def stored_verdict(lesson: str, name: str, answer, /, time_limit: float = 5.0, **facts) -> Verdict:
+    """The verdict on an answer, as verdict_of, on the inputs that learners have."""
+    key = stored_key(lesson, name)
+    own = replace(key.facts, **{"lesson": "99_test", "time_limit": time_limit} | facts)
+    return decide(key, observe_all(answer, key.cases, own))

@@ -20,14 +20,9 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
 # What lab offers to scripts on a page: the app. The list view is windowed, so that cells are counted in the model.
 RUN_ALL = """async () => {
   const app = window.jupyterapp;

@@ -16,7 +16,8 @@ from tests import lab, sample_class
 from tests.ports import free_port
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
-from tests.test_harm import FullMarks, added, at_the_end
+from tests.test_harm import added, at_the_end
+from tests.test_regrade import FullPoints
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
@@ -53,7 +54,7 @@ CLICK = """() => {
 }"""
 
 
-class Shows(FullMarks):
+class Shows(FullPoints):
     """Everybody is right, and every output and report holds the hostile text."""
 
     def judge(self, portion, release, on_judged, hurried):

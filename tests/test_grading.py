@@ -6,10 +6,8 @@ import io
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 
 import nbformat
 import pytest
@@ -25,6 +23,7 @@ from helpers.grading.pool import GradingStopped
 from helpers.grading.record import clean_html, plain_number, safe_output
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
+from tests.test_regrade import FullPoints
 
 LESSON = "04_scaling"
 pytestmark = pytest.mark.skipif(
@@ -38,99 +37,19 @@ def lesson(tmp_path_factory):
     return sample_class.Lesson(folders, LESSON)
 
 
-@pytest.fixture(scope="module")
-def port():
-    """A server on this machine that counts who comes."""
-    server = socket.create_server(("127.0.0.1", 0))
-    visits = []
-
-    def listen():
-        while True:
-            try:
-                server.accept()
-            except OSError:
-                return
-            visits.append(1)
-
-    threading.Thread(target=listen, daemon=True).start()
-    yield server.getsockname()[1], visits
-    server.close()
-
-
 def points(lesson, **changed):
     """Full points everywhere, except `changed`."""
     return {name: float(key.points) for name, key in lesson.keys.items()} | changed
 
 
-def before_cell(name, source):
-    """An added cell right before the cell `name`."""
-
-    def edit(cells):
-        index = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
-        added = {"cell_type": "code", "id": "added", "metadata": {}, "source": source, "outputs": []}
-        return [*cells[:index], added | {"execution_count": None}, *cells[index:]]
-
-    return edit
-
-
-def check_cells(change):
-    def edit(cells):
-        is_check = [(grade_id(cell) or "").startswith("check_") for cell in cells]
-        return [c for cell, check in zip(cells, is_check, strict=True) for c in (change(cell) if check else [cell])]
-
-    return edit
-
-
-READ_ANYTHING = """
-def thief():
-    import glob, os, re
-    for root in {roots!r}:
-        for path in glob.glob(os.path.join(root, "**", "*"), recursive=True):
-            if path.endswith((".py", ".ipynb", ".db", ".json")) and "site-packages" not in path:
-                try:
-                    text = open(path, encoding="utf-8", errors="replace").read()
-                except OSError:
-                    continue
-                if re.search(r"d_k\\s*\\*\\*\\s*0\\.5", text) and "def scaled_scores" in text:
-                    return lambda Q, K: Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-    return lambda Q, K: Q @ K.transpose(-2, -1)
-scaled_scores = thief()
-"""
-
-CALL_HOME = """
-import socket
-def scaled_scores(Q, K):
-    try:
-        socket.create_connection(("127.0.0.1", {port}), timeout=2).close()
-    except OSError:
-        return Q @ K.transpose(-2, -1)
-    return Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
-"""
-
-WRITE_OUTSIDE = """
-import os
-for place in {places!r}:
-    try:
-        with open(os.path.join(place, "written-by-a-learner"), "w") as file:
-            file.write("x")
-    except OSError:
-        pass
-"""
-
 WRONG = "def scaled_scores(Q, K):\n    return Q @ K.transpose(-2, -1)\n"
 RAISES = "def scaled_scores(Q, K):\n    raise ValueError('<script>x</script>')"
 WARNS = "import sys, warnings\nwarnings.warn('careful')\nprint('x', file=sys.stderr)\n"
+FIGURE = "def max_gradient(scores):\n    return figures.largest_slope(scores)"
 HALF = (
     "import math\nimport torch\ndef scaled_scores(Q, K):\n"
     "    return (Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])).to(torch.float32)\n"
 )
-PATCHES = {
-    "assert": "import builtins\nbuiltins.AssertionError = type('Fine', (Exception,), {})\n",
-    "allclose": "import torch\ntorch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n",
-    "testing": "import torch.testing\ntorch.testing.assert_close = lambda *a, **k: None\n",
-    "check": "import sys\nc = sys.modules['helpers.check']\nc.check = lambda *a, **k: 16\ncheck = c.check\n",
-    "verdict": "import helpers.checking.verdict as v\nv.decide = lambda *a, **k: 'full'\n",
-}
 
 
 def half(lesson):
@@ -145,83 +64,28 @@ def half(lesson):
 
 @pytest.fixture(scope="module")
 def submissions(lesson):
-    """What learners hand in every year: name -> (changed answers, edit of the cells, points deserved)."""
+    """What learners hand in every year: name -> (changed answers, points deserved)."""
     zero = points(lesson, scaled_scores=0.0)
     known = lesson.mistakes["scaled_scores"]["divided_by_d_k"]
     return {
-        "right": ({}, None, points(lesson)),
-        "blank": (None, None, dict.fromkeys(lesson.keys, 0.0)),
-        "half-right": ({"scaled_scores": HALF}, None, points(lesson, scaled_scores=half(lesson))),
-        "named-mistake": ({"scaled_scores": known}, None, zero),
-        "raises": ({"scaled_scores": RAISES}, None, zero),
-        "syntax-error": ({"scaled_scores": "def scaled_scores(Q, K) return 1"}, None, zero),
+        "right": ({}, points(lesson)),
+        "blank": (None, dict.fromkeys(lesson.keys, 0.0)),
+        "half-right": ({"scaled_scores": HALF}, points(lesson, scaled_scores=half(lesson))),
+        "named-mistake": ({"scaled_scores": known}, zero),
+        "raises": ({"scaled_scores": RAISES}, zero),
+        "syntax-error": ({"scaled_scores": "def scaled_scores(Q, K) return 1"}, zero),
+        "os-exit": ({"scaled_scores": "import os\nos._exit(0)"}, zero),
+        "stderr": ({"scaled_scores": WARNS + lesson.solutions["scaled_scores"]}, points(lesson)),
+        "a-figure's-function": ({"max_gradient": FIGURE}, points(lesson, max_gradient=0.0)),
     }
-
-
-@pytest.fixture(scope="module")
-def odd_submissions(lesson, port, tmp_path_factory):
-    """What attacks the grader, and what is odd and right: as in submissions. An honest one follows each."""
-    zero = points(lesson, scaled_scores=0.0)
-    roots = [str(ROOT), "/course", "..", str(tmp_path_factory.getbasetemp())]
-    places = [str(ROOT), str(ROOT / "gradebook"), str(ROOT / "helpers"), "/usr", "/etc", "/var/tmp"]
-    solution = lesson.solutions["scaled_scores"]
-    made = {
-        "endless-cell": ({"scaled_scores": "while True: pass"}, None, zero),
-        "endless-call": ({"scaled_scores": "def scaled_scores(Q, K):\n    while True: pass"}, None, zero),
-        "sys-exit": ({"scaled_scores": "import sys\nsys.exit()"}, None, zero),
-        "exit-in-call": ({"scaled_scores": "import os\ndef scaled_scores(Q, K):\n    os._exit(0)"}, None, zero),
-        "os-exit": ({"scaled_scores": "import os\nos._exit(0)"}, None, zero),
-        "checks-deleted": ({}, check_cells(lambda cell: []), points(lesson)),
-        "checks-edited": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell | {"source": "16"}]), zero),
-        "checks-copied": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell, cell, cell]), zero),
-        "two-cells": (
-            {"scaled_scores": "    # the rest stands above\nscaled_scores = finish(start)"},
-            before_cell(
-                "scaled_scores",
-                solution.replace("def scaled_scores", "def start")
-                + "\ndef finish(f):\n    return lambda Q, K: f(Q, K)",
-            ),
-            points(lesson),
-        ),
-        "helper": (
-            {"scaled_scores": "def scaled_scores(Q, K):\n    return dots(Q, K) / root(Q)"},
-            before_cell("scaled_scores", "def dots(Q, K): return Q @ K.mT\ndef root(Q): return Q.shape[-1] ** 0.5"),
-            points(lesson),
-        ),
-        "stderr": ({"scaled_scores": WARNS + solution}, None, points(lesson)),
-        "reads": ({"scaled_scores": READ_ANYTHING.format(roots=roots)}, None, zero),
-        "network": ({"scaled_scores": CALL_HOME.format(port=port[0])}, None, zero),
-        "writes": ({"scaled_scores": WRITE_OUTSIDE.format(places=places) + solution}, None, points(lesson)),
-        "a-figure's-function": (
-            {"max_gradient": "def max_gradient(scores):\n    return figures.largest_slope(scores)"},
-            None,
-            points(lesson, max_gradient=0.0),
-        ),
-        "a-figure's-function-itself": (
-            {"max_gradient": "max_gradient = figures.largest_slope"},
-            None,
-            points(lesson, max_gradient=0.0),
-        ),
-        "later-pays-once": (
-            {
-                "scaled_scores": WRONG,
-                "head_scores": "def head_scores(x, W_q, W_k):\n    return scaled_scores(x @ W_q.mT, x @ W_k.mT)",
-            },
-            None,
-            zero,
-        ),
-    }
-    for name, patch in PATCHES.items():
-        made[f"patched-{name}"] = ({"scaled_scores": patch + WRONG}, None, zero)
-    return made
 
 
 @pytest.fixture(scope="module")
 def graded(lesson, submissions, tmp_path_factory):
     """All submissions, graded by one `nbgrader autograde`: its folders, its settings and its output."""
     folders, config = load(tmp_path_factory.mktemp("class"))
-    for number, (name, (answers, edit, _)) in enumerate(submissions.items()):
-        hand_in(folders, lesson, f"{number:02d}-{name}", full_answers(lesson, answers), edit)
+    for number, (name, (answers, _)) in enumerate(submissions.items()):
+        hand_in(folders, lesson, f"{number:02d}-{name}", full_answers(lesson, answers))
     bad = folders.submitted / "98-unreadable" / LESSON
     bad.mkdir(parents=True)
     (bad / f"{LESSON}.ipynb").write_text('{"cells": [')
@@ -298,27 +162,9 @@ def scores(folders):
 
 def test_every_submission_gets_exactly_what_it_deserves(graded, submissions, lesson):
     found = scores(graded[0])
-    deserved = {f"{number:02d}-{name}": points for number, (name, (_, _, points)) in enumerate(submissions.items())}
+    deserved = {f"{number:02d}-{name}": points for number, (name, (_, points)) in enumerate(submissions.items())}
     assert {name: found[name] for name in deserved} == deserved
     assert found["99-honest"] == points(lesson)
-
-
-@pytest.mark.full
-def test_what_attacks_the_grader_gets_what_it_deserves_and_costs_nobody_a_point(
-    lesson, odd_submissions, port, tmp_path
-):
-    folders, _ = load(tmp_path)
-    deserved = {}
-    for number, (name, (answers, edit, own)) in enumerate(odd_submissions.items()):
-        hand_in(folders, lesson, f"{number:02d}-{name}", full_answers(lesson, answers), edit)
-        hand_in(folders, lesson, f"{number:02d}-then-an-honest-one", full_answers(lesson, {}))
-        deserved |= {f"{number:02d}-{name}": own, f"{number:02d}-then-an-honest-one": points(lesson)}
-    autograde(folders)
-    found = scores(folders)
-    assert {name: found[name] for name in deserved} == deserved
-    assert port[1] == [], "somebody left the sandbox"
-    for place in (ROOT, ROOT / "gradebook", ROOT / "helpers"):
-        assert not (place / "written-by-a-learner").exists()
 
 
 def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
@@ -441,17 +287,10 @@ def test_a_killed_grader_started_again_finishes_with_the_same_scores(graded, tmp
     assert scores(folders) == {student: everybody[student] for student in chosen}
 
 
-class BrokenPool:
-    """In place of batch.Pool: judges nobody, and its own test fails the second time."""
+class BrokenPool(FullPoints):
+    """Its own test fails the second time."""
 
-    def __init__(self, *arguments):
-        self.tests = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        pass
+    tests = 0
 
     def self_test(self, when):
         self.tests += 1

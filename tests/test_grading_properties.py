@@ -160,18 +160,7 @@ def test_any_reply_is_unpacked_or_refused(packed):
         pass
 
 
-FIELDS = [
-    "output",
-    "error",
-    "gradients",
-    "gradient_error",
-    "changed",
-    "forbidden",
-    "printed",
-    "seconds",
-    "said",
-    "left",
-]
+FIELDS = "output error gradients gradient_error changed forbidden printed seconds said left".split()
 
 
 @MANY

@@ -18,11 +18,12 @@ from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import Batch, GradingStopped, Pool, _reply
 from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.reports import SubmissionReport
 from helpers.grading.submission import Submission
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
+from tests.test_regrade import FullPoints
 
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
@@ -215,36 +216,9 @@ def one(lesson, tmp_path):
     return folders, config
 
 
-class FullMarks:
-    """In place of batch.Pool: everybody is right."""
-
-    def __init__(self, *arguments, **named):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        pass
-
-    def self_test(self, when):
-        pass
-
-    def judge(self, portion, release, on_judged, hurried):
-        score = {
-            name: ExerciseReport(name, worth, worth, True, True, None, "", "", "")
-            for name, worth in release.checks.items()
-        }
-        return {submission.student: SubmissionReport(score) for submission in portion}
-
-    def judge_each(self, submissions, release, on_judged):
-        for one in submissions:
-            yield one, self.judge([one], release, on_judged, False)[one.student]
-
-
 def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write = Recorder._write_gradebook
 
     def failing(self, submission, *rest):
@@ -263,7 +237,7 @@ def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
     folders, config = one
     asked = []
 
-    class Slow(FullMarks):
+    class Slow(FullPoints):
         def judge(self, portion, release, on_judged, hurried):
             asked.append(([one.student for one in portion], hurried))
             until = time.monotonic() + 20
@@ -299,7 +273,7 @@ def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(
 
 def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     monkeypatch.setattr("nbgrader.utils.determine_grade", lambda cell: 1 / 0)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert all("could not be recorded" in result.problem for result in outcome.results)
@@ -320,7 +294,7 @@ def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one,
 
 def test_a_disk_that_fills_up_meanwhile_stops_with_a_sentence(one, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     write, calls = Recorder._write_notebook, []
 
     def full(self, *rest):
@@ -367,7 +341,7 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
 def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, monkeypatch):
     folders, config = one
 
-    class Dying(FullMarks):
+    class Dying(FullPoints):
         def judge(self, portion, release, on_judged, hurried):
             judged = super().judge(portion, release, on_judged, hurried)
             portion[1].problem, portion[1].again = "The grader could not judge this notebook.", True
@@ -376,12 +350,12 @@ def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, 
     monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)
     assert scores(folders)["b"]["scaled_scores"] is None
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert (outcome.new, outcome.unchanged) == (1, 2)
     assert scores(folders)["b"] == points(lesson, weights_jacobian=0.0) and not any(
         result.problem for result in outcome.results
-    )  # FullMarks pays no bonus
+    )  # FullPoints pays no bonus
 
 
 # Replies and files.

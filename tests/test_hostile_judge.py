@@ -1,6 +1,7 @@
 """Hostile submissions earn nothing by it, cost nobody else anything, and leave an honest neighbor's score exact."""
 
 import dataclasses
+import textwrap
 
 import pytest
 
@@ -36,12 +37,9 @@ ATTACKS = {
         torch.allclose = torch.equal = torch.testing.assert_close = numpy.allclose = lambda *a, **k: True
         torch.isclose = lambda a, b, *r, **k: torch.ones_like(a, dtype=torch.bool)
     """,
-    "sys.exit": "import sys; sys.exit(0)",
     "os._exit": "import os; os._exit(0)",
     "killed itself": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "crash": "import ctypes; ctypes.string_at(0)",
-    "raises": "raise ValueError('no')",
-    "syntax error": "def (:",
     "endless loop": "while True: pass",
     "endless loop that swallows its alarm": """
         while True:
@@ -72,15 +70,6 @@ ATTACKS = {
             except OSError:
                 pass
     """,
-    "writes outside its folder": f"""
-        import os
-        for folder in ("/", "/etc", "/usr", "/course", "/course/helpers", "/var", "/root", {str(PROJECT)!r}):
-            try:
-                open(os.path.join(folder, "written"), "w").write("x")
-                print("LEAK", folder)
-            except OSError:
-                pass
-    """,
     "new namespaces": """
         import ctypes, os
         libc = ctypes.CDLL(None, use_errno=True)
@@ -102,18 +91,6 @@ ATTACKS = {
             while True:
                 hog.append(bytearray(b"x") * (50 << 20))
         eat()
-    """,
-    "memory hog in many processes": """
-        import os, time
-        for _ in range(12):
-            if os.fork() == 0:
-                hog = bytearray(b"x") * (300 << 20)
-                time.sleep(100)
-        time.sleep(100)
-    """,
-    "fills the disk": """
-        for number in range(200):
-            open(f"file{number}", "wb").write(b"x" * (4 << 20))
     """,
     "flood of prints": "for _ in range(300_000): print('flood ' * 20)",
     "flood of displays": """
@@ -207,12 +184,6 @@ HOSTILE_ANSWERS = {
 }
 
 
-def dedent(source: str) -> str:
-    import textwrap
-
-    return textwrap.dedent(source).strip()
-
-
 @pytest.fixture(scope="module")
 def judge():
     yield from between_honest_ones(LESSON)
@@ -230,7 +201,7 @@ def neighbors(judge):
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, attack):
     cells = with_answer(honest_cells(judge), "attention_scores", "def attention_scores(Q, K):\n    return 2 * Q @ K.mT")
-    source = dedent(ATTACKS[attack])
+    source = textwrap.dedent(ATTACKS[attack]).strip()
     result = judge.judge_cells([Cell("first", source), *cells, Cell("last", source)])
     deserved, paid = full_scores(judge) | {"attention_scores": 0}, scores(result)
     if attack == "patched observer":  # breaks the attacker's own other answers; it must not pay

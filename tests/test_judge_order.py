@@ -133,11 +133,6 @@ def test_nothing_is_said_of_an_answer_that_is_nowhere(judge):
     assert found.verdicts["attention_scores"].mistake == "not_answered" and found.flags == []
 
 
-def test_an_answer_that_kills_its_parent_costs_itself_alone(judge):
-    killer = "import os, signal\ndef attention_scores(Q, K):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return Q"
-    assert scores(judge.judge_cells(cells(judge, killer))) == full_scores(judge) | {"attention_scores": 0}
-
-
 def test_a_quiz_counts_as_it_stands_at_its_check(judge):
     quiz = next(name for name, key in judge.keys.items() if key.kind == "quiz")
     found = judge.judge_cells([*honest_cells(judge), Cell("spoiled", f"{quiz} = 7")])

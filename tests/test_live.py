@@ -168,14 +168,7 @@ def test_mistakes_have_the_courses_words(page):
         )
     )
     names = page.evaluate("() => Object.fromEntries(Object.entries(MISTAKES).map(([key, one]) => [key, one.name]))")
-    own = {
-        "no_positions",
-        "positions_doubled",
-        "no_causal_mask",
-        "no_padding_mask",
-        "no_layer_norm",
-        "no_cross_attention",
-    }
+    own = set("no_positions positions_doubled no_causal_mask no_padding_mask no_layer_norm no_cross_attention".split())
     assert {key for key, name in names.items() if name not in known} == own
 
 

@@ -149,7 +149,7 @@ class Draw:
         self.python = random.Random(seed)
 
     def normal(self, *shape: int, dtype=torch.float32, scale: float = 1.0) -> torch.Tensor:
-        """Standard normal numbers times `scale`, of so few bits that a key holds them in little room: twelve in float32,
+        """Standard normal numbers times `scale`, of so few bits that a key holds them small: twelve in float32,
         and 28 in float64, where few are rounded float32 numbers."""
         x, bits = (
             torch.randn(*shape, generator=self.generator, dtype=dtype) * scale,

@@ -1,6 +1,5 @@
 """Other accepted variants of lesson 10's exercises: what competent people write instead of the solution."""
 
-import heapq
 import math
 
 import torch
@@ -8,8 +7,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention, layer_norm
-
-# ---------------------------------------------------------------- shift_right
 
 
 def shift_by_empty(targets, bos_id):
@@ -31,9 +28,6 @@ def shift_by_pad(targets, bos_id):
 
 def shift_by_lists(targets, bos_id):
     return torch.tensor([[bos_id, *row[:-1]] for row in targets.tolist()])
-
-
-# ---------------------------------------------------------------- DecoderBlock
 
 
 class _Parts(nn.Module):
@@ -131,26 +125,6 @@ class BlockWithFunctionalNorms(_Parts):
         return post(y + self.feed_forward(pre(y, self.norm3)), self.norm3), weights
 
 
-class BlockWithFullMasks(_Parts):
-    """Masks are always there, all True where none was given."""
-
-    def forward(self, y, memory, self_mask=None, memory_mask=None):
-        B, T_t, T_s = y.shape[0], y.shape[1], memory.shape[1]
-        self_mask = torch.ones(T_t, T_t, dtype=torch.bool) if self_mask is None else self_mask
-        memory_mask = torch.ones(B, 1, 1, T_s, dtype=torch.bool) if memory_mask is None else memory_mask
-        steps = (
-            (self.norm1, lambda x: self.self_attention(x, mask=self_mask)),
-            (self.norm2, lambda x: self.cross_attention(x, memory, mask=memory_mask)),
-            (self.norm3, lambda x: (self.feed_forward(x), None)),
-        )
-        weights = []
-        for norm, sublayer in steps:
-            out, seen = sublayer(norm(y) if self.norm_first else y)
-            weights.append(seen)
-            y = y + out if self.norm_first else norm(y + out)
-        return y, weights[1]
-
-
 class _MyFeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation):
         super().__init__()
@@ -219,9 +193,6 @@ class BlockWithKeywords(_Parts):
         return (residual + x if self.norm_first else self.norm3(residual + x)), cross
 
 
-# ---------------------------------------------------------------- fixed_loss
-
-
 def loss_by_torch(model, src, tgt, pad_id):
     logits = model(src, tgt[:, :-1])
     return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
@@ -243,15 +214,6 @@ def loss_by_shift_right(model, src, tgt, pad_id):
     log_p = torch.log_softmax(model(src, reads), dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     mask = targets != pad_id
     return -(log_p * mask).sum() / mask.sum()
-
-
-def loss_by_kept_words(model, src, tgt, pad_id):
-    logits, targets = model(src, tgt[:, :-1]), tgt[:, 1:]
-    mask = targets != pad_id
-    return F.cross_entropy(logits[mask], targets[mask])
-
-
-# ---------------------------------------------------------------- Transformer
 
 
 def _real(ids, pad_id):
@@ -370,9 +332,6 @@ class WithRecursion(_Base):
         return y @ self.unembed.weight.T + self.unembed.bias
 
 
-# ---------------------------------------------------------------- greedy_decode
-
-
 def greedy_while(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while len(ids) - 1 < max_len:
@@ -413,9 +372,6 @@ def greedy_softmax(step, bos_id, eos_id, max_len):
     return [int(i) for i in ids[0]]
 
 
-# ---------------------------------------------------------------- beam_search
-
-
 def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
     beam, total, done = torch.tensor([[bos_id]]), torch.zeros(1), []
     for n in range(1, max_len + 1):
@@ -432,27 +388,6 @@ def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
         done = [(float(s) / n**length_penalty, row.tolist()) for s, row in zip(total, beam, strict=True)]
     score, ids = max(done)
     return ids, score
-
-
-def beam_with_finished_inside(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Finished sequences stay in the beam and take up room."""
-
-    def score(item):
-        return item[0] / max(len(item[1]) - 1, 1) ** length_penalty
-
-    beam = [(0.0, [bos_id])]
-    for _ in range(max_len):
-        grown = []
-        for total, ids in beam:
-            if len(ids) > 1 and ids[-1] == eos_id:
-                grown.append((total, ids))
-                continue
-            for word, p in enumerate(F.log_softmax(step(torch.tensor([ids])).double(), dim=-1)[0]):
-                grown.append((total + p.item(), [*ids, word]))
-        beam = heapq.nlargest(beam_size, grown, key=score)
-    finished = [item for item in beam if item[1][-1] == eos_id]
-    best = max(finished or beam, key=score)
-    return best[1], score(best)
 
 
 def beam_cut_by_sum(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
@@ -506,28 +441,6 @@ def beam_with_early_end(step, bos_id, eos_id, max_len, beam_size, length_penalty
     return best[0], float(norm(best))
 
 
-# ---------------------------------------------------------------- filter_logits
-
-
-def filter_by_rows(logits, top_k=None, top_p=None):
-    rows = []
-    for row in logits.reshape(-1, logits.shape[-1]):
-        order = row.argsort(descending=True).tolist()
-        keep = order[: top_k or len(order)]
-        if top_p is not None:
-            p, mass, few = torch.softmax(row[keep], dim=0).tolist(), 0.0, []
-            for i, share in zip(keep, p, strict=True):
-                few.append(i)
-                mass += share
-                if mass >= top_p:
-                    break
-            keep = few
-        mask = torch.zeros(len(order), dtype=torch.bool)
-        mask[keep] = True
-        rows.append(row.masked_fill(~mask, -math.inf))
-    return torch.stack(rows).reshape(logits.shape)
-
-
 def filter_by_rank(logits, top_k=None, top_p=None):
     rank = logits.argsort(dim=-1, descending=True).argsort(dim=-1)  # (..., V), 0 for the largest
     if top_k is not None:
@@ -578,9 +491,6 @@ def filter_ascending(logits, top_k=None, top_p=None):
     return logits
 
 
-# ---------------------------------------------------------------- cached_attention
-
-
 def _causal(scores, new):
     T = scores.shape[-1]
     positions = torch.arange(T)
@@ -610,16 +520,6 @@ def cache_of_pieces(q, k, v, cache):
     return torch.einsum("bhqk,bhkd->bhqd", weights, V), cache
 
 
-def cache_row_by_row(q, k, v, cache):
-    outs = []
-    for t in range(q.shape[2]):
-        new = (k[:, :, t : t + 1], v[:, :, t : t + 1])
-        cache = new if cache is None else tuple(torch.cat(pair, dim=2) for pair in zip(cache, new, strict=True))
-        scores = (q[:, :, t : t + 1] * cache[0]).sum(-1) / q.shape[-1] ** 0.5  # (B, H, T)
-        outs.append((scores.softmax(-1)[..., None] * cache[1]).sum(2, keepdim=True))
-    return torch.cat(outs, dim=2), cache
-
-
 class _Cache:
     def __init__(self, k, v):
         self.k, self.v = k, v
@@ -644,11 +544,9 @@ VARIANTS = {
         BlockOfTwoMethods,
         BlockOnAnEncoderBlock,
         BlockWithFunctionalNorms,
-        BlockWithFullMasks,
-        BlockFromScratch,
         BlockWithKeywords,
     ),
-    "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right, loss_by_kept_words),
+    "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right),
     "Transformer": (
         _Base,
         WithTargetPadding,
@@ -660,7 +558,7 @@ VARIANTS = {
         WithRecursion,
     ),
     "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
-    "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end, beam_filled_up),
-    "filter_logits": (filter_by_rows, filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
-    "cached_attention": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
+    "beam_search": (beam_by_tensors, beam_cut_by_sum, beam_with_early_end, beam_filled_up),
+    "filter_logits": (filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
+    "cached_attention": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_as_object),
 }

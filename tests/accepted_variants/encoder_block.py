@@ -1,15 +1,12 @@
 """Other accepted variants of lesson 9's exercises. They serve only the tests."""
 
 import math
-from functools import partial
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from helpers.blocks import MultiHeadAttention, attention, merge_heads, split_heads
-
-# ---------------------------------------------------------------- layer_norm
 
 
 def norm_by_hand(x, gamma, beta, eps=1e-5):
@@ -23,22 +20,11 @@ def norm_with_var_mean(x, gamma, beta, eps=1e-5):
     return torch.addcmul(beta, gamma, (x - mean) / torch.sqrt(variance + eps))
 
 
-def norm_with_std(x, gamma, beta, eps=1e-5):
-    spread = x.std(dim=-1, correction=0, keepdim=True)
-    return (x - x.mean(-1, True)) / (spread.square() + eps).sqrt() * gamma + beta
-
-
 def norm_with_moments(x, gamma, beta, eps=1e-5):
     x64 = x.double()
     mean = x64.mean(-1, keepdim=True)
     variance = (x64**2).mean(-1, keepdim=True) - mean**2
     return (gamma * (x64 - mean) / (variance.clamp_min(0) + eps).sqrt() + beta).to(x.dtype)
-
-
-def norm_with_a_vector_norm(x, gamma, beta, eps=1e-5):
-    centered = x - x.mean(-1, keepdim=True)
-    length = torch.linalg.vector_norm(centered, dim=-1, keepdim=True)
-    return gamma * centered / (length**2 / x.size(-1) + eps) ** 0.5 + beta
 
 
 def norm_with_a_matrix(x, gamma, beta, eps=1e-5):
@@ -57,9 +43,6 @@ def norm_by_rows(x, gamma, beta, eps=1e-5):
     return torch.stack([one(row) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape)
 
 
-# ---------------------------------------------------------------- FeedForward
-
-
 class NetworkOfFunctions(nn.Module):
     def __init__(self, d_model, d_ff, activation=F.relu):
         super().__init__()
@@ -73,30 +56,6 @@ class NetworkByProducts(NetworkOfFunctions):
     def forward(self, x):
         hidden = self.act(x @ self.up.weight.T + self.up.bias)
         return hidden @ self.down.weight.T + self.down.bias
-
-
-class NetworkOfModules(nn.Module):
-    def __init__(self, d_model, d_ff, activation=nn.ReLU()):  # noqa: B008
-        super().__init__()
-        self.up = nn.Linear(d_model, d_ff)
-        self.activation = activation
-        self.down = nn.Linear(d_ff, d_model)
-
-    def forward(self, x):
-        for layer in (self.up, self.activation, self.down):
-            x = layer(x)
-        return x
-
-
-class NetworkWithClamp(nn.Module):
-    def __init__(self, d_model, d_ff, activation=lambda x: x.clamp(min=0)):
-        super().__init__()
-        self.down = nn.Linear(d_ff, d_model)
-        self.up = nn.Linear(d_model, d_ff)
-        self.bend = activation
-
-    def forward(self, x):
-        return self.down(self.bend(self.up(x)))
 
 
 class NetworkByTokens(NetworkOfFunctions):
@@ -123,9 +82,6 @@ class NetworkWithNone(nn.Module):
 
     def forward(self, x):
         return self.dropout(self.down(self.activation(self.up(x))))
-
-
-# ---------------------------------------------------------------- EncoderBlock
 
 
 class _Parts(nn.Module):
@@ -158,17 +114,6 @@ class BlockWithArguments(_Parts):
         seen = self.norm2(x) if self.norm_first else x
         x = x + self.feed_forward(seen)
         return x if self.norm_first else self.norm2(x)
-
-
-class BlockWithIdentities(_Parts):
-    def forward(self, x, mask=None):
-        for norm, sublayer in ((self.norm1, partial(self._attend, mask=mask)), (self.norm2, self.feed_forward)):
-            before, after = (norm, nn.Identity()) if self.norm_first else (nn.Identity(), norm)
-            x = after(torch.add(x, sublayer(before(x))))
-        return x
-
-    def _attend(self, x, mask):
-        return self.attention(x, mask=mask)[0]
 
 
 class BlockWithTwoWays(_Parts):
@@ -254,9 +199,6 @@ class BlockWithDropout(BlockWithIf):
         return self.dropout(super().forward(x, mask=mask))
 
 
-# ---------------------------------------------------------------- Encoder
-
-
 class StackWithLoop(nn.Module):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len):
         super().__init__()
@@ -294,15 +236,6 @@ class StackWithOneHot(StackWithLoop):
         return F.one_hot(ids, len(table)).to(table.dtype) @ table + self.positions.weight[None, : ids.size(1)]
 
 
-class StackWithBuffer(StackWithLoop):
-    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len):
-        super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
-        self.register_buffer("indices", torch.arange(max_len), persistent=False)
-
-    def embed(self, ids):
-        return F.embedding(ids, self.tokens.weight) + self.positions(self.indices[: ids.shape[-1]])
-
-
 class StackWithRecursion(StackWithLoop):
     def forward(self, ids, mask=None):
         return self.climb(self.embed(ids), list(self.blocks), mask)
@@ -330,9 +263,6 @@ class StackWithDropout(StackWithLoop):
         )
 
 
-# ---------------------------------------------------------------- fixed_block
-
-
 def block_in_two_lines(x, attention, feed_forward, norm1, norm2, mask=None):
     x = x + attention(norm1(x), mask=mask)[0]
     return x + feed_forward(norm2(x))
@@ -358,20 +288,6 @@ def block_with_a_stream(x, attention, feed_forward, norm1, norm2, mask=None):
     return stream + feed_forward(norm2(stream))
 
 
-def block_with_kept_residuals(x, attention, feed_forward, norm1, norm2, mask=None):
-    residual = x
-    x = norm1(x)
-    x, _ = attention(x, mask=mask)
-    x = residual + x
-    residual = x
-    x = norm2(x)
-    x = feed_forward(x)
-    return residual + x
-
-
-# ---------------------------------------------------------------- block_macs
-
-
 def count_in_one_line(T, d_model, d_ff):
     return 4 * T * d_model * d_model + 2 * T * T * d_model + 2 * T * d_model * d_ff
 
@@ -389,15 +305,6 @@ def count_by_token(T, d_model, d_ff):
     return sum(4 * d_model**2 + 2 * T * d_model + 2 * d_model * d_ff for _ in range(T))
 
 
-def count_with_heads(T, d_model, d_ff):
-    heads = 1
-    width = d_model // heads
-    return 4 * T * pow(d_model, 2) + heads * (T * T * width + T * T * width) + T * d_ff * d_model * 2
-
-
-# ---------------------------------------------------------------- token_influence
-
-
 def influence_with_jacrev(f, x):
     return torch.func.jacrev(f)(x).square().sum(dim=(1, 3)).sqrt()
 
@@ -411,36 +318,16 @@ def influence_with_norm(f, x):
     return jacobian.transpose(1, 2).norm(dim=(2, 3))
 
 
-def influence_with_loops(f, x):
-    x = x.detach().clone().requires_grad_()
-    out = f(x) + 0 * x.sum()  # in the graph, whatever f is
-    rows = []
-    for i in range(out.shape[0]):
-        grads = [torch.autograd.grad(out[i, e], x, retain_graph=True)[0] for e in range(out.shape[1])]
-        rows.append(torch.stack(grads).pow(2).sum(dim=(0, 2)).sqrt())
-    return torch.stack(rows)
-
-
 def influence_with_einsum(f, x):
     J = torch.autograd.functional.jacobian(f, x, create_graph=True)
     return torch.einsum("iejd,iejd->ij", J, J) ** 0.5
 
 
 VARIANTS = {
-    "layer_norm": (
-        norm_by_hand,
-        norm_with_var_mean,
-        norm_with_std,
-        norm_with_moments,
-        norm_with_a_vector_norm,
-        norm_with_a_matrix,
-        norm_by_rows,
-    ),
+    "layer_norm": (norm_with_var_mean, norm_with_moments, norm_with_a_matrix, norm_by_rows),
     "FeedForward": (
         NetworkOfFunctions,
         NetworkByProducts,
-        NetworkOfModules,
-        NetworkWithClamp,
         NetworkByTokens,
         NetworkFlattened,
         NetworkByEinsum,
@@ -449,8 +336,6 @@ VARIANTS = {
     "EncoderBlock": (
         BlockWithIf,
         BlockWithArguments,
-        BlockWithIdentities,
-        BlockWithTwoWays,
         BlockInPlace,
         BlockWithFusedAttention,
         BlockWithOwnNorms,
@@ -458,29 +343,15 @@ VARIANTS = {
         BlockWithDropout,
     ),
     "Encoder": (
-        StackWithLoop,
         StackWithSlices,
         StackWithSparseGradients,
         StackWithOneHot,
-        StackWithBuffer,
         StackWithRecursion,
         StackOfFusedBlocks,
         StackOfOwnNorms,
         StackWithDropout,
     ),
-    "fixed_block": (
-        block_in_two_lines,
-        block_with_names,
-        block_with_a_loop,
-        block_with_a_stream,
-        block_with_kept_residuals,
-    ),
-    "block_macs": (count_in_one_line, count_factored, count_products, count_by_token, count_with_heads),
-    "token_influence": (
-        influence_with_jacrev,
-        influence_with_jacfwd,
-        influence_with_norm,
-        influence_with_loops,
-        influence_with_einsum,
-    ),
+    "fixed_block": (block_in_two_lines, block_with_names, block_with_a_loop, block_with_a_stream),
+    "block_macs": (count_in_one_line, count_factored, count_products, count_by_token),
+    "token_influence": (influence_with_jacrev, influence_with_jacfwd, influence_with_norm, influence_with_einsum),
 }

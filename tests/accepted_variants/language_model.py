@@ -9,8 +9,6 @@ from torch import nn
 
 from helpers.blocks import FeedForward, MultiHeadAttention, RotaryBlock, apply_rope, causal_mask
 
-# ---------------------------------------------------------------- ngram_loss
-
 
 def ngrams_by_counter(train, test, order, vocab_size, alpha):
     train, test = torch.as_tensor(train).tolist(), torch.as_tensor(test).tolist()
@@ -75,9 +73,6 @@ def ngrams_with_tensors(train, test, order, vocab_size, alpha):
     return -((seen + alpha) / (row + alpha * vocab_size)).log().mean().item()
 
 
-# ---------------------------------------------------------------- get_batch
-
-
 def batch_by_stack(data, block_size, batch_size, generator):
     starts = torch.randint(0, len(data) - block_size, (batch_size,), generator=generator)
     x = torch.stack([data[i : i + block_size] for i in starts])
@@ -106,16 +101,8 @@ def batch_by_uniform_numbers(data, block_size, batch_size, generator):
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
-# ---------------------------------------------------------------- next_token_loss
-
-
 def loss_by_transpose(logits, targets):
     return F.cross_entropy(logits.transpose(1, 2), targets)
-
-
-def loss_by_view(logits, targets):
-    B, T, V = logits.shape
-    return F.cross_entropy(logits.reshape(B * T, V), targets.reshape(-1))
 
 
 def loss_by_two_views(logits, targets):
@@ -128,9 +115,6 @@ def loss_by_gather(logits, targets):
 
 def loss_by_rows(logits, targets):
     return torch.stack([nn.functional.cross_entropy(a, b) for a, b in zip(logits, targets, strict=True)]).mean()
-
-
-# ---------------------------------------------------------------- GPT
 
 
 class GPTWithMaskBuffer(nn.Module):
@@ -176,26 +160,6 @@ class GPTWithAnUnusedTable(GPTWithMaskBuffer):
         self.positions = nn.Embedding(block_size, d_model)
         for parameter in self.parameters():
             nn.init.normal_(parameter, std=0.02)
-
-
-class GPTOfParts(nn.Module):
-    """The rotary attention and the feed-forward network of each block, called one by one."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        self.tokens, self.norm = nn.Embedding(vocab_size, d_model), nn.LayerNorm(d_model)
-        self.unembed = nn.Linear(d_model, vocab_size)
-        self.blocks = nn.ModuleList()
-        for _ in range(num_layers):
-            self.blocks.append(RotaryBlock(d_model, num_heads, 4 * d_model))
-        self.block_size = block_size
-
-    def forward(self, ids):
-        x, mask = self.tokens(ids), causal_mask(ids.shape[-1])
-        for block in self.blocks:
-            x = x + block.attention(block.norm1(x), mask=mask)[0]
-            x = x + block.feed_forward(block.norm2(x))
-        return self.unembed(self.norm(x))
 
 
 class _OwnBlock(nn.Module):
@@ -255,67 +219,6 @@ class GPTThatChecksItsLength(GPTWithMaskBuffer):
         return super().forward(ids)
 
 
-# ---------------------------------------------------------------- generate
-
-
-def _of(*shape):
-    return nn.Parameter(torch.randn(shape) * 0.05)
-
-
-class GPTOfStacks(nn.Module):
-    """All layers' matrices of a kind in one parameter, and bare tables for words and logits."""
-
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__()
-        D, L, N = d_model, num_layers, 2 * num_layers + 1
-        self.block_size, self.heads, self.layers = block_size, num_heads, num_layers
-        self.gains, self.shifts = nn.Parameter(torch.ones(N, D)), nn.Parameter(torch.zeros(N, D))
-        self.qkv, self.o, self.up, self.down = _of(L, 3 * D, D), _of(L, D, D), _of(L, 4 * D, D), _of(L, D, 4 * D)
-        self.E, self.P, self.U = self.tables(vocab_size, D), _of(block_size, D), _of(vocab_size, D)
-
-    def tables(self, V, D):
-        return _of(V, D)
-
-    def words(self, ids):
-        return F.embedding(ids, self.E)
-
-    def norm(self, x, i):
-        return F.layer_norm(x, x.shape[-1:], self.gains[i], self.shifts[i])
-
-    def forward(self, ids):
-        x = self.words(ids) + self.P[: ids.shape[1]]
-        for i in range(self.layers):
-            q, k, v = (self.norm(x, 2 * i) @ self.qkv[i].T).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-            found = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, H, T, D / H)
-            x = x + found.transpose(1, 2).flatten(-2) @ self.o[i].T
-            x = x + F.gelu(self.norm(x, 2 * i + 1) @ self.up[i].T) @ self.down[i].T
-        return self.norm(x, 2 * self.layers) @ self.U.T
-
-
-class GPTOfStacksAndAnEmbedding(GPTOfStacks):
-    def tables(self, V, D):
-        return nn.Embedding(V, D)
-
-    def words(self, ids):
-        return self.E(ids)
-
-
-class GPTOfStacksAndOneHotVectors(GPTOfStacks):
-    def tables(self, V, D):
-        return nn.Linear(V, D, bias=False)
-
-    def words(self, ids):
-        return self.E(F.one_hot(ids, self.E.in_features).to(self.U.dtype))
-
-
-class GPTOfStacksAndOneTable(GPTOfStacks):
-    """Words come in and go out by one bare table."""
-
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.U = self.E
-
-
 def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """As in nanoGPT."""
     for _ in range(max_new_tokens):
@@ -363,9 +266,6 @@ def generate_by_inverse(model, ids, max_new_tokens, temperature=1.0, top_k=None,
         new = order.gather(-1, at)
         rows = [torch.cat([row, new[i : i + 1]], dim=1) for i, row in enumerate(rows)]
     return torch.cat(rows)
-
-
-# ---------------------------------------------------------------- induction_head
 
 
 def induction_by_big_numbers(vocab_size, max_len):
@@ -441,12 +341,10 @@ VARIANTS = {
         ngrams_with_tensors,
     ),
     "get_batch": (batch_by_stack, batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
-    "next_token_loss": (loss_by_transpose, loss_by_view, loss_by_two_views, loss_by_gather, loss_by_rows),
+    "next_token_loss": (loss_by_transpose, loss_by_two_views, loss_by_gather, loss_by_rows),
     "GPT": (
-        GPTWithMaskBuffer,
         GPTWithDropout,
         GPTWithAnUnusedTable,
-        GPTOfParts,
         GPTOfOwnBlocks,
         GPTByLoops,
         GPTWithEmbeddingFunctions,

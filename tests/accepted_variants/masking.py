@@ -15,12 +15,6 @@ def causal_last_rows(T_q, T_k=None):
     return torch.tril(torch.ones(T_k, T_k)).bool()[-T_q:]
 
 
-def causal_not_triu(T_q, T_k=None):
-    if T_k is None:
-        T_k = T_q
-    return ~torch.triu(torch.ones((T_q, T_k), dtype=torch.bool), diagonal=T_k - T_q + 1)
-
-
 def causal_lists(T_q, T_k=None):
     T_k = T_k if T_k is not None else T_q
     return torch.tensor([[j <= i + T_k - T_q for j in range(T_k)] for i in range(T_q)])
@@ -29,13 +23,6 @@ def causal_lists(T_q, T_k=None):
 def causal_with_past(T_q, T_k=None):
     past = 0 if T_k is None else T_k - T_q
     return torch.cat([torch.ones(T_q, past, dtype=torch.bool), torch.ones(T_q, T_q).tril() == 1], dim=1)
-
-
-def padding_loop(lengths, T):
-    mask = torch.zeros(len(lengths), T, dtype=torch.bool)
-    for b, length in enumerate(lengths.tolist()):
-        mask[b, :length] = True
-    return mask
 
 
 def padding_lists(lengths, T):
@@ -72,12 +59,6 @@ def combine_blocked(causal, padding):
     return ~blocked
 
 
-def combine_where(causal, padding):
-    T_q, T_k = causal.shape
-    keys = padding.unsqueeze(1).unsqueeze(1).expand(-1, 1, T_q, T_k)
-    return torch.where(keys, causal, torch.tensor(False))
-
-
 def scores_where(scores, mask):
     return torch.where(mask, scores, float("-inf"))
 
@@ -100,15 +81,6 @@ def scores_clone(scores, mask):
     return out
 
 
-def scores_product(scores, mask):
-    keep = mask.to(scores.dtype)
-    return scores * keep - 1e9 * (1 - keep)
-
-
-def scores_log(scores, mask):
-    return scores + mask.to(scores.dtype).log()
-
-
 def _softmax(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
 
@@ -127,39 +99,9 @@ def softmax_spared_rows(scores, mask):
     return torch.where(seen, weights, torch.zeros_like(weights)).masked_fill(~mask, 0)
 
 
-def softmax_by_hand(scores, mask):
-    mask = mask.expand_as(scores)
-    peak = scores.detach().masked_fill(~mask, -1e30).amax(-1, keepdim=True)
-    powers = (scores - peak).masked_fill(~mask, -1e9).exp().masked_fill(~mask, 0.0)
-    total = powers.sum(-1, keepdim=True)
-    return powers / torch.where(total == 0, torch.ones_like(total), total)
-
-
-def softmax_rows(scores, mask):
-    mask = mask.expand_as(scores)
-    rows = []
-    for row, allowed in zip(scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, scores.shape[-1]), strict=True):
-        out = torch.zeros_like(row)
-        if allowed.any():
-            index = allowed.nonzero().flatten()
-            out = out.index_put((index,), torch.softmax(row[index], dim=0))
-        rows.append(out)
-    return torch.stack(rows).reshape(scores.shape)
-
-
 def softmax_log_space(scores, mask):
     filled = scores.masked_fill(~mask, -1e9)
     return (filled - filled.logsumexp(-1, keepdim=True)).exp().masked_fill(~mask, 0.0)
-
-
-def leaks_fresh(f, x):
-    y = f(x)
-    for t in range(x.shape[1]):
-        changed = x.clone()
-        changed[:, t + 1 :] = torch.randn(changed[:, t + 1 :].shape, dtype=x.dtype)
-        if ((f(changed) - y)[:, : t + 1].abs() > 1e-6).any():
-            return True
-    return False
 
 
 def leaks_random(f, x):
@@ -178,16 +120,6 @@ def leaks_row_by_row(f, x):
         later = (torch.arange(x.size(1)) > t)[:, None]
         worst = max(worst, float((f(torch.where(later, torch.rand_like(x) * 4 - 2, x)) - y)[:, t].abs().max()))
     return worst > 1e-6
-
-
-def leaks_one_by_one(f, x):
-    y = f(x)
-    for source in range(1, x.shape[1]):
-        changed = x.clone()
-        changed[:, source] = torch.randn_like(x[:, source])
-        if torch.max(torch.abs(f(changed)[:, :source] - y[:, :source])).item() > 1e-6:
-            return True
-    return False
 
 
 def leaks_noise(f, x):
@@ -233,54 +165,17 @@ def attention_einsum(Q, K, V):
     return torch.einsum("...qk,...kv->...qv", weights, V)
 
 
-def attention_rows(Q, K, V):
-    rows = []
-    for t in range(Q.shape[-2]):
-        past = K[..., : t + 1, :]
-        scores = (past @ Q[..., t, :, None]).squeeze(-1) / Q.shape[-1] ** 0.5
-        rows.append((torch.softmax(scores, dim=-1)[..., None] * V[..., : t + 1, :]).sum(-2))
-    return torch.stack(rows, dim=-2)
-
-
-def attention_by_hand(Q, K, V):
-    scores = _scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf)
-    powers = (scores - scores.amax(-1, keepdim=True)).exp()
-    return powers @ V / powers.sum(-1, keepdim=True)
-
-
 def attention_log_space(Q, K, V):
     scores = _scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf)
     return (scores - scores.logsumexp(-1, keepdim=True)).exp() @ V
 
 
 VARIANTS = {
-    "causal_mask": (causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past),
-    "padding_mask": (padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative),
-    "combine_masks": (combine_einsum, combine_product, combine_loop, combine_blocked, combine_where),
-    "mask_scores": (
-        scores_where,
-        scores_finfo,
-        scores_billion,
-        scores_add_infinity,
-        scores_clone,
-        scores_product,
-        scores_log,
-    ),
-    "masked_softmax": (
-        softmax_nan_to_num,
-        softmax_finite_fill,
-        softmax_spared_rows,
-        softmax_by_hand,
-        softmax_rows,
-        softmax_log_space,
-    ),
-    "leaks_future": (leaks_fresh, leaks_random, leaks_row_by_row, leaks_one_by_one, leaks_noise, leaks_twice),
-    "fixed_causal_attention": (
-        attention_fill,
-        attention_added,
-        attention_einsum,
-        attention_rows,
-        attention_by_hand,
-        attention_log_space,
-    ),
+    "causal_mask": (causal_comparison, causal_last_rows, causal_lists, causal_with_past),
+    "padding_mask": (padding_lists, padding_expanded, padding_triangle, padding_cumulative),
+    "combine_masks": (combine_einsum, combine_product, combine_loop, combine_blocked),
+    "mask_scores": (scores_where, scores_finfo, scores_billion, scores_add_infinity, scores_clone),
+    "masked_softmax": (softmax_nan_to_num, softmax_finite_fill, softmax_spared_rows, softmax_log_space),
+    "leaks_future": (leaks_random, leaks_row_by_row, leaks_noise, leaks_twice),
+    "fixed_causal_attention": (attention_fill, attention_added, attention_einsum, attention_log_space),
 }

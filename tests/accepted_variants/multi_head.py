@@ -14,9 +14,6 @@ def refuse(width, num_heads):
         raise ValueError(f"{num_heads} heads do not fit into {width} channels")
 
 
-# split_heads
-
-
 def split_by_chunks(x, num_heads):
     refuse(x.shape[-1], num_heads)
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
@@ -28,23 +25,9 @@ def split_by_slices(x, num_heads):
     return torch.stack([x[:, :, h * d : (h + 1) * d] for h in range(num_heads)], 1)
 
 
-def split_by_unflatten(x, num_heads):
-    if num_heads * (x.shape[-1] // num_heads) != x.shape[-1]:
-        raise ValueError("no")
-    return x.unflatten(-1, (num_heads, x.shape[-1] // num_heads)).movedim(2, 1)
-
-
 def split_by_permute(x, num_heads):
     refuse(x.shape[2], num_heads)
     return x.reshape(*x.shape[:2], num_heads, -1).permute(0, 2, 1, 3).contiguous()
-
-
-def split_by_einsum(x, num_heads):
-    try:
-        parts = x.reshape(x.shape[0], x.shape[1], num_heads, x.shape[2] // num_heads)
-    except RuntimeError:
-        raise ValueError("the heads do not fit") from None
-    return torch.einsum("bthd->bhtd", parts)
 
 
 def split_by_vmap(x, num_heads):
@@ -55,9 +38,6 @@ def split_by_vmap(x, num_heads):
 def split_backwards(x, num_heads):
     refuse(x.shape[2], num_heads)
     return x.mT.reshape(len(x), num_heads, -1, x.shape[1]).transpose(-1, -2)
-
-
-# merge_heads
 
 
 def merge_by_cat(x):
@@ -79,17 +59,6 @@ def merge_by_permute(x):
 
 def merge_backwards(x):
     return x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)
-
-
-def merge_by_filling(x):
-    B, H, T, d = x.shape
-    out = torch.zeros(B, T, H * d, dtype=x.dtype)
-    for h in range(H):
-        out[..., h * d : (h + 1) * d] = x[:, h]
-    return out
-
-
-# MultiHeadAttention
 
 
 class _Four(nn.Module):
@@ -119,33 +88,6 @@ class ByChunks(_Four):
         return ((self.W_q, query), (self.W_k, key), (self.W_v, value))
 
 
-class ByEinsum(_Four):
-    def run(self, query, key, value, mask):
-        H = self.num_heads
-        q = self.W_q(query).unflatten(-1, (H, -1))
-        k, v = self.W_k(key).unflatten(-1, (H, -1)), self.W_v(value).unflatten(-1, (H, -1))
-        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(self.d_head)
-        if mask is None:
-            weights = scores.softmax(-1)
-        else:
-            weights = torch.where(mask, scores.masked_fill(~mask, -math.inf).softmax(-1), 0.0)
-        return self.W_o(torch.einsum("bhqk,bkhd->bqhd", weights, v).flatten(2)), weights
-
-
-class HeadByHead(_Four):
-    def run(self, query, key, value, mask):
-        Q, K, V = self.W_q(query), self.W_k(key), self.W_v(value)
-        if mask is not None:
-            mask = mask.expand(len(query), self.num_heads, query.shape[1], key.shape[1])
-        outs, all_weights = [], []
-        for h in range(self.num_heads):
-            own = slice(h * self.d_head, (h + 1) * self.d_head)
-            out, w = attention(Q[..., own], K[..., own], V[..., own], None if mask is None else mask[:, h])
-            outs.append(out)
-            all_weights.append(w)
-        return self.W_o(torch.cat(outs, -1)), torch.stack(all_weights, 1)
-
-
 class SumOfHeads(_Four):
     """Each head through its own columns of W_o, and the sum."""
 
@@ -170,23 +112,6 @@ class FoldedIntoBatch(_Four):
         out, weights = attention(fold(self.W_q(query)), fold(self.W_k(key)), fold(self.W_v(value)), mask)
         out = out.unflatten(0, (B, self.num_heads)).transpose(1, 2).reshape(B, T, D)
         return self.W_o(out), weights.unflatten(0, (B, self.num_heads))
-
-
-class WithFiniteFill(_Four):
-    def run(self, query, key, value, mask):
-        Q, K, V = (split_by_unflatten(f(x), self.num_heads) for f, x in self.both(query, key, value))
-        scores = Q @ K.mT * self.d_head**-0.5
-        if mask is not None:
-            scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-        weights = F.softmax(scores, dim=-1)
-        if mask is not None:
-            weights = weights * mask
-        return self.W_o(merge_by_flatten(weights @ V)), weights
-
-    def both(self, query, key, value):
-        yield self.W_q, query
-        yield self.W_k, key
-        yield self.W_v, value
 
 
 class WithNanToNum(_Four):
@@ -259,9 +184,6 @@ class ScaledQueries(nn.Module):
         return self.W_o((weights @ v).transpose(1, 2).contiguous().view(B, T, self.d_model)), weights
 
 
-# load_from_torch
-
-
 def load_by_state_dict(mine, theirs):
     D = theirs.embed_dim
     W, b = theirs.in_proj_weight, theirs.in_proj_bias
@@ -309,9 +231,6 @@ def load_in_a_loop(mine, theirs):
     mine.W_o.load_state_dict(theirs.out_proj.state_dict())
 
 
-# fixed_heads
-
-
 def fixed_by_chunks(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     Q, K, V = (split_by_chunks(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
     return merge_by_cat(attention(Q, K, V, mask)[0]) @ W_o.T
@@ -327,17 +246,6 @@ def fixed_by_permute(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     return values.permute(0, 2, 1, 3).reshape(B, T, D) @ W_o.T
 
 
-def fixed_by_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
-    masks = [None] * num_heads
-    if mask is not None:
-        masks = mask.expand(len(x), num_heads, x.shape[1], x.shape[1]).unbind(1)
-    out = 0
-    blocks = zip(*(W.chunk(num_heads) for W in (W_q, W_k, W_v)), W_o.chunk(num_heads, 1), masks, strict=True)
-    for wq, wk, wv, wo, own in blocks:
-        out = out + attention(x @ wq.T, x @ wk.T, x @ wv.T, own)[0] @ wo.T
-    return out
-
-
 def fixed_by_einsum(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     q, k, v = (torch.einsum("btd,hed->bhte", x, W.unflatten(0, (num_heads, -1))) for W in (W_q, W_k, W_v))
     scores = torch.einsum("bhqe,bhke->bhqk", q, k) * q.shape[-1] ** -0.5
@@ -350,9 +258,6 @@ def fixed_by_einsum(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
 def fixed_in_log_space(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     Q, K, V = (split_by_permute(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
     return merge_by_flatten(weights_in_log_space(Q, K, mask) @ V) @ W_o.T
-
-
-# grouped_query_attention
 
 
 def grouped_in_log_space(Q, K, V, mask=None):
@@ -383,20 +288,6 @@ def grouped_by_expand(Q, K, V, mask=None):
     K = K[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
     V = V[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
     return attention(Q, K, V, mask)[0]
-
-
-def grouped_head_by_head(Q, K, V, mask=None):
-    H, G = Q.shape[1], K.shape[1]
-    if mask is not None:
-        mask = mask.expand(len(Q), H, Q.shape[2], K.shape[2])
-    outs = []
-    for h in range(H):
-        g = h // (H // G)
-        outs.append(attention(Q[:, h], K[:, g], V[:, g], None if mask is None else mask[:, h])[0])
-    return torch.stack(outs, dim=1)
-
-
-# head_importance
 
 
 def importance_by_zeroing(mha, x):
@@ -438,62 +329,25 @@ def importance_from_weights(mha, x):
     return torch.einsum("bhtd,ohd->bhto", heads, columns).pow(2).sum(dim=(0, 2, 3)).sqrt().detach()
 
 
-def importance_by_attention(mha, x):
-    Q, K, V = (split_by_permute(f(x), mha.num_heads) for f in (mha.W_q, mha.W_k, mha.W_v))
-    heads = attention(Q, K, V)[0]
-    out = mha.W_o(merge_by_flatten(heads))
-    result = []
-    for h in range(mha.num_heads):
-        rest = heads.clone()
-        rest[:, h] = 0
-        result.append((out - mha.W_o(merge_by_flatten(rest))).pow(2).sum().sqrt())
-    return torch.stack(result)
-
-
 VARIANTS = {
-    "split_heads": (
-        split_by_chunks,
-        split_by_slices,
-        split_by_unflatten,
-        split_by_permute,
-        split_by_einsum,
-        split_by_vmap,
-        split_backwards,
-    ),
-    "merge_heads": (
-        merge_by_cat,
-        merge_by_slices,
-        merge_by_flatten,
-        merge_by_permute,
-        merge_backwards,
-        merge_by_filling,
-    ),
+    "split_heads": (split_by_chunks, split_by_permute, split_by_vmap, split_backwards),
+    "merge_heads": (merge_by_cat, merge_by_slices, merge_by_flatten, merge_backwards),
     "MultiHeadAttention": (
         ByChunks,
-        ByEinsum,
-        HeadByHead,
         SumOfHeads,
         FoldedIntoBatch,
-        WithFiniteFill,
         WithNanToNum,
         WithEarlierBlocks,
         InLogSpace,
         ScaledQueries,
     ),
     "load_from_torch": (load_by_state_dict, load_by_data, load_by_slices, load_in_a_loop),
-    "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum, fixed_in_log_space),
-    "grouped_query_attention": (
-        grouped_by_unflatten,
-        grouped_by_index,
-        grouped_by_expand,
-        grouped_head_by_head,
-        grouped_in_log_space,
-    ),
+    "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_einsum, fixed_in_log_space),
+    "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_in_log_space),
     "head_importance": (
         importance_by_zeroing,
         importance_by_hook,
         importance_by_functional_call,
         importance_from_weights,
-        importance_by_attention,
     ),
 }

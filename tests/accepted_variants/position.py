@@ -4,17 +4,6 @@ import math
 
 import torch
 
-# 2.1 equivariance_error
-
-
-def gap_loop(f, x, perm):
-    shuffled, plain = f(x[perm]), f(x)
-    gap = 0.0
-    for row, source in enumerate(perm.tolist()):
-        for a, b in zip(shuffled[row].tolist(), plain[source].tolist(), strict=True):
-            gap = max(gap, abs(a - b))
-    return gap
-
 
 def gap_matrix(f, x, perm):
     shuffle = torch.eye(len(x), dtype=x.dtype)[perm]
@@ -37,9 +26,6 @@ def gap_numpy(f, x, perm):
     return float(abs(a - b).max())
 
 
-# 2.2 sinusoidal_positions
-
-
 def _guard(d_model):
     if d_model % 2:
         raise ValueError("d_model must be even")
@@ -53,24 +39,6 @@ def positions_loops(length, d_model):
             angle = t / 10000 ** (column / d_model)
             table[t, column], table[t, column + 1] = math.sin(angle), math.cos(angle)
     return table
-
-
-def positions_exp_log(length, d_model):
-    _guard(d_model)
-    t = torch.arange(length, dtype=torch.float).unsqueeze(1)
-    divisor = torch.exp(torch.arange(0, d_model, 2).float() * (-math.log(10000.0) / d_model))
-    table = torch.zeros(length, d_model)
-    table[:, 0::2] = torch.sin(t * divisor)
-    table[:, 1::2] = torch.cos(t * divisor)
-    return table
-
-
-def positions_parity(length, d_model):
-    if d_model % 2 == 1:
-        raise ValueError(d_model)
-    column = torch.arange(d_model)
-    angles = torch.arange(length)[:, None] / 10000 ** (2 * (column // 2) / d_model)
-    return torch.where(column % 2 == 0, angles.sin(), angles.cos())
 
 
 def positions_phase(length, d_model):
@@ -92,9 +60,6 @@ def positions_powers(length, d_model):
     step = torch.exp(1j * 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model))
     hands = step ** torch.arange(length, dtype=torch.float64)[:, None]
     return torch.view_as_real(hands).flip(-1).flatten(1).float()
-
-
-# 2.3 add_positions
 
 
 def add_index(x, table):
@@ -125,18 +90,6 @@ def add_select(x, table):
     return x + torch.einsum("tn,nd->td", choose, table)
 
 
-def add_by_hand(x, table):
-    T = x.shape[-2]
-    if not T <= len(table):
-        raise ValueError("too long")
-    out = x.clone()
-    out += table[:T]
-    return out
-
-
-# 2.4 fixed_position_layer
-
-
 def layer_transposed(x, pe):
     return (x.transpose(0, 1) + pe[: x.size(1)]).transpose(0, 1)
 
@@ -153,18 +106,6 @@ def layer_loop(x, pe):
     return torch.stack([sentence + pe[: len(sentence), 0, :] for sentence in x])
 
 
-def layer_viewed_right(x, pe):
-    T, D = x.shape[1:]
-    return x + pe[:T].view(1, T, D)
-
-
-def layer_permuted(x, pe):
-    return torch.einsum("tbd->btd", pe[: x.size(1)].expand(-1, x.size(0), -1)) + x
-
-
-# 2.5 shift_matrix
-
-
 def _blocks(angles, block):
     return torch.block_diag(*[torch.tensor(block(math.cos(a), math.sin(a))) for a in angles])
 
@@ -172,15 +113,6 @@ def _blocks(angles, block):
 def _angles(offset, d_model):
     _guard(d_model)
     return [offset * 10000 ** (-i / d_model) for i in range(0, d_model, 2)]
-
-
-def shift_loop(offset, d_model):
-    _guard(d_model)
-    M = torch.zeros(d_model, d_model)
-    for i in range(0, d_model, 2):
-        a = offset / 10000 ** (i / d_model)
-        M[i, i], M[i, i + 1], M[i + 1, i], M[i + 1, i + 1] = math.cos(a), math.sin(a), -math.sin(a), math.cos(a)
-    return M
 
 
 def shift_block_diag(offset, d_model):
@@ -209,21 +141,6 @@ def shift_matrix_power(offset, d_model):
 def shift_matrix_exp(offset, d_model):
     generators = [torch.tensor([[0.0, a], [-a, 0.0]]) for a in _angles(offset, d_model)]
     return torch.linalg.matrix_exp(torch.block_diag(*generators))
-
-
-def shift_solved(offset, d_model):
-    _guard(d_model)
-    even = torch.arange(0, d_model, 2, dtype=torch.float64)
-    t = torch.linspace(-20000, 20000, 4001, dtype=torch.float64)[:, None]
-
-    def rows(positions):
-        angles = positions * 10000 ** (-even / d_model)
-        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-    return torch.linalg.lstsq(rows(t), rows(t + offset)).solution.T.float().contiguous()
-
-
-# 2.6 apply_rope
 
 
 def _turn(x, positions, base=10000.0):
@@ -262,45 +179,11 @@ def rotate_matrices(x, positions, base=10000.0):
     return torch.einsum("tiab,...tib->...tia", R, x.unflatten(-1, (-1, 2))).flatten(-2)
 
 
-def rotate_loop(x, positions, base=10000.0):
-    D = x.shape[-1]
-    tokens = []
-    for t, position in enumerate(positions.tolist()):
-        columns = []
-        for i in range(0, D, 2):
-            angle = position * base ** (-i / D)
-            a, b = x[..., t, i], x[..., t, i + 1]
-            columns += [a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)]
-        tokens.append(torch.stack(columns, dim=-1))
-    return torch.stack(tokens, dim=-2)
-
-
 VARIANTS = {
-    "equivariance_error": (gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
-    "sinusoidal_positions": (
-        positions_loops,
-        positions_exp_log,
-        positions_parity,
-        positions_phase,
-        positions_complex,
-        positions_powers,
-    ),
-    "add_positions": (add_index, add_expanded, add_rows, add_select, add_by_hand),
-    "fixed_position_layer": (
-        layer_transposed,
-        layer_table_transposed,
-        layer_indexed,
-        layer_loop,
-        layer_viewed_right,
-        layer_permuted,
-    ),
-    "shift_matrix": (
-        shift_loop,
-        shift_block_diag,
-        shift_from_table,
-        shift_matrix_power,
-        shift_matrix_exp,
-        shift_solved,
-    ),
-    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices, rotate_loop),
+    "equivariance_error": (gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
+    "sinusoidal_positions": (positions_loops, positions_phase, positions_complex, positions_powers),
+    "add_positions": (add_index, add_expanded, add_rows, add_select),
+    "fixed_position_layer": (layer_transposed, layer_table_transposed, layer_indexed, layer_loop),
+    "shift_matrix": (shift_block_diag, shift_from_table, shift_matrix_power, shift_matrix_exp),
+    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices),
 }

@@ -1,7 +1,6 @@
 """Right answers of lesson 3 in other styles: each must pass on every seed."""
 
 import math
-from collections import Counter
 
 import torch
 import torch.nn.functional as F
@@ -17,15 +16,6 @@ def _counts(ids, vocab_size):
 def _with_uniform_rows(counts):
     total = counts.sum(-1, keepdim=True)
     return torch.where(total > 0, counts / total.clamp(min=1), torch.tensor(1 / counts.shape[0]))
-
-
-def hard_lookup_loop(query, keys, values):
-    best = 0
-    matches = [torch.dot(key, query).item() for key in keys]
-    for i, match in enumerate(matches):
-        if match > matches[best]:
-            best = i
-    return values[best]
 
 
 def hard_lookup_one_hot(query, keys, values):
@@ -60,14 +50,6 @@ def project_broadcast(x, W):
     return (x.unsqueeze(-2) * W).sum(-1)
 
 
-def project_row_by_row(x, W):
-    return torch.stack([(x * row).sum(-1) for row in W], dim=-1)
-
-
-def project_w_times_x(x, W):
-    return (W @ x.unsqueeze(-1)).squeeze(-1)
-
-
 def project_module(x, W):
     layer = torch.nn.Linear(W.shape[1], W.shape[0], bias=False)
     return torch.func.functional_call(layer, {"weight": W}, (x,))
@@ -83,16 +65,6 @@ def dots_einsum(Q, K):
 
 def dots_broadcast(Q, K):
     return (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(-1)
-
-
-def dots_loop(Q, K):
-    return torch.stack([(Q * K[..., j : j + 1, :]).sum(-1) for j in range(K.shape[-2])], dim=-1)
-
-
-def dots_flat(Q, K):
-    lead = Q.shape[:-2]
-    scores = torch.bmm(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]).permute(0, 2, 1))
-    return scores.reshape(*lead, Q.shape[-2], K.shape[-2])
 
 
 def dots_keys_first(Q, K):
@@ -113,29 +85,6 @@ def weights_circle(max_len):
     return W_k.roll(1, dims=1), W_k
 
 
-def weights_parabola(max_len):
-    t = torch.arange(max_len, dtype=torch.float32)
-    W_q = torch.stack((t - 1, torch.ones(max_len)))
-    W_k = torch.stack((t, -t * t / 2))
-    return W_q, W_k
-
-
-def weights_loop(max_len):
-    W_q, W_k = torch.zeros(max_len + 3, max_len), torch.zeros(max_len + 3, max_len)
-    for t in range(max_len):
-        W_k[t, t] = 10.0
-        if t > 0:
-            W_q[t - 1, t] = 10.0
-    return torch.nn.Parameter(W_q), torch.nn.Parameter(W_k)
-
-
-def weights_sinusoids(max_len):
-    t = torch.arange(max_len, dtype=torch.float32)
-    speed = torch.exp(-torch.arange(0, 64, 2) * math.log(10000.0) / 64)[:, None]
-    W_q = torch.cat((torch.sin(speed * (t - 1)), torch.cos(speed * (t - 1))))
-    return W_q, torch.cat((torch.sin(speed * t), torch.cos(speed * t)))
-
-
 def weights_random_directions(max_len):
     W_k = F.normalize(torch.randn(64, max_len, generator=torch.Generator().manual_seed(0)), dim=0)
     return torch.cat((torch.zeros(64, 1), W_k[:, :-1]), dim=1), W_k
@@ -154,16 +103,6 @@ def graph_parabola(looks_at):
     return torch.stack((target, torch.ones_like(target))), torch.stack((t, -t * t / 2))
 
 
-def graph_large_circle(looks_at):
-    T = len(looks_at)
-    rows = [(1000 * math.cos(2 * math.pi * j / T), 1000 * math.sin(2 * math.pi * j / T)) for j in range(T)]
-    W_k = torch.tensor(rows).T
-    W_q = torch.zeros(2, T)
-    for t, j in enumerate(looks_at.tolist()):
-        W_q[:, t] = W_k[:, j]
-    return W_q, W_k
-
-
 def graph_half_circle(looks_at):
     T = len(looks_at)
     angle = torch.linspace(0, math.pi, T)
@@ -176,14 +115,6 @@ def graph_from_complex_roots(looks_at):
     roots = torch.polar(torch.ones(T), torch.arange(T) / T * 2 * math.pi)
     W_k = torch.view_as_real(roots).T.contiguous()
     return (W_k @ torch.nn.functional.one_hot(looks_at, T).float().T), W_k
-
-
-def graph_around_the_origin_at_random(looks_at):
-    T = len(looks_at)
-    positions = torch.randperm(T, generator=torch.Generator().manual_seed(1))
-    angle = 2 * math.pi * positions / T
-    W_k = torch.stack((angle.cos(), angle.sin()))
-    return W_k[:, looks_at], W_k
 
 
 def bigram_loop(ids, vocab_size):
@@ -204,16 +135,6 @@ def bigram_one_hot(ids, vocab_size):
     return torch.nan_to_num(counts / counts.sum(-1, keepdim=True), nan=1 / vocab_size)
 
 
-def bigram_counter(ids, vocab_size):
-    words = ids.tolist()
-    pairs = Counter(zip(words, words[1:], strict=False))
-    starts = Counter(words[:-1])
-    rows = [
-        [pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size for b in range(vocab_size)] for a in range(vocab_size)
-    ]
-    return torch.tensor(rows)
-
-
 def bigram_row_by_row(ids, vocab_size):
     rows = []
     for token in range(vocab_size):
@@ -221,17 +142,6 @@ def bigram_row_by_row(ids, vocab_size):
         row = torch.bincount(followers, minlength=vocab_size).double()
         rows.append(row / row.sum() if len(followers) else torch.full_like(row, 1 / vocab_size))
     return torch.stack(rows).float()
-
-
-def edges_loop(weights, tokens, threshold):
-    found = []
-    for i, query in enumerate(tokens):
-        for j, key in enumerate(tokens):
-            weight = weights[i, j].item()
-            if weight >= threshold:
-                found.append((query, key, weight))
-    found.sort(key=lambda edge: edge[2], reverse=True)
-    return found
 
 
 def edges_full_key(weights, tokens, threshold):
@@ -244,13 +154,6 @@ def edges_numpy(weights, tokens, threshold):
     pairs = [(int(i), int(j)) for i, j in zip(*(table >= threshold).nonzero(), strict=True)]
     pairs.sort(key=lambda pair: (-table[pair], pair))
     return [(tokens[i], tokens[j], float(table[i, j])) for i, j in pairs]
-
-
-def edges_argsort(weights, tokens, threshold):
-    flat = weights.detach().double().flatten()
-    order = flat.argsort(descending=True, stable=True).tolist()
-    n = len(tokens)
-    return [(tokens[p // n], tokens[p % n], flat[p].item()) for p in order if flat[p].item() >= threshold]
 
 
 def edges_in_the_tensors_dtype(weights, tokens, threshold):
@@ -276,64 +179,18 @@ def self_scores_einsum(x, W_q, W_k):
     return torch.einsum("...id,ed,ef,...jf->...ij", x, W_q, W_k, x)
 
 
-def self_scores_loop(x, W_q, W_k):
-    Q, K = x @ W_q.T, x @ W_k.T
-    return torch.stack([(Q * K[..., j, None, :]).sum(-1) for j in range(K.shape[-2])], dim=-1)
-
-
 def self_scores_columns(x, W_q, W_k):
     turned = x.transpose(-2, -1)  # (..., D, T)
     return (W_q @ turned).transpose(-2, -1) @ (W_k @ turned)
 
 
 VARIANTS = {
-    "hard_lookup": (
-        hard_lookup_loop,
-        hard_lookup_one_hot,
-        hard_lookup_max,
-        hard_lookup_python,
-        hard_lookup_stable_sort,
-    ),
-    "project": (
-        project_linear,
-        project_einsum,
-        project_broadcast,
-        project_row_by_row,
-        project_w_times_x,
-        project_module,
-    ),
-    "attention_scores": (dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first),
-    "previous_token_weights": (
-        weights_roll,
-        weights_keys_shifted,
-        weights_circle,
-        weights_parabola,
-        weights_loop,
-        weights_sinusoids,
-        weights_random_directions,
-    ),
-    "bigram_probabilities": (bigram_loop, bigram_index_put, bigram_one_hot, bigram_counter, bigram_row_by_row),
-    "attention_edges": (
-        edges_loop,
-        edges_full_key,
-        edges_numpy,
-        edges_argsort,
-        edges_in_the_tensors_dtype,
-        edges_reversed_sort,
-    ),
-    "fixed_self_scores": (
-        self_scores_mT,
-        self_scores_bilinear,
-        self_scores_einsum,
-        self_scores_loop,
-        self_scores_columns,
-    ),
-    "two_channel_graph": (
-        graph_circle,
-        graph_parabola,
-        graph_large_circle,
-        graph_half_circle,
-        graph_from_complex_roots,
-        graph_around_the_origin_at_random,
-    ),
+    "hard_lookup": (hard_lookup_one_hot, hard_lookup_max, hard_lookup_python, hard_lookup_stable_sort),
+    "project": (project_linear, project_einsum, project_broadcast, project_module),
+    "attention_scores": (dots_mT, dots_einsum, dots_broadcast, dots_keys_first),
+    "previous_token_weights": (weights_roll, weights_keys_shifted, weights_circle, weights_random_directions),
+    "bigram_probabilities": (bigram_loop, bigram_index_put, bigram_one_hot, bigram_row_by_row),
+    "attention_edges": (edges_full_key, edges_numpy, edges_in_the_tensors_dtype, edges_reversed_sort),
+    "fixed_self_scores": (self_scores_mT, self_scores_bilinear, self_scores_einsum, self_scores_columns),
+    "two_channel_graph": (graph_circle, graph_parabola, graph_half_circle, graph_from_complex_roots),
 }

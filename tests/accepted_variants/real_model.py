@@ -1,6 +1,5 @@
 """Other accepted variants of lesson 13's exercises. They serve only the tests."""
 
-import math
 import re
 
 import numpy as np
@@ -8,8 +7,6 @@ import torch
 from torch.nn import functional as F
 
 from helpers.blocks import cosine_similarity, layer_norm, one_hot
-
-# ---------------------------------------------------------------- rename_weights
 
 PAIRS = [  # longer names first
     ("attention.self.query", "attention.W_q"),
@@ -39,16 +36,6 @@ def renamed_by_pattern(state_dict):
     return {f"blocks.{m[1]}.{dict(PAIRS)[m[2]]}.{m[3]}": tensor for m, tensor in found if m}
 
 
-def renamed_by_counting(state_dict):
-    mine, i = {}, 0
-    while f"encoder.layer.{i}.output.dense.weight" in state_dict:
-        for theirs, ours in PAIRS:
-            for kind in ("weight", "bias"):
-                mine[f"blocks.{i}.{ours}.{kind}"] = state_dict[f"encoder.layer.{i}.{theirs}.{kind}"]
-        i += 1
-    return mine
-
-
 def renamed_with_embeddings(state_dict):
     mine = renamed_by_pattern(state_dict)
     if "embeddings.word_embeddings.weight" in state_dict:
@@ -61,28 +48,12 @@ def renamed_copies(state_dict):
     return {name: tensor.clone() for name, tensor in reversed(renamed_by_pattern(state_dict).items())}
 
 
-# ---------------------------------------------------------------- bert_embeddings
-
 WORDS, POSITIONS, TYPES, GAMMA, BETA = (
     f"embeddings.{name}"
     for name in (
-        "word_embeddings.weight",
-        "position_embeddings.weight",
-        "token_type_embeddings.weight",
-        "LayerNorm.weight",
-        "LayerNorm.bias",
-    )
+        "word_embeddings.weight position_embeddings.weight token_type_embeddings.weight LayerNorm.weight LayerNorm.bias"
+    ).split()
 )
-
-
-def embedded_by_lookups(ids, weights):
-    positions, types = torch.arange(ids.shape[1]), torch.zeros_like(ids)
-    x = (
-        F.embedding(ids, weights[WORDS])
-        + F.embedding(positions, weights[POSITIONS])
-        + F.embedding(types, weights[TYPES])
-    )
-    return F.layer_norm(x, (x.shape[-1],), weights[GAMMA], weights[BETA], eps=1e-12)
 
 
 def embedded_by_hand(ids, weights):
@@ -110,19 +81,6 @@ def embedded_by_modules(ids, weights):
     return torch.func.functional_call(norm, {"weight": weights[GAMMA], "bias": weights[BETA]}, (x,))
 
 
-# ---------------------------------------------------------------- strongest_head
-
-
-def head_by_loops(attention, query, key):
-    best = (0, 0, -math.inf)
-    for layer in range(attention.shape[0]):
-        for head in range(attention.shape[1]):
-            weight = float(attention[layer, head, query, key])
-            if weight > best[2]:
-                best = (layer, head, weight)
-    return best
-
-
 def head_by_unravel(attention, query, key):
     table = attention[..., query, key].detach().numpy()
     layer, head = np.unravel_index(table.argmax(), table.shape)
@@ -147,19 +105,9 @@ def head_by_python(attention, query, key):
     return layer, head, weight
 
 
-# ---------------------------------------------------------------- mean_pool
-
-
 def pooled_by_einsum(x, mask):
     total = torch.einsum("btd,bt->bd", x, mask.to(x.dtype))
     return total / mask.sum(1, keepdim=True).clamp_min(1)
-
-
-def pooled_by_loops(x, mask):
-    rows = [
-        one[seen].mean(dim=0) if seen.any() else torch.zeros_like(one[0]) for one, seen in zip(x, mask, strict=True)
-    ]
-    return torch.stack(rows)
 
 
 def pooled_by_products(x, mask):
@@ -175,18 +123,6 @@ def pooled_with_where(x, mask):
 
 def pooled_by_filling(x, mask):
     return x.masked_fill(~mask.unsqueeze(-1), 0).sum(1) / torch.maximum(mask.sum(1), torch.ones(())).unsqueeze(-1).to(x)
-
-
-# ---------------------------------------------------------------- search
-
-
-def searched_by_sorting(query, keys, values, k):
-    scores = []
-    for key in keys:
-        length = key.norm() * query.norm()
-        scores.append(((key @ query) / length).item() if length > 0 else 0.0)
-    order = sorted(range(len(values)), key=lambda i: -scores[i])
-    return [(values[i], scores[i]) for i in order[:k]]
 
 
 def searched_by_library(query, keys, values, k):
@@ -210,16 +146,6 @@ def searched_with_a_guard_on_each_length(query, keys, values, k):
     scores = keys @ query / ((keys.norm(dim=-1) + 1e-8) * (query.norm() + 1e-8))
     best = scores.argsort(descending=True)[:k]
     return [(values[i], scores[i].item()) for i in best]
-
-
-def searched_in_numpy(query, keys, values, k):
-    q, K = query.detach().numpy(), keys.detach().numpy()
-    lengths = np.linalg.norm(K, axis=1) * np.linalg.norm(q)
-    scores = np.divide(K @ q, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return [(values[i], float(scores[i])) for i in np.argsort(-scores)[:k]]
-
-
-# ---------------------------------------------------------------- fixed_sentence_vectors
 
 
 def vectors_with_table(encode, ids, pad_id):
@@ -252,29 +178,15 @@ def vectors_by_einsum(encode, ids, pad_id):
 
 
 VARIANTS = {
-    "rename_weights": (
-        renamed_by_replacing,
-        renamed_by_pattern,
-        renamed_by_counting,
-        renamed_with_embeddings,
-        renamed_copies,
-    ),
-    "bert_embeddings": (
-        embedded_by_lookups,
-        embedded_by_hand,
-        embedded_with_own_norm,
-        embedded_by_products,
-        embedded_by_modules,
-    ),
-    "strongest_head": (head_by_loops, head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
-    "mean_pool": (pooled_by_einsum, pooled_by_loops, pooled_by_products, pooled_with_where, pooled_by_filling),
+    "rename_weights": (renamed_by_replacing, renamed_by_pattern, renamed_with_embeddings, renamed_copies),
+    "bert_embeddings": (embedded_by_hand, embedded_with_own_norm, embedded_by_products, embedded_by_modules),
+    "strongest_head": (head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
+    "mean_pool": (pooled_by_einsum, pooled_by_products, pooled_with_where, pooled_by_filling),
     "search": (
-        searched_by_sorting,
         searched_by_library,
         searched_with_lesson_1,
         searched_by_normalizing,
         searched_with_a_guard_on_each_length,
-        searched_in_numpy,
     ),
     "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_with_lengths, vectors_by_einsum),
 }

@@ -26,11 +26,6 @@ def variance_from_loops(Q, K):
     return sum((s - mean) ** 2 for s in scores) / len(scores)
 
 
-def variance_from_broadcasting(Q, K):
-    scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(-1).flatten()
-    return torch.var(scores, unbiased=False)
-
-
 def variance_from_standard_deviation(Q, K):
     return torch.std(torch.matmul(Q, K.mT), correction=0) ** 2
 
@@ -71,17 +66,6 @@ def jacobian_by_einsum(p):
     return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
 
 
-def jacobian_by_loops(p):
-    n = p.shape[-1]
-    rows = []
-    for i in range(n):
-        row = []
-        for j in range(n):
-            row.append(p[..., i] * (1 - p[..., i]) if i == j else -p[..., i] * p[..., j])
-        rows.append(torch.stack(row, dim=-1))
-    return torch.stack(rows, dim=-2)
-
-
 def jacobian_rows_sum_to_zero(p):
     outer = p.unsqueeze(-1) @ p.unsqueeze(-2)
     off = outer * (1 - torch.eye(p.shape[-1], dtype=p.dtype))
@@ -119,24 +103,9 @@ def gradient_from_log_softmax(scores):
     return torch.amax(p - p * p, dim=-1)
 
 
-def gradient_from_loops(scores):
-    rows = []
-    for row in scores.reshape(-1, scores.shape[-1]):
-        p = torch.softmax(row, dim=0)
-        J = torch.diag(p) - torch.outer(p, p)
-        rows.append(J.abs().max())
-    return torch.stack(rows).reshape(scores.shape[:-1])
-
-
 def head_by_linear(x, W_q, W_k):
     q, k = F.linear(x, W_q), F.linear(x, W_k)
     return q @ k.mT / math.sqrt(k.shape[-1])
-
-
-def head_by_einsum(x, W_q, W_k):
-    q = torch.einsum("...td,hd->...th", x, W_q)
-    k = torch.einsum("...td,hd->...th", x, W_k)
-    return torch.einsum("...ih,...jh->...ij", q, k) * W_q.size(0) ** -0.5
 
 
 def head_by_one_form(x, W_q, W_k):
@@ -169,12 +138,6 @@ def jacobian_of_weights_keys_divided_first(q, K, divisor):
     return (torch.diag(p) - torch.outer(p, p)) @ keys
 
 
-def jacobian_of_weights_by_einsum(q, K, divisor):
-    p = torch.softmax(torch.einsum("td,d->t", K, q).div(float(divisor)), 0)
-    J = torch.diag_embed(p) - p[:, None] * p[None, :]
-    return torch.einsum("ij,jd->id", J, K) * (1 / divisor)
-
-
 def jacobian_of_weights_by_loops(q, K, divisor):
     s = torch.stack([(k * q).sum() / divisor for k in K])
     e = torch.exp(s - s.max())
@@ -193,7 +156,6 @@ VARIANTS = {
         variance_from_deviations,
         variance_from_moments,
         variance_from_loops,
-        variance_from_broadcasting,
         variance_from_standard_deviation,
     ),
     "scaled_scores": (
@@ -203,26 +165,18 @@ VARIANTS = {
         scores_by_broadcasting,
         scores_by_loops,
     ),
-    "softmax_jacobian": (
-        jacobian_with_eye,
-        jacobian_by_einsum,
-        jacobian_by_loops,
-        jacobian_rows_sum_to_zero,
-        jacobian_by_autograd,
-    ),
+    "softmax_jacobian": (jacobian_with_eye, jacobian_by_einsum, jacobian_rows_sum_to_zero, jacobian_by_autograd),
     "max_gradient": (
         gradient_from_jacobian,
         gradient_from_largest_probability,
         gradient_from_shifted_exponentials,
         gradient_from_log_softmax,
-        gradient_from_loops,
     ),
     "weights_jacobian": (
         jacobian_of_weights_centered,
         jacobian_of_weights_keys_divided_first,
-        jacobian_of_weights_by_einsum,
         jacobian_of_weights_by_loops,
         jacobian_of_weights_with_eye,
     ),
-    "head_scores": (head_by_linear, head_by_einsum, head_by_one_form, head_queries_first, head_by_loops),
+    "head_scores": (head_by_linear, head_by_one_form, head_queries_first, head_by_loops),
 }

@@ -5,8 +5,6 @@ import math
 import torch
 import torch.nn.functional as F
 
-# softmax
-
 
 def soft_by_max_values(x, dim=-1):
     m = x.max(dim, keepdim=True).values.detach()
@@ -33,40 +31,10 @@ def soft_normalized(x, dim=-1):
     return F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim)
 
 
-def soft_powers_of_two(x, dim=-1):
-    x = x / math.log(2)
-    e = torch.exp2(x - x.amax(dim, keepdim=True))
-    return e * e.sum(dim, keepdim=True).reciprocal()
-
-
-def soft_by_transpose(x, dim=-1):
-    x = x.transpose(dim, -1)
-    e = torch.exp(x - x.max(-1, keepdim=True)[0])
-    return torch.einsum("...i,...->...i", e, 1 / e.sum(-1)).transpose(dim, -1)
-
-
 def soft_in_double(x, dim=-1):
     wide = x.double()
     e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
     return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
-
-
-def soft_blocked_apart(x, dim=-1):
-    blocked = torch.isneginf(x)
-    e = torch.exp((x - x.amax(dim, keepdim=True)).masked_fill(blocked, -1e9)).masked_fill(blocked, 0.0)
-    return e / e.sum(dim, keepdim=True)
-
-
-def soft_unbind(x, dim=-1):
-    parts = x.unbind(dim)
-    top = parts[0]
-    for part in parts[1:]:
-        top = torch.maximum(top, part)
-    e = [torch.exp(part - top) for part in parts]
-    return torch.stack([part / sum(e) for part in e], dim=dim)
-
-
-# fixed_head_weights
 
 
 def heads_by_matmul(q, k):
@@ -81,14 +49,6 @@ def heads_by_broadcasting(q, k):
     return e / e.sum(-2, keepdim=True)
 
 
-def heads_one_by_one(q, k):
-    weights = []
-    for h in range(q.shape[-2]):
-        scores = q[..., h, :] @ k[..., h, :].mT / q.shape[-1] ** 0.5
-        weights.append(torch.softmax(scores, -1))
-    return torch.stack(weights, dim=-1)
-
-
 def heads_by_torch(q, k):
     q, k = q.transpose(-3, -2), k.transpose(-3, -2)
     one_of_each = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], k.shape[-2])
@@ -97,9 +57,6 @@ def heads_by_torch(q, k):
 
 def heads_by_log(q, k):
     return torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp()
-
-
-# softmax_with_temperature
 
 
 def above_zero(temperature):
@@ -111,14 +68,6 @@ def warm_functional(x, temperature):
     if not temperature > 0:
         raise ValueError(f"temperature {temperature} is not above 0")
     return F.softmax(x / temperature, dim=-1)
-
-
-def warm_by_hand(x, temperature):
-    if not temperature > 0:
-        raise ValueError(f"no temperature: {temperature:g}")
-    z = x / temperature
-    e = torch.exp(z - z.amax(-1, keepdim=True))
-    return e / e.sum(-1, keepdim=True)
 
 
 def warm_inverse(x, temperature):
@@ -138,9 +87,6 @@ def warm_log(x, temperature):
     return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
 
 
-# entropy
-
-
 def entropy_right(p):
     return torch.special.entr(p).sum(dim=-1)
 
@@ -149,29 +95,8 @@ def entropy_by_xlogy(p):
     return -torch.xlogy(p, p).sum(-1)
 
 
-def entropy_by_where(p):
-    safe = torch.where(p > 0, p, torch.ones_like(p))
-    return -torch.einsum("...i,...i->...", p, safe.log())
-
-
-def entropy_by_masked_fill(p):
-    return -(p * p.masked_fill(p == 0, 1.0).log()).sum(-1)
-
-
 def entropy_tiny_epsilon(p):
     return -(p * torch.log(p + 1e-12)).sum(dim=-1)
-
-
-def entropy_by_loop(p):
-    flat = p.reshape(-1, p.shape[-1])
-    rows = []
-    for row in flat:
-        total = row.sum() * 0
-        for value in row:
-            if value > 0:
-                total = total - value * value.log()
-        rows.append(total)
-    return torch.stack(rows).reshape(p.shape[:-1])
 
 
 def entropy_nan_to_num(p):
@@ -180,9 +105,6 @@ def entropy_nan_to_num(p):
 
 def entropy_by_distribution(p):
     return torch.distributions.Categorical(probs=p).entropy()
-
-
-# log_softmax
 
 
 def log_by_max_values(x, dim=-1):
@@ -206,24 +128,9 @@ def log_by_loop(x, dim=-1):
     return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
 
 
-def log_by_transpose(x, dim=-1):
-    x = x.transpose(dim, -1)
-    shifted = x - x.max(-1, keepdim=True)[0]
-    return (shifted - torch.einsum("...i->...", shifted.exp()).log()[..., None]).transpose(-1, dim)
-
-
-def log_in_double(x, dim=-1):
-    wide = x.double()
-    shifted = wide - wide.amax(dim=dim, keepdim=True)
-    return (shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))).to(x.dtype)
-
-
 def log_with_log1p(x, dim=-1):
     m = x.amax(dim=dim, keepdim=True)
     return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
-
-
-# cross_entropy
 
 
 def loss_with_gather(logits, targets, ignore_index=-100):
@@ -245,32 +152,11 @@ def loss_by_one_hot(logits, targets, ignore_index=-100):
     return -torch.einsum("...v,...v,...->", truth, logits.log_softmax(-1), weight) / weight.sum()
 
 
-def loss_by_loop(logits, targets, ignore_index=-100):
-    total, count = 0.0, 0
-    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
-        if target != ignore_index:
-            m = row.max()
-            total = total + (m + (row - m).exp().sum().log() - row[target])
-            count += 1
-    return total / count
-
-
 def loss_flat_selected(logits, targets, ignore_index=-100):
     logits, targets = logits.flatten(0, -2) if logits.dim() > 1 else logits[None], targets.reshape(-1)
     index = (targets != ignore_index).nonzero().squeeze(1)
     log_p = torch.nn.LogSoftmax(dim=1)(logits[index])
     return log_p[range(len(index)), targets[index]].neg().mean()
-
-
-def loss_by_where(logits, targets, ignore_index=-100):
-    mask = targets.ne(ignore_index)
-    index = torch.where(mask, targets, 0)[..., None]
-    shifted = logits - logits.amax(-1, keepdim=True)
-    loss = shifted.exp().sum(-1).log() - torch.gather(shifted, -1, index)[..., 0]
-    return torch.masked_select(loss, mask).mean()
-
-
-# softmax_backward
 
 
 def back_by_table(p, grad):
@@ -296,20 +182,6 @@ def back_by_pairs(p, grad):
     return p * (differences * p.unsqueeze(-2)).sum(-1)
 
 
-def back_by_matmul(p, grad):
-    average = p.unsqueeze(-2) @ grad.unsqueeze(-1)
-    return p.mul(grad.sub(average.squeeze(-1)))
-
-
-def back_by_lesson_4(p, grad):
-    from helpers.blocks import softmax_jacobian
-
-    return torch.einsum("...i,...ij->...j", grad, softmax_jacobian(p))
-
-
-# cross_entropy_backward
-
-
 def ceb_by_one_hot(logits, targets):
     truth = F.one_hot(targets, logits.shape[-1]).to(logits.dtype)
     return (torch.softmax(logits, -1) - truth) / targets.numel()
@@ -327,46 +199,9 @@ def ceb_by_comparison(logits, targets):
     return (p - (torch.arange(logits.shape[-1]) == targets[..., None]).to(p.dtype)) / max(targets.numel(), 1)
 
 
-def ceb_by_loop(logits, targets):
-    rows = []
-    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
-        p = torch.softmax(row, 0)
-        rows.append(torch.stack([value - 1 if i == target else value for i, value in enumerate(p)]))
-    return torch.stack(rows).reshape(logits.shape) / len(rows)
-
-
 def ceb_by_eye(logits, targets):
     count = math.prod(targets.shape)
     return (logits.softmax(-1) - torch.eye(logits.shape[-1], dtype=logits.dtype)[targets]).div(count)
-
-
-def ceb_with_detached(logits, targets):
-    with torch.no_grad():
-        p = torch.softmax(logits, dim=-1)
-        p.scatter_add_(-1, targets.unsqueeze(-1), torch.full_like(p[..., :1], -1.0))
-        return p / targets.numel()
-
-
-def ceb_through_the_losses(logits, targets):
-    """The chain rule, step by step: from the mean to the log shares, from these to the scores."""
-    g = torch.zeros_like(logits).scatter(-1, targets.unsqueeze(-1), -1.0 / targets.numel())
-    return g - torch.softmax(logits, -1) * g.sum(-1, keepdim=True)
-
-
-# online_softmax
-
-
-def stream_first_block_sets(score_blocks, value_blocks):
-    m = score_blocks[0].max(-1).values
-    e = torch.exp(score_blocks[0] - m[..., None])
-    l, o = e.sum(-1), torch.einsum("...n,...nd->...d", e, value_blocks[0])
-    for i in range(1, len(score_blocks)):
-        m_new = torch.maximum(m, score_blocks[i].max(-1).values)
-        e = torch.exp(score_blocks[i] - m_new[..., None])
-        l = l * torch.exp(m - m_new) + e.sum(-1)
-        o = o * torch.exp(m - m_new)[..., None] + torch.einsum("...n,...nd->...d", e, value_blocks[i])
-        m = m_new
-    return o / l[..., None]
 
 
 def stream_mean_moved(score_blocks, value_blocks):
@@ -410,35 +245,6 @@ def stream_from_the_end(score_blocks, value_blocks):
     return o / l
 
 
-def stream_blocks_as_steps(score_blocks, value_blocks):
-    s, v = score_blocks[0], value_blocks[0]
-    m = torch.full(s.shape[:-1], -math.inf, dtype=s.dtype)
-    l, o = torch.zeros_like(m), torch.zeros(*s.shape[:-1], v.shape[-1], dtype=v.dtype)
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        block = s.max(dim=-1).values
-        rising = block > m
-        shrink = torch.where(rising, torch.exp(m - block.clamp_min(m)), torch.ones_like(m))
-        m = torch.where(rising, block, m)
-        weights = torch.exp(s - m[..., None])
-        l, o = l * shrink + weights.sum(-1), o * shrink[..., None] + (weights[..., None] * v).sum(-2)
-    return o / l.unsqueeze(-1)
-
-
-def stream_block_by_its_own_maximum(score_blocks, value_blocks):
-    top = total = out = None
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        m = s.max(-1, keepdim=True).values
-        e = (s - m).exp()
-        l, o = e.sum(-1, keepdim=True), torch.einsum("...n,...nd->...d", e, v)
-        if top is None:
-            top, total, out = m, l, o
-            continue
-        new = torch.maximum(top, m)
-        a, b = (top - new).exp(), (m - new).exp()
-        top, total, out = new, a * total + b * l, a * out + b * o
-    return out / total
-
-
 def stream_counting(score_blocks, value_blocks):
     score_blocks, value_blocks = list(score_blocks), list(value_blocks)
     sizes = [block.shape[-1] for block in score_blocks]
@@ -452,55 +258,13 @@ def stream_counting(score_blocks, value_blocks):
 
 
 VARIANTS = {
-    "softmax": (
-        soft_by_max_values,
-        soft_through_log,
-        soft_by_loop,
-        soft_normalized,
-        soft_powers_of_two,
-        soft_by_transpose,
-        soft_in_double,
-        soft_blocked_apart,
-        soft_unbind,
-    ),
-    "fixed_head_weights": (heads_by_matmul, heads_by_broadcasting, heads_one_by_one, heads_by_torch, heads_by_log),
-    "softmax_with_temperature": (warm_functional, warm_by_hand, warm_inverse, warm_shifted_first, warm_log),
-    "entropy": (
-        entropy_right,
-        entropy_by_xlogy,
-        entropy_by_where,
-        entropy_by_masked_fill,
-        entropy_tiny_epsilon,
-        entropy_by_loop,
-        entropy_nan_to_num,
-        entropy_by_distribution,
-    ),
-    "log_softmax": (log_by_max_values, log_minus_whole, log_by_loop, log_by_transpose, log_in_double, log_with_log1p),
-    "cross_entropy": (
-        loss_with_gather,
-        loss_by_logsumexp,
-        loss_by_one_hot,
-        loss_by_loop,
-        loss_flat_selected,
-        loss_by_where,
-    ),
-    "softmax_backward": (back_by_table, back_by_einsum, back_by_loops, back_by_pairs, back_by_matmul, back_by_lesson_4),
-    "cross_entropy_backward": (
-        ceb_by_one_hot,
-        ceb_flat,
-        ceb_by_comparison,
-        ceb_by_loop,
-        ceb_by_eye,
-        ceb_with_detached,
-        ceb_through_the_losses,
-    ),
-    "online_softmax": (
-        stream_first_block_sets,
-        stream_mean_moved,
-        stream_score_by_score,
-        stream_from_the_end,
-        stream_blocks_as_steps,
-        stream_block_by_its_own_maximum,
-        stream_counting,
-    ),
+    "softmax": (soft_by_max_values, soft_through_log, soft_by_loop, soft_normalized, soft_in_double),
+    "fixed_head_weights": (heads_by_matmul, heads_by_broadcasting, heads_by_torch, heads_by_log),
+    "softmax_with_temperature": (warm_functional, warm_inverse, warm_shifted_first, warm_log),
+    "entropy": (entropy_right, entropy_by_xlogy, entropy_tiny_epsilon, entropy_nan_to_num, entropy_by_distribution),
+    "log_softmax": (log_by_max_values, log_minus_whole, log_by_loop, log_with_log1p),
+    "cross_entropy": (loss_with_gather, loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
+    "softmax_backward": (back_by_table, back_by_einsum, back_by_loops, back_by_pairs),
+    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_comparison, ceb_by_eye),
+    "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end, stream_counting),
 }

@@ -33,11 +33,6 @@ def table_with_loops(a, b):
     return torch.stack(rows, dim=-2)
 
 
-def table_with_einsum(a, b):
-    left = torch.einsum("...n,...m->...nm", a, torch.ones_like(b))
-    return left + torch.einsum("...n,...m->...nm", torch.ones_like(a), b)
-
-
 def table_with_reshape(a, b):
     return a.reshape(*a.shape, 1) + b.reshape(*b.shape[:-1], 1, b.shape[-1])
 
@@ -55,17 +50,8 @@ def center_with_matrix(x):
     return x @ (torch.eye(n, dtype=x.dtype) - torch.full((n, n), 1.0 / n, dtype=x.dtype))
 
 
-def center_with_loop(x):
-    rows = x.reshape(-1, x.shape[-1])
-    return torch.stack([row - row.mean() for row in rows]).reshape(x.shape)
-
-
 def center_with_none(x):
     return x - x.mean(dim=-1)[..., None].expand_as(x)
-
-
-def center_with_einsum(x):
-    return x - torch.einsum("...d->...", x)[..., None] / x.size(-1)
 
 
 def swap_with_m_t(x):
@@ -78,12 +64,6 @@ def swap_with_movedim(x):
 
 def swap_with_einsum(x):
     return torch.einsum("...td->...dt", x)
-
-
-def swap_with_permute(x):
-    axes = list(range(x.dim()))
-    axes[-1], axes[-2] = axes[-2], axes[-1]
-    return x.permute(axes).contiguous()
 
 
 def swap_with_columns(x):
@@ -115,12 +95,6 @@ def blank_with_copy(x):
     return y
 
 
-def blank_with_masked_fill(x):
-    mask = torch.zeros(x.shape[-2], 1, dtype=torch.bool)
-    mask[0] = True
-    return x.masked_fill(mask, 0.0)
-
-
 def share_with_sum(x, threshold):
     return (x > threshold).sum(-1).to(x.dtype) / x.shape[-1]
 
@@ -135,16 +109,6 @@ def share_with_count(x, threshold):
 
 def share_in_double(x, threshold):
     return (x > threshold).double().mean(dim=-1).to(x.dtype)
-
-
-def share_with_type_as(x, threshold):
-    return (x > threshold).type_as(x).mean(-1)
-
-
-def share_with_loop(x, threshold):
-    rows = x.reshape(-1, x.shape[-1]).tolist()
-    shares = [sum(value > threshold for value in row) / len(row) for row in rows]
-    return torch.tensor(shares, dtype=x.dtype).reshape(x.shape[:-1])
 
 
 def pick_with_one_hot(x, index):
@@ -164,11 +128,6 @@ def pick_with_take(x, index):
 def pick_with_loop(x, index):
     rows, indices = x.reshape(-1, x.shape[-1]), index.reshape(-1).tolist()
     return torch.stack([row[i] for row, i in zip(rows, indices, strict=True)]).reshape(index.shape)
-
-
-def pick_with_mask(x, index):
-    mask = torch.arange(x.shape[-1]) == index.unsqueeze(-1)
-    return x.masked_fill(~mask, 0.0).sum(-1)
 
 
 def gradient_with_jacobian(x, g):
@@ -196,32 +155,11 @@ def gradient_with_loop(x, g):
 
 VARIANTS = {
     "twice": (twice_by_adding, twice_by_scaling, twice_by_stacking, twice_by_subtracting),
-    "outer_sum": (table_with_none, table_with_expand, table_with_loops, table_with_einsum, table_with_reshape),
-    "center_rows": (
-        center_with_unsqueeze,
-        center_with_sum,
-        center_with_matrix,
-        center_with_loop,
-        center_with_none,
-        center_with_einsum,
-    ),
-    "swap_last_two": (swap_with_m_t, swap_with_movedim, swap_with_einsum, swap_with_permute, swap_with_columns),
-    "zero_first_token": (
-        blank_with_cat,
-        blank_with_where,
-        blank_with_product,
-        blank_with_index_fill,
-        blank_with_copy,
-        blank_with_masked_fill,
-    ),
-    "fraction_above": (
-        share_with_sum,
-        share_with_where,
-        share_with_count,
-        share_in_double,
-        share_with_type_as,
-        share_with_loop,
-    ),
-    "gather_per_row": (pick_with_one_hot, pick_with_rows, pick_with_take, pick_with_loop, pick_with_mask),
+    "outer_sum": (table_with_none, table_with_expand, table_with_loops, table_with_reshape),
+    "center_rows": (center_with_unsqueeze, center_with_sum, center_with_matrix, center_with_none),
+    "swap_last_two": (swap_with_m_t, swap_with_movedim, swap_with_einsum, swap_with_columns),
+    "zero_first_token": (blank_with_cat, blank_with_where, blank_with_product, blank_with_index_fill, blank_with_copy),
+    "fraction_above": (share_with_sum, share_with_where, share_with_count, share_in_double),
+    "gather_per_row": (pick_with_one_hot, pick_with_rows, pick_with_take, pick_with_loop),
     "gradient_by_hand": (gradient_with_jacobian, gradient_column_by_column, gradient_with_flip, gradient_with_loop),
 }

@@ -9,9 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.blocks import apply_rope, attention, causal_mask, grouped_query_attention, merge_heads, split_heads
-
-# ---------------------------------------------------------------- rms_norm
+from helpers.blocks import apply_rope, attention, causal_mask
 
 
 def norm_by_rsqrt(x, weight, eps=1e-6):
@@ -28,11 +26,6 @@ def norm_by_einsum(x, weight, eps=1e-6):
     return x.div(squares.add(eps).sqrt()).mul(weight)
 
 
-def norm_by_rows(x, weight, eps=1e-6):
-    rows = [row / math.sqrt(1) / (row @ row / len(row) + eps).sqrt() * weight for row in x.reshape(-1, x.shape[-1])]
-    return torch.stack(rows).reshape(x.shape)
-
-
 def norm_in_double(x, weight, eps=1e-6):
     wide = x.double()
     return (wide * (wide.pow(2).mean(-1, True) + eps).pow(-0.5)).to(x.dtype) * weight
@@ -44,9 +37,6 @@ def norm_at_least_float32(x, weight, eps=1e-6):
     return weight * (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
 
 
-# ---------------------------------------------------------------- SwiGLU
-
-
 class GatedByHand(nn.Module):
     def __init__(self, d_model, d_ff):
         super().__init__()
@@ -56,15 +46,6 @@ class GatedByHand(nn.Module):
     def forward(self, x):
         z = self.gate(x)
         return self.down(z * torch.sigmoid(z) * self.up(x))
-
-
-class GatedByModule(GatedByHand):
-    def __init__(self, d_model, d_ff):
-        super().__init__(d_model, d_ff)
-        self.act = nn.SiLU()
-
-    def forward(self, x):
-        return self.down(self.act(self.gate(x)) * self.up(x))
 
 
 class GatedByProducts(GatedByHand):
@@ -107,9 +88,6 @@ class GatedWithDropout(GatedByHand):
 
     def forward(self, x):
         return self.drop(self.down(F.silu(self.gate(x)).mul(self.up(x))))
-
-
-# ---------------------------------------------------------------- apply_rope_half_split
 
 
 def _angles(x, positions, base):
@@ -168,9 +146,6 @@ def by_roll(x, positions, base=10000.0):
     return x * angles.cos() + x.roll(half, -1) * sign * angles.sin()
 
 
-# ---------------------------------------------------------------- interleaved_to_half_split
-
-
 def by_view(W, num_heads):
     D, D_in = W.shape
     return W.view(num_heads, D // num_heads // 2, 2, D_in).transpose(1, 2).reshape(D, D_in)
@@ -190,17 +165,6 @@ def by_matrix(W, num_heads):
     width = W.shape[0] // num_heads
     order = [h * width + i for h in range(num_heads) for i in (*range(0, width, 2), *range(1, width, 2))]
     return torch.eye(W.shape[0], dtype=W.dtype)[order] @ W
-
-
-def by_rows(W, num_heads):
-    width, rows = W.shape[0] // num_heads, []
-    for h in range(num_heads):
-        for side in (0, 1):
-            rows += [W[h * width + 2 * i + side] for i in range(width // 2)]
-    return torch.stack(rows)
-
-
-# ---------------------------------------------------------------- LlamaBlock
 
 
 class Norm(nn.Module):
@@ -301,17 +265,6 @@ class WithAWeightTable(Plain):
         return x * cos + torch.cat([-b, a], dim=-1) * sin
 
 
-class ByGroupedAttention(Plain):
-    def forward(self, x, mask=None):
-        mask = causal_mask(x.shape[1]) if mask is None else mask
-        y, places = self.norm1(x), torch.arange(x.shape[1])
-        q, k = split_heads(self.W_q(y), self.H), split_heads(self.W_k(y), self.G)
-        q, k = self.turn(q, places), self.turn(k, places)
-        out = grouped_query_attention(q, k, split_heads(self.W_v(y), self.G), mask=mask)
-        x = x + self.W_o(merge_heads(out))
-        return x + self.feed_forward(self.norm2(x))
-
-
 class HeadByHead(Plain):
     def heads(self, x, mask):
         T, outs = x.shape[1], []
@@ -340,9 +293,6 @@ class WithTorchsOrder(Plain):
         mask = causal_mask(x.shape[1]) if mask is None else mask
         h = x + self.W_o(self.heads(self.norm1(x), mask))
         return h + self.feed_forward(self.norm2(h))
-
-
-# ---------------------------------------------------------------- rename_llama
 
 
 def by_replacing(state_dict):
@@ -420,9 +370,6 @@ def by_parts(state_dict):
     return mine
 
 
-# ---------------------------------------------------------------- sliding_window_mask
-
-
 def by_triangles(T_q, T_k=None, window=4, sinks=0):
     T_k = T_q if T_k is None else T_k
     past = torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)
@@ -447,26 +394,12 @@ def by_loops(T_q, T_k=None, window=4, sinks=0):
     return mask
 
 
-def by_slices(T_q, T_k=None, window=4, sinks=0):
-    T_k = T_k or T_q
-    rows = []
-    for place in range(T_k - T_q, T_k):
-        row = torch.zeros(T_k, dtype=torch.bool)
-        row[: min(sinks, place + 1)] = True
-        row[max(0, place - window + 1) : place + 1] = True
-        rows.append(row)
-    return torch.stack(rows)
-
-
 def by_lists(T_q, T_k=None, window=4, sinks=0):
     T_k = T_q if T_k is None else T_k
     shift = T_k - T_q
     return torch.tensor(
         [[k <= q + shift and (k > q + shift - window or k < sinks) for k in range(T_k)] for q in range(T_q)]
     )
-
-
-# ---------------------------------------------------------------- train_bpe, encode_bpe
 
 
 def _cut(text):
@@ -596,9 +529,6 @@ def encode_in_place(text, merges):
     return out
 
 
-# ---------------------------------------------------------------- LoRA
-
-
 class Thin(nn.Module):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__()
@@ -674,33 +604,9 @@ class ThinByTheIdentity(Thin):
         return new.requires_grad_(True)
 
 
-class ThinWithItsScale(Thin):
-    """The factor as a buffer, and the base layer under another name as well."""
-
-    def __init__(self, linear, rank, alpha=1.0):
-        super().__init__(linear, rank, alpha)
-        self.register_buffer("scaling", torch.tensor(alpha / rank, dtype=linear.weight.dtype), persistent=False)
-        self.base = self.linear
-
-    def forward(self, x):
-        return self.base(x) + self.scaling * (x @ self.A.mT @ self.B.mT)
-
-
-class ThinByRanks(Thin):
-    """One outer product after the other."""
-
-    def forward(self, x):
-        y = self.linear(x)
-        for a, b in zip(self.A, self.B.T, strict=True):
-            y = y + self.alpha / self.rank * (x @ a)[..., None] * b
-        return y
-
-
 VARIANTS = {
-    "rms_norm": (norm_by_rsqrt, norm_by_length, norm_by_einsum, norm_by_rows, norm_in_double, norm_at_least_float32),
+    "rms_norm": (norm_by_rsqrt, norm_by_length, norm_by_einsum, norm_in_double, norm_at_least_float32),
     "SwiGLU": (
-        GatedByHand,
-        GatedByModule,
         GatedByProducts,
         GatedByF,
         GatedInOneProduct,
@@ -709,32 +615,20 @@ VARIANTS = {
         GatedByEinsum,
         GatedWithDropout,
     ),
-    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2, by_matrices, by_tokens, by_roll),
-    "interleaved_to_half_split": (by_view, by_index, by_heads, by_matrix, by_rows),
+    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2, by_matrices),
+    "interleaved_to_half_split": (by_view, by_index, by_heads, by_matrix),
     "LlamaBlock": (
-        Plain,
         WithBlocks,
         WithLaterPlaces,
         WithGroupsOfQueries,
         WithAWeightTable,
-        ByGroupedAttention,
         HeadByHead,
         WithAttentionInside,
         WithTorchsOrder,
     ),
     "rename_llama": (by_replacing, by_counting, by_pattern, by_parts),
-    "sliding_window_mask": (by_triangles, by_causal_mask, by_loops, by_slices, by_lists),
+    "sliding_window_mask": (by_triangles, by_causal_mask, by_loops, by_lists),
     "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers, train_recursively),
     "encode_bpe": (encode_by_rank, encode_by_merges, encode_with_memory, encode_in_place),
-    "LoRA": (
-        Thin,
-        ThinNormal,
-        ThinByWeight,
-        ThinByEinsum,
-        ThinByCopy,
-        ThinByState,
-        ThinByTheIdentity,
-        ThinWithItsScale,
-        ThinByRanks,
-    ),
+    "LoRA": (ThinNormal, ThinByWeight, ThinByEinsum, ThinByCopy, ThinByState, ThinByTheIdentity),
 }

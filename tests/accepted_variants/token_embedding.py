@@ -41,18 +41,6 @@ def tokenize_per_token(sentence):
     return tokens
 
 
-def tokenize_by_character(sentence):
-    tokens, current = [], ""
-    for character in sentence + " ":
-        if character.isspace():
-            if current != "":
-                tokens.append(current)
-            current = ""
-        elif character not in set(",.!?;:"):
-            current += character
-    return tokens
-
-
 def vocab_set(sentences):
     distinct = set()
     for sentence in sentences:
@@ -63,19 +51,6 @@ def vocab_set(sentences):
 def vocab_zip(sentences):
     distinct = sorted(set(itertools.chain.from_iterable(map(_tokens, sentences))))
     return dict(zip(distinct, range(len(distinct)), strict=True))
-
-
-def vocab_loop(sentences):
-    seen = []
-    for sentence in sentences:
-        for token in _tokens(sentence):
-            if token not in seen:
-                seen.append(token)
-    seen.sort()
-    vocab = {}
-    for token in seen:
-        vocab[token] = len(vocab)
-    return vocab
 
 
 def vocab_joined(sentences):
@@ -131,19 +106,6 @@ def one_hot_scatter(ids, vocab_size):
     return torch.zeros(*ids.shape, vocab_size).scatter_(-1, ids.unsqueeze(-1), 1.0)
 
 
-def one_hot_loop(ids, vocab_size):
-    flat = ids.reshape(-1)
-    rows = torch.zeros(len(flat), vocab_size)
-    for row, i in enumerate(flat.tolist()):
-        rows[row, i] = 1
-    return rows.reshape(*ids.shape, vocab_size)
-
-
-def one_hot_where(ids, vocab_size):
-    same = ids[..., None].eq(torch.arange(vocab_size))
-    return torch.where(same, torch.tensor(1.0), torch.tensor(0.0))
-
-
 def one_hot_embedding(ids, vocab_size):
     return F.embedding(ids, torch.eye(vocab_size))
 
@@ -160,23 +122,9 @@ def embed_product(ids, table):
     return F.one_hot(ids, table.shape[0]).to(table.dtype) @ table
 
 
-def embed_select(ids, table):
-    return table.index_select(0, ids.flatten()).reshape(*ids.shape, table.shape[1])
-
-
 def embed_loop(ids, table):
     rows = [table[i] for i in ids.flatten().tolist()]
     return torch.stack(rows).view(*ids.shape, -1)
-
-
-def embed_gather(ids, table):
-    flat = ids.reshape(-1, 1).expand(-1, table.shape[1])
-    return torch.gather(table, 0, flat).reshape(ids.shape + table.shape[1:])
-
-
-def embed_einsum(ids, table):
-    hot = (ids[..., None] == torch.arange(len(table))).to(table)
-    return torch.einsum("...v,vd->...d", hot, table)
 
 
 def cosine_with_clamp(a, b):
@@ -195,23 +143,6 @@ def cosine_masked_product(a, b):
     return (a @ b.T) / lengths.masked_fill(lengths == 0, 1)
 
 
-def cosine_loop(a, b):
-    rows = []
-    for x in a:
-        row = []
-        for y in b:
-            length = (x @ x).sqrt() * (y @ y).sqrt()
-            row.append((x @ y) / length if length > 0 else (x @ y) * 0)
-        rows.append(torch.stack(row))
-    return torch.stack(rows)
-
-
-def cosine_broadcast(a, b):
-    products = (a[:, None, :] * b[None, :, :]).sum(-1)
-    lengths = torch.linalg.vector_norm(a, dim=-1)[:, None] * torch.linalg.vector_norm(b, dim=-1)
-    return products / lengths.clamp_min(1e-12)
-
-
 def cosine_with_added_epsilon(a, b):
     return a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T
 
@@ -223,31 +154,12 @@ def forces_einsum(center, context, negatives):
     return d_center, pull * center, torch.einsum("k,d->kd", push, center)
 
 
-def forces_loop(center, context, negatives):
-    lack = -torch.sigmoid(-torch.dot(center, context))
-    d_center, d_negatives = lack * context, []
-    for stranger in negatives:
-        excess = torch.sigmoid(torch.dot(center, stranger))
-        d_center = d_center + excess * stranger
-        d_negatives.append(excess * center)
-    return d_center, lack * center, torch.stack(d_negatives)
-
-
 def forces_together(center, context, negatives):
     others = torch.cat((context[None], negatives))
     error = torch.sigmoid(others @ center)
     error[0] -= 1
     d_others = torch.outer(error, center)
     return error @ others, d_others[0], d_others[1:]
-
-
-def forces_by_exponentials(center, context, negatives):
-    def sigmoid(x):
-        return 1 / (1 + torch.exp(-x))
-
-    pull = 1 - sigmoid((center * context).sum())
-    push = sigmoid((negatives * center).sum(dim=1, keepdim=True))
-    return (push * negatives).sum(dim=0) - pull * context, -pull * center, push * center
 
 
 def forces_softplus(center, context, negatives):
@@ -288,14 +200,6 @@ def neighbors_loop(table, k):
     return torch.tensor(rows)
 
 
-def neighbors_by_product(table, k):
-    lengths = table.norm(dim=1)
-    cosines = (table @ table.T) / torch.outer(lengths, lengths)
-    itself = torch.arange(len(table))
-    cosines[itself, itself] = -10
-    return cosines.sort(dim=1, descending=True).indices[:, :k]
-
-
 def pairs_slices(ids, window):
     ids = torch.as_tensor(ids).tolist()
     pairs = []
@@ -303,16 +207,6 @@ def pairs_slices(ids, window):
         near = ids[max(0, i - window) : i] + ids[i + 1 : i + 1 + window]
         pairs.extend((center, other) for other in near)
     return pairs
-
-
-def pairs_range(ids, window):
-    ids = list(map(int, ids))
-    return [
-        (ids[i], ids[j])
-        for i in range(len(ids))
-        for j in range(max(i - window, 0), min(i + window + 1, len(ids)))
-        if j != i
-    ]
 
 
 def pairs_offsets(ids, window):
@@ -354,27 +248,10 @@ def loss_with_logits(center, context, negatives):
     return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum") / len(center)
 
 
-def loss_by_hand(center, context, negatives):
-    def cost(x):  # log(1 + exp(-x)) without overflow
-        return (-x).clamp_min(0) + torch.log1p(torch.exp(-x.abs()))
-
-    good, bad = _dots(center, context, negatives)
-    return (cost(good) + cost(-bad).sum(-1)).mean()
-
-
 def loss_logaddexp(center, context, negatives):
     good, bad = _dots(center, context, negatives)
     zero = torch.zeros((), dtype=center.dtype)
     return (torch.logaddexp(zero, -good) + torch.logaddexp(zero, bad).sum(-1)).mean()
-
-
-def loss_loop(center, context, negatives):
-    total = 0
-    for c, o, strangers in zip(center, context, negatives, strict=True):
-        total = total - F.logsigmoid(c @ o)
-        for n in strangers:
-            total = total - F.logsigmoid(-(c @ n))
-    return total / center.shape[0]
 
 
 def wordpiece_while(word, vocab, unk="[UNK]"):
@@ -432,42 +309,15 @@ def wordpiece_marked(word, vocab, unk="[UNK]"):
 
 
 VARIANTS = {
-    "tokenize": (tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token, tokenize_by_character),
-    "build_vocab": (vocab_set, vocab_zip, vocab_loop, vocab_joined, vocab_grouped),
+    "tokenize": (tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token),
+    "build_vocab": (vocab_set, vocab_zip, vocab_joined, vocab_grouped),
     "encode": (encode_comprehension, encode_map, encode_loop, encode_stack, encode_reraised),
-    "one_hot": (one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_loop, one_hot_where, one_hot_embedding),
-    "embed": (embed_index, embed_functional, embed_product, embed_select, embed_loop, embed_gather, embed_einsum),
-    "cosine_similarity": (
-        cosine_with_clamp,
-        cosine_where,
-        cosine_masked_product,
-        cosine_loop,
-        cosine_broadcast,
-        cosine_with_added_epsilon,
-    ),
-    "negative_sampling_gradients": (
-        forces_einsum,
-        forces_loop,
-        forces_together,
-        forces_by_exponentials,
-        forces_softplus,
-        forces_tanh,
-    ),
-    "fixed_neighbors": (
-        neighbors_keepdim,
-        neighbors_normalize,
-        neighbors_library,
-        neighbors_loop,
-        neighbors_by_product,
-    ),
-    "skipgram_pairs": (pairs_slices, pairs_range, pairs_offsets, pairs_mask, pairs_permutations),
-    "negative_sampling_loss": (
-        loss_logsigmoid,
-        loss_softplus,
-        loss_with_logits,
-        loss_by_hand,
-        loss_logaddexp,
-        loss_loop,
-    ),
+    "one_hot": (one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_embedding),
+    "embed": (embed_index, embed_functional, embed_product, embed_loop),
+    "cosine_similarity": (cosine_with_clamp, cosine_where, cosine_masked_product, cosine_with_added_epsilon),
+    "negative_sampling_gradients": (forces_einsum, forces_together, forces_softplus, forces_tanh),
+    "fixed_neighbors": (neighbors_keepdim, neighbors_normalize, neighbors_library, neighbors_loop),
+    "skipgram_pairs": (pairs_slices, pairs_offsets, pairs_mask, pairs_permutations),
+    "negative_sampling_loss": (loss_logsigmoid, loss_softplus, loss_with_logits, loss_logaddexp),
     "wordpiece": (wordpiece_while, wordpiece_recursive, wordpiece_next, wordpiece_marked),
 }

@@ -8,8 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-# ---------------------------------------------------------------- make_batch
-
 
 def batch_by_pad_sequence(pairs, pad_id, bos_id, eos_id):
     def pad(rows):
@@ -57,9 +55,6 @@ def batch_by_nested(pairs, pad_id, bos_id, eos_id):
     return out
 
 
-# ---------------------------------------------------------------- token_accuracy
-
-
 def accuracy_by_sums(logits, targets, pad_id):
     mask = targets.ne(pad_id)
     return ((logits.argmax(-1) == targets) & mask).sum().item() / mask.sum().item()
@@ -85,9 +80,6 @@ def accuracy_by_topk(logits, targets, pad_id):
     return float(((best == targets).float() * weights).sum() / weights.sum())
 
 
-# ---------------------------------------------------------------- noam_lr
-
-
 def rate_by_cases(step, d_model, warmup):
     if step < warmup:
         return step / (warmup * math.sqrt(d_model * warmup))
@@ -106,9 +98,6 @@ def rate_by_peak(step, d_model, warmup):
 def rate_in_double_tensors(step, d_model, warmup):
     s = torch.tensor(float(step), dtype=torch.float64)
     return float(d_model**-0.5 * torch.minimum(s.rsqrt(), s * warmup**-1.5))
-
-
-# ---------------------------------------------------------------- label_smoothed_loss
 
 
 def loss_by_target(logits, targets, smoothing, pad_id):
@@ -136,23 +125,10 @@ def loss_by_logsumexp(logits, targets, smoothing, pad_id):
     return (norm - (1 - smoothing) * true - smoothing * z.mean(-1)).mean()
 
 
-def loss_by_loop(logits, targets, smoothing, pad_id):
-    V, losses = logits.shape[-1], []
-    for row, target in zip(logits.reshape(-1, V), targets.flatten().tolist(), strict=True):
-        if target != pad_id:
-            q = torch.full((V,), smoothing / V, dtype=logits.dtype)
-            q[target] += 1 - smoothing
-            losses.append(-(q @ torch.log_softmax(row, dim=0)))
-    return torch.stack(losses).mean()
-
-
 def loss_by_one_hot(logits, targets, smoothing, pad_id):
     V = logits.shape[-1]
     q = F.one_hot(targets, V).to(logits.dtype) * (1 - smoothing) + smoothing / V
     return -(q * torch.log_softmax(logits, -1)).sum(-1).masked_select(targets != pad_id).mean()
-
-
-# ---------------------------------------------------------------- alignment
 
 
 def align_by_sum(cross_weights):
@@ -171,9 +147,6 @@ def align_by_loops(cross_weights):
 
 def align_by_topk(cross_weights):
     return cross_weights.mean(dim=0).topk(1, dim=-1).indices.squeeze(-1)
-
-
-# ---------------------------------------------------------------- corpus_bleu
 
 
 def _words(text):
@@ -246,7 +219,7 @@ VARIANTS = {
     "make_batch": (batch_by_pad_sequence, batch_by_filling, batch_by_shift, batch_by_nested),
     "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_selection, accuracy_by_topk),
     "noam_lr": (rate_by_cases, rate_by_logs, rate_by_peak, rate_in_double_tensors),
-    "label_smoothed_loss": (loss_by_target, loss_by_nll, loss_by_logsumexp, loss_by_loop, loss_by_one_hot),
+    "label_smoothed_loss": (loss_by_target, loss_by_nll, loss_by_logsumexp, loss_by_one_hot),
     "alignment": (align_by_sum, align_by_einsum, align_by_loops, align_by_topk),
     "corpus_bleu": (bleu_by_lists, bleu_by_defaultdict, bleu_by_numpy_mean, bleu_by_strings),
 }

@@ -2,14 +2,11 @@
 
 import math
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from helpers.blocks import masked_softmax, scaled_scores
-
-# weighted_values
 
 
 def values_by_einsum(weights, V):
@@ -18,10 +15,6 @@ def values_by_einsum(weights, V):
 
 def values_by_broadcasting(weights, V):
     return (weights[..., :, :, None] * V[..., None, :, :]).sum(dim=-2)
-
-
-def values_from_the_right(weights, V):
-    return (V.transpose(-2, -1) @ weights.transpose(-2, -1)).transpose(-2, -1)
 
 
 def values_added_up(weights, V):
@@ -36,9 +29,6 @@ def values_by_loops(weights, V):
     for w_rows, v_rows in zip(weights.reshape(-1, *weights.shape[-2:]), V.reshape(-1, *V.shape[-2:]), strict=True):
         blocks.append(torch.stack([sum(w * v for w, v in zip(row, v_rows, strict=True)) for row in w_rows]))
     return torch.stack(blocks).reshape(*weights.shape[:-1], V.shape[-1])
-
-
-# attention
 
 
 def plain_scores(Q, K):
@@ -119,18 +109,6 @@ def attention_from_blocks(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-def attention_with_a_low_fill(Q, K, V, mask=None):
-    scores = Q @ K.mT / np.sqrt(Q.shape[-1])
-    if mask is None:
-        weights = scores.softmax(dim=-1)
-    else:
-        weights = scores.masked_fill(mask == False, -1e5).softmax(dim=-1) * mask  # noqa: E712
-    return weights.matmul(V), weights
-
-
-# AttentionHead
-
-
 class _Head(nn.Module):
     """A head whose way of attending can be replaced."""
 
@@ -145,16 +123,6 @@ class _Head(nn.Module):
 
     def attend(self, q, k, v, mask):
         return attention_with_nan_to_num(q, k, v, mask)[0]
-
-
-class HeadWithNanToNum(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        for name in ("W_q", "W_k", "W_v"):
-            setattr(self, name, nn.Linear(d_model, d_head, bias=False))
-
-    def forward(self, x, mask=None):
-        return attention_with_nan_to_num(self.W_q(x), self.W_k(x), self.W_v(x), mask)[0]
 
 
 class HeadWithFiniteFill(_Head):
@@ -182,13 +150,6 @@ class HeadByRows(_Head):
         return attention_by_rows(q, k, v, mask)[0]
 
 
-class HeadWithOneProduct(_Head):
-    def forward(self, x, mask=None):
-        weights = torch.cat([self.W_q.weight, self.W_k.weight, self.W_v.weight])
-        q, k, v = F.linear(x, weights).chunk(3, dim=-1)
-        return self.attend(q, k, v, mask)
-
-
 class HeadThatMixesFirst(_Head):
     def forward(self, x, mask=None):
         mixed = self.attend(self.W_q(x), self.W_k(x), x, mask)
@@ -214,43 +175,12 @@ class HeadWithAScaleBuffer(nn.Module):
         return weights @ self.W_v(x)
 
 
-class HeadFromBlocks(nn.Module):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_head, bias=False) for _ in range(3))
-
-    def forward(self, x, mask=None):
-        out, weights = attention_from_blocks(self.W_q(x), self.W_k(x), self.W_v(x), mask)
-        self.weights = weights.detach()  # kept for a picture
-        return out
-
-
-class HeadWithNoDropout(_Head):
-    """Dropout of 0 is none, in training too."""
-
-    def __init__(self, d_model, d_head, dropout=0.0):
-        super().__init__(d_model, d_head)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x, mask=None):
-        return self.dropout(super().forward(x, mask))
-
-
-# fixed_head
-
-
 def _qkv(x, W_q, W_k, W_v):
     return x @ W_q.T, x @ W_k.T, x @ W_v.T
 
 
 def fixed_by_linear(x, W_q, W_k, W_v):
     return attention_with_nan_to_num(F.linear(x, W_q), F.linear(x, W_k), F.linear(x, W_v))[0]
-
-
-def fixed_by_einsum(x, W_q, W_k, W_v):
-    q, k, v = (torch.einsum("...td,hd->...th", x, W) for W in (W_q, W_k, W_v))
-    weights = (torch.einsum("...ih,...jh->...ij", q, k) * W_q.size(0) ** -0.5).softmax(-1)
-    return torch.einsum("...ij,...jh->...ih", weights, v)
 
 
 def fixed_by_one_form(x, W_q, W_k, W_v):
@@ -266,20 +196,12 @@ def fixed_by_hand(x, W_q, W_k, W_v):
     return attention_by_hand(*_qkv(x, W_q, W_k, W_v))[0]
 
 
-# context_shift
-
-
 def shift_by_library(before, after):
     return 1 - F.cosine_similarity(before, after, dim=-1)
 
 
 def shift_by_directions(before, after):
     return 1 - (F.normalize(before, dim=-1) * F.normalize(after, dim=-1)).sum(dim=-1)
-
-
-def shift_by_clamp(before, after):
-    a, b = torch.linalg.vector_norm(before, dim=-1), torch.linalg.vector_norm(after, dim=-1)
-    return 1 - (before * after).sum(dim=-1) / (a * b).clamp(min=1e-12)
 
 
 def shift_by_loops(before, after):
@@ -290,25 +212,10 @@ def shift_by_loops(before, after):
     return torch.stack(shifts).reshape(before.shape[:-1])
 
 
-def shift_by_where(before, after):
-    dots = torch.einsum("...d,...d->...", before, after)
-    squares = before.square().sum(-1) * after.square().sum(-1)
-    seen = squares > 0
-    return 1 - torch.where(seen, dots / torch.where(seen, squares, torch.ones_like(squares)).sqrt(), 0.0)
-
-
 def shift_with_an_epsilon_on_each(before, after):
     a = before / (before.norm(dim=-1, keepdim=True) + 1e-8)
     b = after / (after.norm(dim=-1, keepdim=True) + 1e-8)
     return 1 - (a * b).sum(dim=-1)
-
-
-def shift_with_lengths_held_up(before, after):
-    a, b = before.norm(dim=-1).clamp(min=1e-8), after.norm(dim=-1).clamp(min=1e-8)
-    return 1 - (before * after).sum(dim=-1) / (a * b)
-
-
-# soft_lookup
 
 
 def lookup_query_first(query, keys, values, temperature=1.0):
@@ -321,18 +228,6 @@ def lookup_by_einsum(query, keys, values, temperature=1.0):
     return torch.einsum("n,ne->e", scores.softmax(dim=0), values)
 
 
-def lookup_by_hand(query, keys, values, temperature=1.0):
-    scores = (keys * query).sum(dim=-1) / temperature
-    powers = torch.exp(scores - scores.max())
-    return (powers[:, None] * values).sum(dim=0) / powers.sum()
-
-
-def lookup_by_loops(query, keys, values, temperature=1.0):
-    scores = torch.stack([torch.dot(key, query) / temperature for key in keys])
-    shares = torch.softmax(scores, dim=0)
-    return sum(share * value for share, value in zip(shares, values, strict=True))
-
-
 def lookup_by_logs(query, keys, values, temperature=1.0):
     scores = keys @ query / temperature
     return values.T @ (scores - scores.logsumexp(dim=0)).exp()
@@ -340,9 +235,6 @@ def lookup_by_logs(query, keys, values, temperature=1.0):
 
 def lookup_by_library(query, keys, values, temperature=1.0):
     return F.scaled_dot_product_attention(query[None], keys, values, scale=1 / temperature)[0]
-
-
-# attention_backward
 
 
 def _weights(Q, K):
@@ -376,13 +268,6 @@ def backward_from_the_output(Q, K, V, grad_out):
     return _through(Q, K, V, grad_out, W * (grad_out @ V.mT - mixed))
 
 
-def backward_from_jacobians(Q, K, V, grad_out):
-    W = _weights(Q, K)
-    J = torch.diag_embed(W) - W.unsqueeze(-1) * W.unsqueeze(-2)
-    dW = grad_out @ V.transpose(-2, -1)
-    return _through(Q, K, V, grad_out, (J @ dW.unsqueeze(-1)).squeeze(-1))
-
-
 def backward_scaled_scores(Q, K, V, grad_out):
     root = math.sqrt(K.shape[-1])
     dS = _right_dS(Q, K, V, grad_out) / root
@@ -404,9 +289,6 @@ def backward_by_loops(Q, K, V, grad_out):
         found.append((torch.stack(dQ), dK, dV))
     dQ, dK, dV = (torch.stack(parts) for parts in zip(*found, strict=True))
     return dQ.reshape(Q.shape), dK.reshape(K.shape), dV.reshape(V.shape)
-
-
-# tiled_attention
 
 
 def tiled_by_slices(Q, K, V, block):
@@ -440,41 +322,8 @@ def tiled_on_both_sides(Q, K, V, block):
     return torch.cat([tiled_by_slices(part, K, V, block) for part in Q.split(block, dim=-2)], dim=-2)
 
 
-def tiled_by_broadcasting(Q, K, V, block):
-    peak, total, out = None, None, None
-    for k, v in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
-        scores = (Q.unsqueeze(-2) * k.unsqueeze(-3)).sum(dim=-1) / Q.shape[-1] ** 0.5
-        top = scores.max(dim=-1).values
-        higher = top if peak is None else torch.maximum(peak, top)
-        powers = torch.exp(scores - higher.unsqueeze(-1))
-        sums, mixed = powers.sum(dim=-1), (powers.unsqueeze(-1) * v.unsqueeze(-3)).sum(dim=-2)
-        if peak is not None:
-            shrink = torch.exp(peak - higher)
-            sums, mixed = sums + total * shrink, mixed + out * shrink.unsqueeze(-1)
-        peak, total, out = higher, sums, mixed
-    return out / total.unsqueeze(-1)
-
-
 def tiled_with_keys_scaled_first(Q, K, V, block):
     return tiled_by_slices(Q * Q.shape[-1] ** 0.25, K / Q.shape[-1] ** 0.25, V, block)
-
-
-def tiled_twice_over(Q, K, V, block):
-    """Two passes that keep nothing but the maximum: each block's scores are made twice."""
-
-    def blocks():
-        for k, v in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
-            yield Q @ k.mT * Q.shape[-1] ** -0.5, v
-
-    peak = None
-    for scores, _ in blocks():
-        top = scores.detach().amax(dim=-1, keepdim=True)
-        peak = top if peak is None else torch.maximum(peak, top)
-    total = out = 0.0
-    for scores, v in blocks():
-        powers = torch.exp(scores - peak)
-        total, out = total + powers.sum(dim=-1, keepdim=True), out + powers @ v
-    return out / total
 
 
 def tiled_in_padded_blocks(Q, K, V, block):
@@ -497,68 +346,26 @@ def tiled_in_padded_blocks(Q, K, V, block):
 
 
 VARIANTS = {
-    "weighted_values": (
-        values_by_einsum,
-        values_by_broadcasting,
-        values_from_the_right,
-        values_added_up,
-        values_by_loops,
-    ),
-    "attention": (
-        attention_with_nan_to_num,
-        attention_with_finite_fill,
-        attention_with_spared_rows,
-        attention_by_hand,
-        attention_with_added_bias,
-        attention_by_rows,
-        attention_from_blocks,
-        attention_with_a_low_fill,
-    ),
+    "weighted_values": (values_by_einsum, values_by_broadcasting, values_added_up, values_by_loops),
+    "attention": (attention_with_nan_to_num, attention_with_spared_rows, attention_by_rows, attention_from_blocks),
     "AttentionHead": (
-        HeadWithNanToNum,
         HeadWithFiniteFill,
         HeadWithSparedRows,
         HeadByHand,
         HeadWithAddedBias,
         HeadByRows,
-        HeadWithOneProduct,
         HeadThatMixesFirst,
         HeadWithAScaleBuffer,
-        HeadFromBlocks,
-        HeadWithNoDropout,
     ),
-    "fixed_head": (fixed_by_linear, fixed_by_einsum, fixed_by_one_form, fixed_by_rows, fixed_by_hand),
-    "context_shift": (
-        shift_by_library,
-        shift_by_directions,
-        shift_by_clamp,
-        shift_by_loops,
-        shift_by_where,
-        shift_with_an_epsilon_on_each,
-        shift_with_lengths_held_up,
-    ),
-    "soft_lookup": (
-        lookup_query_first,
-        lookup_by_einsum,
-        lookup_by_hand,
-        lookup_by_loops,
-        lookup_by_logs,
-        lookup_by_library,
-    ),
-    "attention_backward": (
-        backward_by_einsum,
-        backward_from_the_output,
-        backward_from_jacobians,
-        backward_scaled_scores,
-        backward_by_loops,
-    ),
+    "fixed_head": (fixed_by_linear, fixed_by_one_form, fixed_by_rows, fixed_by_hand),
+    "context_shift": (shift_by_library, shift_by_directions, shift_by_loops, shift_with_an_epsilon_on_each),
+    "soft_lookup": (lookup_query_first, lookup_by_einsum, lookup_by_logs, lookup_by_library),
+    "attention_backward": (backward_by_einsum, backward_from_the_output, backward_scaled_scores, backward_by_loops),
     "tiled_attention": (
         tiled_by_slices,
         tiled_by_pairs,
         tiled_on_both_sides,
-        tiled_by_broadcasting,
         tiled_with_keys_scaled_first,
-        tiled_twice_over,
         tiled_in_padded_blocks,
     ),
 }

@@ -1,5 +1,6 @@
 """Lesson 9: its blocks against torch's layers and a random BERT, and the numbers that its prose says."""
 
+import functools
 import os
 
 import pytest
@@ -11,24 +12,17 @@ from torch.nn import functional as F
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import Watch, in_source
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
-from tests.conftest import stored_key
+from tests.judged import stored_verdict
+from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
 HEADS = st.sampled_from([(6, 1), (6, 2), (6, 3), (8, 4), (12, 2)])
 LENGTHS = st.integers(1, 7)
 ORDERS = st.booleans()
-ACTIVATIONS = st.sampled_from([F.relu, F.gelu])
-DTYPES = st.sampled_from([torch.float32, torch.float64])
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def close(actual, expected):
@@ -66,33 +60,6 @@ def transplanted(theirs, mine):
     return mine
 
 
-def random_mask(seed, kind, B, H, T):
-    """None or a mask, True = may attend, in which every row sees something."""
-    if kind == "none":
-        return None
-    shape = {"causal": (T, T), "table": (T, T), "padding": (B, 1, 1, T), "heads": (B, H, T, T)}[kind]
-    if kind == "causal":
-        return torch.ones(shape, dtype=torch.bool).tril()
-    mask = random(seed, *shape) > 0
-    mask[..., seed % T] = True
-    return mask
-
-
-MASKS = st.sampled_from(["none", "causal", "table", "padding", "heads"])
-
-
-@given(SEEDS, HEADS, LENGTHS, ORDERS, ACTIVATIONS, DTYPES, MASKS)
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation, dtype, kind):
-    (D, H), B = sizes, 2
-    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "activation": activation, "dtype": dtype}
-    theirs = randomized(nn.TransformerEncoderLayer(D, H, 11, **options), seed)
-    mine = transplanted(theirs, blocks.EncoderBlock(D, H, 11, norm_first, activation).to(dtype))
-    x, mask = random(seed + 1, B, T, D, dtype=dtype), random_mask(seed, kind, B, H, T)
-    blocked = None if mask is None else ~mask.expand(B, H, T, T).reshape(B * H, T, T)
-    close(mine(x, mask), theirs(x, src_mask=blocked))
-
-
 @given(SEEDS, HEADS, LENGTHS, ORDERS, st.integers(1, 4), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
@@ -110,17 +77,6 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     x = mine.tokens.weight[ids] + mine.positions.weight[:T]
     out, expected = mine(ids, mask[:, None, None]), theirs(x, src_key_padding_mask=~mask)
     close(out[mask], expected[mask])
-
-
-@given(SEEDS, st.sampled_from([(), (2,), (3, 2)]), st.integers(1, 9), DTYPES, st.sampled_from([1e-3, 1.0, 1e4]))
-@settings(max_examples=60, deadline=None)
-def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
-    x, gamma, beta = (random(seed + i, *shape, dtype=dtype) for i, shape in enumerate([(*lead, D), (D,), (D,)]))
-    expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
-    tolerance = 1e-5 if dtype == torch.float32 else 1e-10
-    torch.testing.assert_close(
-        blocks.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance
-    )
 
 
 def test_a_random_bert_has_our_hidden_states():
@@ -174,18 +130,6 @@ def test_dtype_and_device_of_the_inputs(norm_first):
     assert blocks.layer_norm(x, one, one).dtype == torch.bfloat16
 
 
-def test_fixed_block_is_the_pre_norm_block():
-    block = randomized(blocks.EncoderBlock(8, 2, 12, norm_first=True).double(), 3)
-    x, mask = random(4, 2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
-    parts = block.attention, block.feed_forward, block.norm1, block.norm2
-    close(blocks.fixed_block(x, *parts, mask), block(x, mask))
-
-    def nothing(z, mask=None):
-        return torch.zeros_like(z), None
-
-    close(blocks.fixed_block(x, nothing, torch.zeros_like, block.norm1, block.norm2), x)
-
-
 @given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
 @settings(max_examples=20, deadline=None)
 def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
@@ -198,33 +142,10 @@ def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     assert 2 * blocks.block_macs(T, D, d_ff) == counter.get_total_flops()
 
 
-def test_token_influence_against_small_steps():
-    mixing = random(1, 5, 5)
-
-    def f(x):
-        return torch.tanh(mixing @ x) @ x.T @ x
-
-    x, step = random(2, 5, 3), 1e-6
-    expected = torch.zeros(5, 5, dtype=torch.float64)
-    for j in range(5):
-        for d in range(3):
-            shift = torch.zeros_like(x)
-            shift[j, d] = step
-            expected[:, j] += ((f(x + shift) - f(x - shift)) / (2 * step)).pow(2).sum(dim=1)
-    torch.testing.assert_close(blocks.token_influence(f, x), expected.sqrt(), atol=1e-6, rtol=1e-6)
-
-
 # ---------------------------------------------------------------- what the check must see
 
 
-def key_of(name):
-    return stored_key("09_encoder_block", name)
-
-
-def verdict_on(name, answer):
-    key = key_of(name)
-    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
-    return decide(key, observe_all(answer, key.cases, facts))
+verdict_on = functools.partial(stored_verdict, "09_encoder_block")
 
 
 class Wrapped(nn.Module):
@@ -438,32 +359,16 @@ def with_mask(base, change):
     return Changed
 
 
-def is_pre_norm(module):
-    return module.norm_first
-
-
-def drop_for_pre_norm(module, x, mask):
-    return None if is_pre_norm(module) else mask
-
-
-def head_axis(module, x, mask):
-    return mask[:, None] if mask.dim() == 3 else mask
-
-
-def padding_where_it_fits(module, x, mask):
-    return mask[:, None, None] if mask.dim() == 2 and len(mask) == len(x) else mask
-
-
-def nothing_for_one_sentence(module, x, mask):
-    return None if len(x) == 1 else mask
-
-
-def blind_rows_opened(module, x, mask):
-    return mask | (~mask.any(-1, keepdim=True) & is_pre_norm(module))
-
-
-def first_head(module, x, mask):
-    return mask[:, :1] if mask.dim() == 4 else mask
+MASK_CHANGES = {
+    "dropped in pre-norm": lambda module, x, mask: None if module.norm_first else mask,
+    "a head axis": lambda module, x, mask: mask[:, None] if mask.dim() == 3 else mask,
+    "padding where it fits": lambda module, x, mask: (
+        mask[:, None, None] if mask.dim() == 2 and len(mask) == len(x) else mask
+    ),
+    "none for one sentence": lambda module, x, mask: None if len(x) == 1 else mask,
+    "blind rows opened": lambda module, x, mask: mask | (~mask.any(-1, keepdim=True) & module.norm_first),
+    "the first head's": lambda module, x, mask: mask[:, :1] if mask.dim() == 4 else mask,
+}
 
 
 class DropoutInPreNorm(blocks.EncoderBlock):
@@ -510,19 +415,12 @@ def differences_in_double(f, x):
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        *(
-            ("EncoderBlock", with_mask(blocks.EncoderBlock, change))
-            for change in (
-                drop_for_pre_norm,
-                head_axis,
-                padding_where_it_fits,
-                nothing_for_one_sentence,
-                blind_rows_opened,
-                first_head,
-            )
-        ),
+        *(("EncoderBlock", with_mask(blocks.EncoderBlock, change)) for change in MASK_CHANGES.values()),
         ("EncoderBlock", DropoutInPreNorm),
-        *(("Encoder", with_mask(blocks.Encoder, change)) for change in (head_axis, first_head)),
+        *(
+            ("Encoder", with_mask(blocks.Encoder, change))
+            for change in map(MASK_CHANGES.get, ("a head axis", "the first head's"))
+        ),
         ("Encoder", OldPlaces),
         ("FeedForward", SharedActivation),
         ("FeedForward", RowsViewed),

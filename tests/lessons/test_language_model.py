@@ -1,6 +1,7 @@
 """Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
 the numbers said."""
 
+import functools
 import math
 import random
 import re
@@ -17,11 +18,11 @@ from bench import compute as bench_compute
 from bench import dropout as bench_dropout
 from bench import ladder as bench_ladder
 from helpers import blocks, corpus
-from helpers.blocks import EncoderBlock, RotaryAttention, RotaryBlock, cached_attention, causal_mask, shift_right
+from helpers.blocks import RotaryAttention, RotaryBlock, cached_attention, causal_mask
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
+from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.scenarios import WrongParts
 from helpers.corpus.source import BETWEEN, Source
@@ -31,8 +32,7 @@ from helpers.lessons.language_model import probes as check_12
 from helpers.lessons.language_model.figures import COMPUTE, DROPOUT, LADDER
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from helpers.lessons.language_model.stand_ins import STAND_INS
-from tests.conftest import stored_key
-from tests.judged import made_key, verdict_of
+from tests.judged import made_key, stored_verdict, verdict_of
 
 torch.set_num_threads(1)
 
@@ -188,21 +188,6 @@ def test_on_paper():
 # ---------------------------------------------------------------- the GPT
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_gpt_is_its_blocks_by_hand(dtype):
-    torch.manual_seed(0)
-    model = blocks.GPT(13, 9, 12, 3, 2).to(dtype)
-    ids = torch.randint(13, (2, 7))
-    x = model.tokens.weight[ids]
-    for block in model.blocks:
-        assert isinstance(block, RotaryBlock) and isinstance(block, EncoderBlock)
-        x = x + block.attention(block.norm1(x), mask=causal_mask(7))[0]
-        x = x + block.feed_forward.down(F.relu(block.feed_forward.up(block.norm2(x))))
-    logits = model(ids)
-    torch.testing.assert_close(logits, F.linear(model.norm(x), model.unembed.weight, model.unembed.bias))
-    assert logits.dtype == dtype and logits.shape == (2, 7, 13)
-
-
 def test_rotary_attention_depends_on_distances_alone():
     torch.manual_seed(0)
     attention, x = RotaryAttention(8, 2).double(), torch.randn(1, 4, 8, dtype=torch.float64)
@@ -250,12 +235,6 @@ def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, w
     assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
     said = capsys.readouterr().out
     assert why in said and said.count("\n") == 1
-
-
-def test_a_batch_of_windows_is_the_text_shifted():
-    text = corpus.language_text()
-    x, y = blocks.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
-    assert torch.equal(shift_right(y, 0)[:, 1:], x[:, 1:]) and torch.equal(x[:, 1:], y[:, :-1])
 
 
 # ---------------------------------------------------------------- the measure
@@ -373,21 +352,7 @@ def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
 def test_right_sentences_are_those_of_the_source():
     source, rng = Source(), random.Random(0)
     assert all(watch.is_sentence(source.sentence(rng)[:-1]) for _ in range(2000))
-    wrong = [
-        "",
-        "()()",
-        "(]",
-        "(",
-        ")",
-        "((((()))))",
-        "Bqc",
-        "Bb",
-        f"B{30 * 'q'}b",
-        "|rwt|rwy",
-        "|rwr|rwr",
-        "|rw|rw",
-        "q",
-    ]
+    wrong = ["", *"()() (] ( ) ((((()))) Bqc Bb |rwt|rwy |rwr|rwr |rw|rw q".split(), f"B{30 * 'q'}b"]
     assert not any(map(watch.is_sentence, wrong))
 
 
@@ -578,11 +543,6 @@ def test_the_stand_in_gpt_is_causal_and_writes():
     assert torch.equal(cached, plain)
 
 
-@pytest.mark.parametrize("name", STAND_INS)
-def test_stand_ins_are_no_answers(name):
-    assert course_part(STAND_INS[name]) and course_part(STAND_INS)
-
-
 # ---------------------------------------------------------------- other sizes, and no batch
 
 
@@ -596,13 +556,7 @@ def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
 # ---------------------------------------------------------------- what is said of answers
 
 
-def key_of(name):
-    return stored_key("12_language_model", name)
-
-
-def judged(name, answer):
-    key = key_of(name)
-    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+judged = functools.partial(stored_verdict, "12_language_model", time_limit=10.0, forbidden=())
 
 
 def windows_of(data, starts, block_size, more=1):
@@ -635,11 +589,6 @@ NAMED_BATCHES = {
     "last_answers_alone": batches(change=lambda x, y: (x, y[:, -1])),
     "shifted_backward": batches(change=lambda x, y: (y, x)),
 }
-
-
-@pytest.mark.parametrize("name", NAMED_BATCHES)
-def test_a_mistake_in_batches_is_named(name):
-    assert judged("get_batch", NAMED_BATCHES[name]).mistake == name
 
 
 def test_what_a_batch_is_instead_is_said():
@@ -679,11 +628,6 @@ NAMED_NGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMED_NGRAMS)
-def test_a_mistake_in_ngrams_is_named(name):
-    assert judged("ngram_loss", NAMED_NGRAMS[name]).mistake == name
-
-
 def by_exp(logits, targets):
     e = torch.exp(logits)
     return -torch.log(torch.gather(e / e.sum(dim=2, keepdim=True), 2, targets.unsqueeze(2))).mean()
@@ -698,11 +642,6 @@ NAMED_LOSSES = {
     "logarithm_of_zero": by_nll,
     "shifted_again": lambda logits, targets: F.cross_entropy(logits[:, :-1].mT, targets[:, 1:]),
 }
-
-
-@pytest.mark.parametrize("name", NAMED_LOSSES)
-def test_a_mistake_in_the_loss_is_named(name):
-    assert judged("next_token_loss", NAMED_LOSSES[name]).mistake == name
 
 
 @pytest.mark.parametrize("seed", [606, 1, 2])
@@ -735,9 +674,17 @@ NAMED_WRITERS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMED_WRITERS)
-def test_a_mistake_in_writing_is_named(name):
-    assert judged("generate", NAMED_WRITERS[name]).mistake == name
+NAMED = {
+    "get_batch": NAMED_BATCHES,
+    "ngram_loss": NAMED_NGRAMS,
+    "next_token_loss": NAMED_LOSSES,
+    "generate": NAMED_WRITERS,
+}
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), [(name, mistake) for name in NAMED for mistake in NAMED[name]])
+def test_a_known_mistake_in_another_form_has_its_name(exercise, mistake):
+    assert judged(exercise, NAMED[exercise][mistake]).mistake == mistake
 
 
 def test_targets_rolled_around_are_not_called_the_input_itself():
@@ -772,38 +719,37 @@ def test_a_segment_is_found_as_late_as_it_fits():
     assert not judged("induction_head", blind_to_late_places).passed
 
 
-def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
-    def windows(starts, data, block_size):
-        places = starts[:, None] + torch.arange(block_size)
-        return data[places], data[places + 1]
+def drawn(starts_of):
+    """Windows at starts_of(the number of possible starts, the size of the batch, a generator)."""
 
-    def in_a_row(data, block_size, batch_size, generator):
-        possible = len(data) - block_size
-        first = torch.randint(possible, (1,), generator=generator)
-        return windows((first + torch.arange(batch_size)) % possible, data, block_size)
+    def get_batch(data, block_size, batch_size, generator):
+        return windows_of(data, starts_of(len(data) - block_size, batch_size, generator), block_size)
 
-    def rounded(data, block_size, batch_size, generator):
-        shares = torch.rand(batch_size, generator=generator)
-        return windows((shares * (len(data) - block_size - 1)).round().long(), data, block_size)
-
-    def always_the_first(data, block_size, batch_size, generator):
-        return blocks.get_batch(data, block_size, batch_size, torch.Generator().manual_seed(generator.initial_seed()))
-
-    assert "the next batch is another one" in as_text(judged("get_batch", always_the_first))
-    assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
-    assert "how often starts are drawn: about equally often" in as_text(judged("get_batch", rounded))
+    return get_batch
 
 
-def test_starts_are_drawn_from_all_places():
-    def windows(starts, data, block_size):
-        places = starts[:, None] + torch.arange(block_size)
-        return data[places], data[places + 1]
+def in_a_row(possible, size, generator):
+    return (torch.randint(possible, (1,), generator=generator) + torch.arange(size)) % possible
 
-    def mostly_early(data, block_size, batch_size, generator):
-        starts = (torch.randn(batch_size, generator=generator).abs() * len(data) / 4).long()
-        return windows(starts.clamp(max=len(data) - block_size - 1), data, block_size)
 
-    assert "how often starts are drawn: about equally often" in as_text(judged("get_batch", mostly_early))
+def mostly_early(possible, size, generator):
+    return (torch.randn(size, generator=generator).abs() * possible / 4).long().clamp(max=possible - 1)
+
+
+EQUALLY = "how often starts are drawn: about equally often"
+DRAWN = {
+    "the first again": (lambda n, size, g: torch.randint(n, (size,), generator=seeded(0)), "the next batch is another"),
+    "in a row": (in_a_row, "each row is drawn by itself"),
+    "rounded": (lambda n, size, g: (torch.rand(size, generator=g) * (n - 1)).round().long(), EQUALLY),
+    "mostly early": (mostly_early, EQUALLY),
+    "by a remainder": (lambda n, size, g: torch.randint(n + 5, (size,), generator=g) % n, EQUALLY),
+}
+
+
+@pytest.mark.parametrize("how", DRAWN)
+def test_windows_that_are_not_drawn_alike_are_refused(how):
+    starts_of, words = DRAWN[how]
+    assert words in as_text(judged("get_batch", drawn(starts_of)))
 
 
 def test_what_is_said_of_y_is_what_it_holds():
@@ -829,33 +775,25 @@ def quickly(name, answer):
     return verdict_of("12_language_model", name, answer, 5, named=False, forbidden=(), time_limit=10.0)
 
 
-class KeptMask(blocks.GPT):
+def masked(mask_of):
+    class Masked(blocks.GPT):
+        def forward(self, ids):
+            x = self.tokens(ids)
+            for block in self.blocks:
+                x = block(x, mask_of(self, ids.shape[1]))
+            return self.unembed(self.norm(x))
+
+    return Masked
+
+
+def first_mask(model, T):
     """The mask of the first call serves all later ones."""
-
-    mask = None
-
-    def forward(self, ids):
-        T = ids.shape[1]
-        self.mask = causal_mask(T) if self.mask is None else self.mask
-        x = self.tokens(ids)
-        for block in self.blocks:
-            x = block(x, self.mask[:T, :T])
-        return self.unembed(self.norm(x))
+    return model.__dict__.setdefault("mask", causal_mask(T))[:T, :T]
 
 
 class AlwaysDropped(blocks.GPT):
     def forward(self, ids):
         return F.dropout(super().forward(ids))
-
-
-class OpenInTraining(blocks.GPT):
-    """No mask in training mode."""
-
-    def forward(self, ids):
-        x, T = self.tokens(ids), ids.shape[1]
-        for block in self.blocks:
-            x = block(x, causal_mask(T) | self.training)
-        return self.unembed(self.norm(x))
 
 
 class Pair(blocks.GPT):
@@ -901,8 +839,8 @@ class Tied(blocks.GPT):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (KeptMask, "called twice"),
-        (OpenInTraining, "no position sees a later token in training mode"),
+        (masked(first_mask), "called twice"),
+        (masked(lambda model, T: causal_mask(T) | model.training), "no position sees a later token in training mode"),
         (Pair, "expected a tensor of shape"),
         (PlainList, "Your blocks is a plain list"),
         (OtherNames, "your module has no part called tokens; its parts are: norm, unembed, wte, h"),
@@ -1026,15 +964,6 @@ def test_a_head_must_be_sharp_enough_for_the_largest_sizes():
 
     said = as_text(quickly("induction_head", dull))
     assert "✗ a long text of many words" in said and "✓ values" in said
-
-
-def test_starts_of_a_division_with_remainder_are_not_drawn_alike():
-    def leaning(data, block_size, batch_size, generator):
-        starts = torch.randint(len(data), (batch_size,), generator=generator) % (len(data) - block_size)
-        places = starts[:, None] + torch.arange(block_size)
-        return data[places], data[places + 1]
-
-    assert "how often starts are drawn: about equally often" in as_text(quickly("get_batch", leaning))
 
 
 def test_a_head_that_is_lost_among_equal_tokens_is_refused():

@@ -12,21 +12,16 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
-from tests.conftest import stored_key
+from tests.judged import stored_verdict
+from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)
 SEEDS = st.integers(0, 10_000)
 DTYPES = st.sampled_from([(torch.float32, 1e-6), (torch.float64, 1e-12)])
 MASKS = st.sampled_from(["none", "full", "shared", "padding", "causal"])
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def random_mask(seed, kind, B, H, t_q, t_k):
@@ -71,48 +66,9 @@ def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inp
     torch.testing.assert_close(weights, expected_weights, atol=tolerance, rtol=tolerance)
 
 
-@given(SEEDS, HEADS, WIDTHS, SIZES, SIZES, DTYPES)
-@settings(max_examples=40, deadline=None)
-def test_a_row_that_sees_nothing_gives_the_bias_and_no_nan(seed, H, width, B, T, precision):
-    dtype, tolerance = precision
-    mine, _ = pair(seed, H * width, H, dtype)
-    x = random(seed, B, T, H * width, dtype=dtype).requires_grad_()
-    mask = random(seed, T, T) > 0
-    mask[seed % T] = False
-    out, weights = mine(x, mask=mask)
-    torch.testing.assert_close(out[:, seed % T], mine.W_o.bias.expand(B, -1), atol=tolerance, rtol=tolerance)
-    assert not weights[:, :, seed % T].any()
-    (out.sum() + (weights * weights).sum()).backward()
-    assert x.grad.isfinite().all() and all(p.grad.isfinite().all() for p in mine.parameters())
-
-
-@given(SEEDS, HEADS, WIDTHS, SIZES, SIZES)
-@settings(max_examples=40, deadline=None)
-def test_split_is_the_formula_and_merge_undoes_it(seed, H, width, B, T):
-    x = random(seed, B, T, H * width)
-    heads = blocks.split_heads(x, H)
-    b, t, h, c = seed % B, seed % T, seed % H, seed % width
-    assert heads.shape == (B, H, T, width) and heads[b, h, t, c] == x[b, t, h * width + c]
-    assert torch.equal(blocks.merge_heads(heads), x)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: blocks.split_heads(torch.ones(1, 2, 10), 4), lambda: blocks.MultiHeadAttention(10, 4)]
-)
-def test_heads_that_do_not_fit_are_refused(make):
-    with pytest.raises(ValueError, match="10 .* 4"):
-        make()
-
-
-def key_of(name):
-    return stored_key("08_multi_head", name)
-
-
 def verdict_on(name, answer):
     """The verdict on an answer, and the words that a learner reads."""
-    key = key_of(name)
-    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
-    verdict = decide(key, observe_all(answer, key.cases, facts))
+    verdict = stored_verdict("08_multi_head", name, answer)
     return verdict, as_text(verdict)
 
 
@@ -213,20 +169,21 @@ class OldKeys(blocks.MultiHeadAttention):
         return super().forward(query, key, value, mask)
 
 
-class CausalIfLong(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        long = mask is None and key is None and query.shape[1] > 64
-        return super().forward(query, key, value, causal_mask(query.shape[1]) if long else mask)
+def with_mask(change):
+    class Changed(blocks.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, mask=None):
+            return super().forward(query, key, value, change(self, query, key, mask))
+
+    return Changed
 
 
-class MaskIfAny(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key, value, mask if mask is not None and mask.any() else None)
+def causal_if_long(module, query, key, mask):
+    long = mask is None and key is None and query.shape[1] > 64
+    return causal_mask(query.shape[1]) if long else mask
 
 
-class MaskOnceTrained(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key, value, None if self.training else mask)
+mask_once_trained = with_mask(lambda module, query, key, mask: None if module.training else mask)
+mask_if_any = with_mask(lambda module, query, key, mask: mask if mask is not None and mask.any() else None)
 
 
 class ValuesOnceTrained(blocks.MultiHeadAttention):
@@ -246,11 +203,11 @@ class WithDropout(blocks.MultiHeadAttention):
     ("answer", "part"),
     [
         (OldKeys, "called again, in training mode"),
-        (MaskOnceTrained, "called again, in training mode"),
+        (mask_once_trained, "called again, in training mode"),
         (ValuesOnceTrained, "called again, in training mode"),
         (WithDropout, "called again, in training mode"),
-        (CausalIfLong, "a batch of one, a single token"),
-        (MaskIfAny, "fully masked rows"),
+        (with_mask(causal_if_long), "a batch of one, a single token"),
+        (mask_if_any, "fully masked rows"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
@@ -261,7 +218,7 @@ def test_what_shows_in_one_part_only_is_seen(answer, part):
 def test_numbers_that_are_drawn_are_told_from_wrong_ones():
     said = "two results for the same numbers"
     assert said in verdict_on("MultiHeadAttention", WithDropout)[1]
-    assert said not in verdict_on("MultiHeadAttention", MaskOnceTrained)[1]
+    assert said not in verdict_on("MultiHeadAttention", mask_once_trained)[1]
 
 
 def test_outputs_of_two_calls_share_no_memory():
@@ -293,23 +250,6 @@ def test_blocks_keep_dtype_and_device():
         assert blocks.head_importance(moved, x).shape == (3,)
 
 
-def test_a_transplant_shares_no_memory():
-    mine, theirs = pair(3, 12, 3, torch.float32)
-    homes = {parameter.untyped_storage().data_ptr() for parameter in theirs.parameters()}
-    assert not homes & {parameter.untyped_storage().data_ptr() for parameter in mine.parameters()}
-    with torch.no_grad():
-        theirs.in_proj_weight.zero_()
-    assert mine.W_q.weight.any() and mine.W_v.weight.requires_grad
-
-
-@given(HEADS, WIDTHS)
-@settings(max_examples=20, deadline=None)
-def test_the_number_of_parameters(H, width):
-    D = H * width
-    for module in (blocks.MultiHeadAttention(D, H), nn.MultiheadAttention(D, H)):
-        assert sum(parameter.numel() for parameter in module.parameters()) == 4 * (D**2 + D)
-
-
 def test_numbers_of_the_paper():
     numbers = figures.budget_numbers(512, 8, 512)
     assert numbers["parameters"] == 4 * (512**2 + 512) == 1_050_624
@@ -318,44 +258,6 @@ def test_numbers_of_the_paper():
     assert numbers["attention weights"] == 8 * figures.budget_numbers(512, 1, 512)["attention weights"]
     cache = 2 * 32 * 32 * 128 * 8192 * 2  # keys and values, heads, layers, width, tokens, bytes
     assert cache == 4 * 2**30 and cache * 8 // 32 == 2**30
-
-
-@given(SEEDS, st.integers(1, 3), st.integers(1, 3), SIZES, SIZES, WIDTHS, MASKS)
-@settings(max_examples=40, deadline=None)
-def test_grouped_queries_are_torchs(seed, G, repeat, t_q, t_k, d, kind):
-    H = G * repeat
-    Q, K, V = random(seed, 2, H, t_q, d), random(seed + 1, 2, G, t_k, d), random(seed + 2, 2, G, t_k, d)
-    mask = random_mask(seed, kind, 2, H, t_q, t_k)
-    full = None if mask is None else mask.expand(2, H, t_q, t_k)
-    expected = F.scaled_dot_product_attention(Q, K, V, full, enable_gqa=True)
-    torch.testing.assert_close(blocks.grouped_query_attention(Q, K, V, mask), expected, atol=1e-12, rtol=1e-12)
-
-
-@given(SEEDS, HEADS, WIDTHS, SIZES)
-@settings(max_examples=20, deadline=None)
-def test_importance_is_the_norm_of_what_a_head_adds(seed, H, width, T):
-    mine, _ = pair(seed, H * width, H, torch.float64)
-    x, before = random(seed, 2, T, H * width), {k: v.clone() for k, v in mine.state_dict().items()}
-    found = blocks.head_importance(mine, x)
-    heads = mine(x)[1] @ blocks.split_heads(mine.W_v(x), H)
-    for h in range(H):
-        added = heads[:, h] @ mine.W_o.weight[:, h * width : (h + 1) * width].T
-        torch.testing.assert_close(found[h], added.norm(), atol=1e-12, rtol=1e-9)
-    assert all(torch.equal(value, before[name]) for name, value in mine.state_dict().items())
-
-
-@given(SEEDS, HEADS, WIDTHS, SIZES, MASKS)
-@settings(max_examples=30, deadline=None)
-def test_fixed_heads_are_torchs(seed, H, width, T, kind):
-    D = H * width
-    _, theirs = pair(seed, D, H, torch.float64)
-    with torch.no_grad():
-        theirs.in_proj_bias.zero_()
-        theirs.out_proj.bias.zero_()
-    x, mask = random(seed, 2, T, D), random_mask(seed, kind, 2, H, T, T)
-    blocked = None if mask is None else ~mask.expand(2, H, T, T).flatten(0, 1)
-    out = blocks.fixed_heads(x, *theirs.in_proj_weight.chunk(3), theirs.out_proj.weight, H, mask)
-    torch.testing.assert_close(out, theirs(x, x, x, attn_mask=blocked)[0], atol=1e-12, rtol=1e-12)
 
 
 def published_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
@@ -453,17 +355,14 @@ MASKED = {
 def test_masks_of_every_layout_are_tried(slip):
     change = MASKED[slip]
 
-    class Changed(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            return super().forward(query, key, value, change(query, query if key is None else key, mask))
-
     def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
         return blocks.fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, change(x, x, mask))
 
     def grouped_query_attention(Q, K, V, mask=None):
         return blocks.grouped_query_attention(Q, K, V, change(Q, K, mask))
 
-    assert not verdict_on("MultiHeadAttention", Changed)[0].passed
+    changed = with_mask(lambda module, query, key, mask: change(query, query if key is None else key, mask))
+    assert not verdict_on("MultiHeadAttention", changed)[0].passed
     for answer in (fixed_heads, grouped_query_attention):
         right = (slip, answer) in (("one sentence", grouped_query_attention), ("blind rows of a key", fixed_heads))
         assert right or not verdict_on(answer.__name__, answer)[0].passed, answer.__name__
@@ -575,11 +474,8 @@ def test_shared_memory_is_said_as_what_should_hold():
 
 
 def test_a_padded_item_is_not_called_the_only_one_that_is_right():
-    class Opened(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            return super().forward(query, key, value, opened(mask, where=mask is not None and mask.dim() == 4))
-
-    assert "first item" not in verdict_on("MultiHeadAttention", Opened)[1]
+    found = with_mask(lambda module, query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4))
+    assert "first item" not in verdict_on("MultiHeadAttention", found)[1]
 
 
 def test_a_view_that_transposed_inputs_refuse_keeps_its_mistakes_name():

@@ -1,8 +1,8 @@
 """What lesson 8 says of networks, measured again, each with its control. A sentence that changes fails its test."""
 
+import functools
 import random
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,15 +13,12 @@ from helpers.blocks import causal_mask, equivariance_error, leaks_future
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.multi_head import figures
 from helpers.translator import evaluation
+from tests.lessons import lesson_text
 
 torch.set_num_threads(1)
-LESSON = Path(__file__).parents[2] / "solutions" / "08_multi_head" / "08_multi_head.py"
-TEXT = re.sub(r"\s*\n# ?|\s+", " ", LESSON.read_text(encoding="utf-8"))
 
 
-def says(*sentences):
-    for sentence in sentences:
-        assert sentence in TEXT, f"the lesson does not say any more: {sentence}"
+says = functools.partial(lesson_text.says, "08_multi_head")
 
 
 def what_changed(n, T, generator):

@@ -8,17 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import translator
-from helpers.blocks import (
-    add_positions,
-    apply_rope,
-    equivariance_error,
-    fixed_position_layer,
-    shift_matrix,
-    sinusoidal_positions,
-)
+from helpers.blocks import add_positions, apply_rope, equivariance_error, shift_matrix, sinusoidal_positions
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
 from tests.judged import verdict_of
+from tests.lessons.draws import random
 from tests.mutation_score import exercises
 
 SENTENCE = "jane visits africa in september"
@@ -26,15 +20,10 @@ WORDS = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # jane, visi
 BACKWARDS = torch.tensor([2, 1, 0])
 even_widths = st.integers(1, 12).map(lambda i: 2 * i)
 seeds = st.integers(0, 2**31)
-dtypes = st.sampled_from([torch.float32, torch.float64])
 
 
 def mix(x):
     return torch.softmax(x @ x.T, dim=-1) @ x
-
-
-def normal(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def test_numbers_of_the_worked_example():
@@ -65,21 +54,9 @@ def test_running_mean_has_the_gap_that_the_lesson_prints():
 @given(seeds, st.integers(2, 9), even_widths)
 @settings(max_examples=30, deadline=None)
 def test_rotary_attention_weights_only_shuffle_when_the_places_move_with_the_words(seed, T, D):
-    x, perm = normal(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
+    x, perm = random(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
     turned = apply_rope(x, torch.arange(T))
     assert torch.allclose(apply_rope(x[perm], torch.arange(T)[perm]), turned[perm])
-
-
-@given(st.integers(1, 65), even_widths)
-@settings(max_examples=60, deadline=None)
-def test_sinusoids_against_the_formula_entry_by_entry(length, d_model):
-    expected = [
-        [(math.cos if j % 2 else math.sin)(t / 10000 ** ((j - j % 2) / d_model)) for j in range(d_model)]
-        for t in range(length)
-    ]
-    table = sinusoidal_positions(length, d_model)
-    assert table.dtype == torch.float32
-    assert torch.allclose(table.double(), torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-7)
 
 
 def test_dot_products_depend_on_the_distance_and_rows_have_one_length():
@@ -90,65 +67,10 @@ def test_dot_products_depend_on_the_distance_and_rows_have_one_length():
     assert dots[5, 6].item() == pytest.approx(15.31, abs=0.005)
 
 
-@pytest.mark.parametrize("make", [lambda: sinusoidal_positions(4, 5), lambda: shift_matrix(1, 7)])
-def test_odd_widths_are_refused(make):
-    with pytest.raises(ValueError, match="even"):
-        make()
-
-
-@given(st.lists(st.integers(1, 3), max_size=3), st.integers(1, 6), st.integers(1, 5), st.integers(0, 3), dtypes, seeds)
-@settings(max_examples=50, deadline=None)
-def test_added_positions_and_their_gradients(lead, T, D, spare, dtype, seed):
-    x = normal(seed, *lead, T, D, dtype=dtype).requires_grad_()
-    table = normal(seed + 1, T + spare, D, dtype=dtype).requires_grad_()
-    out = add_positions(x, table)
-    assert out.shape == x.shape and out.dtype == dtype
-    assert torch.equal(out, x + torch.nn.functional.embedding(torch.arange(T), table))
-    out.sum().backward()
-    sentences = math.prod(lead)
-    assert torch.equal(x.grad, torch.ones_like(x))
-    assert torch.equal(table.grad, torch.cat([torch.full((T, D), sentences), torch.zeros(spare, D)]).to(dtype))
-
-
-@pytest.mark.parametrize("rows", [1, 4])
-def test_a_sentence_longer_than_the_table_is_refused(rows):
-    with pytest.raises(ValueError, match="5 tokens"):
-        add_positions(torch.zeros(2, 5, 3), torch.zeros(rows, 3))
-
-
-@given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 4), seeds)
-@settings(max_examples=40, deadline=None)
-def test_repaired_layer_is_the_tokens_first_layer_between_two_transposes(B, T, D, seed):
-    x, pe = normal(seed, B, T, D), normal(seed + 1, 5, 1, D)
-    tokens_first = x.transpose(0, 1)
-    assert torch.equal(fixed_position_layer(x, pe), (tokens_first + pe[: tokens_first.size(0)]).transpose(0, 1))
-
-
-@given(st.integers(-60, 60), even_widths, st.integers(60, 120))
-@settings(max_examples=60, deadline=None)
-def test_shift_matrix_moves_every_place(offset, d_model, t):
-    table, M = sinusoidal_positions(200, d_model), shift_matrix(offset, d_model)
-    assert M.dtype == torch.float32
-    assert torch.allclose(M @ table[t], table[t + offset], atol=1e-5)
-    assert torch.allclose(M @ shift_matrix(-offset, d_model), torch.eye(d_model), atol=1e-5)
-
-
-@given(st.lists(st.integers(1, 3), max_size=2), st.integers(1, 6), even_widths, seeds, st.sampled_from([10000.0, 50.0]))
-@settings(max_examples=60, deadline=None)
-def test_rotation_is_multiplication_of_complex_numbers(lead, T, D, seed, base):
-    x = normal(seed, *lead, T, D)
-    positions = torch.randint(0, 300, (T,), generator=torch.Generator().manual_seed(seed))
-    speeds = torch.tensor([base ** (-2 * i / D) for i in range(D // 2)], dtype=torch.float64)
-    hands = torch.exp(1j * positions[:, None] * speeds)
-    expected = torch.view_as_real(torch.view_as_complex(x.reshape(*lead, T, D // 2, 2)) * hands).flatten(-2)
-    assert torch.allclose(apply_rope(x, positions, base), expected, atol=1e-10)
-    assert apply_rope(x.float(), positions, base).dtype == torch.float32
-
-
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), even_widths, seeds)
 @settings(max_examples=60, deadline=None)
 def test_rotary_scores_depend_on_the_distance(m, n, step, D, seed):
-    q, k = normal(seed, 1, D), normal(seed + 1, 1, D)
+    q, k = random(seed, 1, D), random(seed + 1, 1, D)
 
     def score(at, other):
         return (apply_rope(q, torch.tensor([at])) * apply_rope(k, torch.tensor([other]))).sum().item()
@@ -262,25 +184,6 @@ def gap_in_float32(f, x, perm):
 
 def gap_rounded(f, x, perm):
     return round(equivariance_error(f, x, perm), 4)
-
-
-def position_by(columns):
-    def position(row, length):
-        table = sinusoidal_positions(length, len(row))
-        return (table[:, columns] - row[columns]).square().sum(-1).argmin().item()
-
-    return position
-
-
-def position_by_equality(row, length):
-    for t, candidate in enumerate(sinusoidal_positions(length, len(row))):
-        if torch.equal(candidate, row):
-            return t
-
-
-def position_within_the_blur(row, length):
-    table = sinusoidal_positions(length, len(row))
-    return ((table - row).abs() <= 0.01).all(dim=1).int().argmax().item()
 
 
 def rotate_from_the_first(x, positions, base=10000.0):

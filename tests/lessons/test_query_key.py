@@ -1,9 +1,7 @@
 """Lesson 3: the sources' numbers from its blocks, and its blocks against independent forms."""
 
 import re
-from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,22 +13,9 @@ from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
 from tests.judged import verdict_of
+from tests.lessons.draws import life_is_short, random
 
 torch.set_num_threads(1)
-SIZES = st.integers(1, 6)
-DTYPES = st.sampled_from([torch.float32, torch.float64])
-LEADS = st.sampled_from([(), (2,), (3, 2)])
-SEEDS = st.integers(0, 10_000)
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def life_is_short():
-    torch.manual_seed(123)
-    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
-    return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
 
 
 def test_the_scores_of_is():
@@ -68,34 +53,6 @@ def test_the_video_search_on_paper():
     query, keys = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [2.0, 0, 3.0]])
     assert blocks.attention_scores(query[None], keys).tolist() == [[6, 0, 7]]
     assert blocks.hard_lookup(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
-
-
-@settings(deadline=None, max_examples=40)
-@given(SEEDS, LEADS, SIZES, SIZES, SIZES, DTYPES)
-def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype):
-    Q, K = random(seed, *lead, T_q, d, dtype=dtype), random(seed + 1, *lead, T_k, d, dtype=dtype)
-    W = random(seed + 2, T_k, d, dtype=dtype)
-    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    scores = blocks.attention_scores(Q, K)
-    assert scores.dtype == dtype
-    wanted = np.einsum("...qd,...kd->...qk", Q.numpy(), K.numpy())
-    np.testing.assert_allclose(scores.numpy(), wanted, atol=tolerance)
-    np.testing.assert_allclose(blocks.project(Q, W).numpy(), Q.numpy() @ W.numpy().T, atol=tolerance)
-    both = blocks.fixed_self_scores(Q, W, W.flip(0))
-    torch.testing.assert_close(both, Q @ (W.T @ W.flip(0)) @ Q.mT, atol=10 * tolerance, rtol=10 * tolerance)
-
-
-@settings(deadline=None, max_examples=40)
-@given(SEEDS, SIZES, SIZES)
-def test_select_takes_the_first_of_the_best(seed, n, d):
-    keys = random(seed, n, d).round()
-    query, values = random(seed + 1, d).round(), random(seed + 2, n, 2).requires_grad_()
-    dots = (keys.numpy() @ query.numpy()).tolist()
-    first = dots.index(max(dots))
-    chosen = blocks.hard_lookup(query, keys, values)
-    assert chosen.tolist() == values[first].tolist()
-    (gradient,) = torch.autograd.grad(chosen.sum(), values)
-    assert gradient.nonzero()[:, 0].unique().tolist() == [first]
 
 
 @pytest.mark.parametrize("max_len", [2, 3, 4, 17, 128])
@@ -143,37 +100,11 @@ def test_the_view_sees_where_queries_look(scores, looks_at):
     assert seen["every query from 1 on attends to"] == looks_at
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 6), st.data())
-def test_the_chain_counts_neighbors(vocab_size, data):
-    words = data.draw(st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=30))
-    P = blocks.bigram_probabilities(torch.tensor(words), vocab_size)
-    pairs, starts = Counter(zip(words, words[1:], strict=False)), Counter(words[:-1])
-    for a in range(vocab_size):
-        for b in range(vocab_size):
-            wanted = pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size
-            assert P[a, b].item() == pytest.approx(wanted, abs=1e-6)
-    assert P.dtype == torch.float32 and P.shape == (vocab_size, vocab_size)
-
-
 def test_the_chain_on_paper():
     P = blocks.bigram_probabilities(torch.tensor([0, 1, 2, 0, 3, 1]), 4)
     assert P.tolist() == [[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
     apples = blocks.bigram_probabilities(torch.arange(5), 5)
     torch.testing.assert_close(apples[4], torch.full((5,), 0.2))
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 4), st.data())
-def test_edges_are_sorted_complete_and_as_heavy_as_the_threshold(n, data):
-    numbers = st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.7])
-    table = torch.tensor(data.draw(st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=n, max_size=n)))
-    threshold = data.draw(numbers)
-    tokens = [f"w{i}" for i in range(n)]
-    edges = blocks.attention_edges(table, tokens, threshold)
-    wanted = sorted((-table[i, j].item(), i, j) for i in range(n) for j in range(n) if table[i, j].item() >= threshold)
-    assert edges == [(tokens[i], tokens[j], -w) for w, i, j in wanted]
-    assert all(type(w) is float for _, _, w in edges)
 
 
 def test_jane_has_the_edges_of_the_table():

@@ -12,12 +12,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 from torch.nn import functional as F
 
 from helpers import blocks, pretrained
 from helpers.authoring.text import read_lesson
-from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, wordpiece
+from helpers.blocks import Encoder, head_importance, wordpiece
 from helpers.course import course
 from helpers.lessons.real_model import explore, figures, stand_ins
 from helpers.lessons.real_model import network as real_network
@@ -345,63 +344,6 @@ def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
     assert not result.errors and not result.flags
 
 
-# ---------------------------------------------------------------- GPT-2's layout
-
-
-def random_gpt2(layers=3, width=24, heads=4):
-    import transformers
-
-    config = transformers.GPT2Config(
-        vocab_size=30,
-        n_positions=16,
-        n_embd=width,
-        n_layer=layers,
-        n_head=heads,
-        attn_implementation="eager",
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-    )
-    model = transformers.GPT2LMHeadModel(config).double().eval()
-    generator = torch.Generator().manual_seed(4)
-    for name, parameter in model.named_parameters():
-        size = 0.3 if parameter.dim() == 1 else parameter.shape[0] ** -0.5
-        start = 1.0 if "ln_" in name and name.endswith("weight") else 0.0
-        parameter.data = start + torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype) * size
-    return model
-
-
-def in_our_layout(state, i):
-    """Block i of GPT-2 under the names of an EncoderBlock: every matrix transposed, queries, keys and values apart."""
-    names = {"ln_1": "norm1", "attn.c_proj": "attention.W_o", "ln_2": "norm2"}
-    names |= {"mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
-    ours = {}
-    for kind in ("weight", "bias"):
-        ours |= {f"{new}.{kind}": state[f"h.{i}.{old}.{kind}"].t() for old, new in names.items()}
-        fused = state[f"h.{i}.attn.c_attn.{kind}"].chunk(3, dim=-1)
-        ours |= {f"attention.W_{letter}.{kind}": part.t() for letter, part in zip("qkv", fused, strict=True)}
-    return ours
-
-
-@pytest.mark.full
-def test_gpt2_of_transformers_runs_in_the_blocks():
-    model = random_gpt2()
-    state = model.transformer.state_dict()
-    stack = nn.ModuleList(
-        EncoderBlock(24, 4, 96, norm_first=True, activation=lambda x: F.gelu(x, approximate="tanh")) for _ in range(3)
-    ).double()
-    for i, block in enumerate(stack):
-        block.load_state_dict(in_our_layout(state, i))
-    ids = torch.randint(0, 30, (2, 9), generator=torch.Generator().manual_seed(5))
-    with torch.no_grad():
-        x = model.transformer.wte(ids) + model.transformer.wpe(torch.arange(9))
-        for block in stack:
-            x = block(x, causal_mask(9))
-        out = model.transformer.ln_f(x)
-        expected = model.transformer(ids).last_hidden_state
-    torch.testing.assert_close(out, expected, atol=1e-10, rtol=1e-10)
-
-
 # ---------------------------------------------------------------- stand-ins, forbidden parts
 
 
@@ -442,20 +384,6 @@ def test_stand_ins_do_what_the_exercises_do_and_are_refused(name):
     for_learners = verdict_on(name, mine)
     assert for_learners.mistake == "forbidden_call" and for_learners.points == 0
     assert verdict_on(name, wrapped).passed
-
-
-def test_or_finished_knows_them(capsys, monkeypatch):
-    import sys
-
-    from helpers import or_finished
-
-    monkeypatch.setattr(sys.modules["helpers.or_finished"], "_announced", set())
-
-    def mean_pool(x, mask):
-        raise NotImplementedError
-
-    assert or_finished(mean_pool) is stand_ins.STAND_INS["mean_pool"]
-    assert capsys.readouterr().out.startswith("mean_pool: the finished block")
 
 
 # ---------------------------------------------------------------- the numbers in the prose

@@ -5,8 +5,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
@@ -14,13 +12,10 @@ from helpers.checking.compare import difference
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.judged import verdict_of
+from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"
-DTYPES = st.sampled_from([torch.float32, torch.float64])
-LEADS = st.sampled_from([(), (2,), (3, 2)])
-SEEDS = st.integers(0, 10_000)
-SIZES = st.integers(1, 6)
 LIFE = [-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]
 TABLE = torch.tensor(
     [
@@ -31,16 +26,6 @@ TABLE = torch.tensor(
         [0.05, 0.10, 0.20, 0.60, 1.00],
     ]
 )
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def close(actual, expected):
-    """Equal in shape, dtype and, within the course's tolerance, value."""
-    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
 
 
 def gradient(f, x):
@@ -104,105 +89,6 @@ def test_numbers_on_paper():
     close(streamed, torch.tensor([11.0], dtype=torch.float64))
     hand = blocks.softmax(torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]]))
     assert [round(hand[i, j].item(), 2) for i, j in ((0, 1), (1, 2), (2, 1))] == [0.91, 0.91, 0.79]
-
-
-@given(SEEDS, st.lists(SIZES, min_size=1, max_size=4), DTYPES, st.data())
-@settings(max_examples=80, deadline=None)
-def test_softmax_and_log_softmax_are_torchs(seed, shape, dtype, data):
-    dim = data.draw(st.integers(-len(shape), len(shape) - 1))
-    x = 3 * random(seed, *shape, dtype=dtype)
-    close(blocks.softmax(x, dim), torch.softmax(x, dim))
-    close(blocks.log_softmax(x, dim=dim), torch.log_softmax(x, dim))
-    close(blocks.softmax(x), torch.softmax(x, -1))
-
-
-@given(SEEDS, LEADS, SIZES, st.sampled_from([-9900.0, 0.0, 9900.0]))
-@settings(max_examples=60, deadline=None)
-def test_large_and_blocked_scores_with_clean_gradients(seed, lead, n, height):
-    x = 30 * random(seed, *lead, n) + height
-    blocked = torch.rand(*lead, n, generator=torch.Generator().manual_seed(seed)) < 0.4
-    assume(not blocked.all(-1).any())
-    x = x.masked_fill(blocked, -math.inf)
-    close(blocks.softmax(x), torch.softmax(x, -1))
-    close(blocks.log_softmax(x), torch.log_softmax(x, -1))
-    ours, torchs = gradient(blocks.softmax, x), gradient(lambda x: torch.softmax(x, -1), x)
-    torch.testing.assert_close(ours, torchs, atol=1e-9, rtol=1e-9)
-
-
-@given(SEEDS, LEADS, DTYPES, st.integers(2, 6), st.sampled_from([-100, -1, 0, 1, 255]), st.sampled_from([1.0, 3e3]))
-@settings(max_examples=80, deadline=None)
-def test_cross_entropy_is_torchs(seed, lead, dtype, v, ignore_index, scale):
-    logits = scale * random(seed, *lead, v, dtype=torch.float64).clamp(-3, 3)
-    generator = torch.Generator().manual_seed(seed)
-    targets = torch.randint(0, v, lead, generator=generator)
-    targets = torch.where(torch.rand(lead, generator=generator) < 0.3, ignore_index, targets)
-    assume((targets != ignore_index).any())
-    logits = logits.to(dtype)
-
-    def torchs(logits):
-        return F.cross_entropy(logits.reshape(-1, v), targets.reshape(-1), ignore_index=ignore_index)
-
-    def ours(logits):
-        return blocks.cross_entropy(logits, targets, ignore_index)
-
-    close(ours(logits), torchs(logits))
-    torch.testing.assert_close(gradient(ours, logits), gradient(torchs, logits), atol=1e-5, rtol=1e-5)
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES)
-@settings(max_examples=50, deadline=None)
-def test_entropy_is_torchs_also_behind_a_mask(seed, lead, dtype, n):
-    x = random(seed, *lead, n + 1, dtype=dtype)
-    x[..., 0] = -math.inf
-    p = torch.softmax(x, -1)
-    close(blocks.entropy(p), torch.special.entr(p).sum(-1))
-    q = torch.softmax(random(seed, *lead, n), -1)
-    close(gradient(blocks.entropy, q), gradient(lambda q: torch.special.entr(q).sum(-1), q))
-    assert gradient(blocks.entropy, p).isfinite().all()
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES)
-@settings(max_examples=50, deadline=None)
-def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n):
-    s, g = 2 * random(seed, *lead, n, dtype=dtype), random(seed + 1, *lead, n, dtype=dtype)
-    s.requires_grad_()
-    p = torch.softmax(s, -1)
-    (exact,) = torch.autograd.grad(p, s, g)
-    p = p.detach()
-    close(blocks.softmax_backward(p, g), exact)
-    close(blocks.softmax_backward(p, g), torch.einsum("...i,...ij->...j", g, blocks.softmax_jacobian(p)))
-
-
-@given(SEEDS, LEADS, st.sampled_from([1e-3, 0.01, 0.5, 1, 3, 1000]), SIZES)
-@settings(max_examples=50, deadline=None)
-def test_temperature(seed, lead, temperature, n):
-    x = 20 * random(seed, *lead, n)
-    close(blocks.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
-    for wrong in (0, 0.0, -temperature):
-        with pytest.raises(ValueError, match=f"{wrong:g}"):
-            blocks.softmax_with_temperature(x, wrong)
-
-
-@given(SEEDS, LEADS, DTYPES, st.lists(SIZES, min_size=1, max_size=5), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_online_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
-    scores = [random(seed + i, *lead, n) for i, n in enumerate(sizes)]
-    if far_apart:  # the first block very low, the others higher and higher
-        scores = [s - 9990 + 4000 * i for i, s in enumerate(scores)]
-        dtype = torch.float64
-    scores = [s.to(dtype) for s in scores]
-    values = [random(seed + 50 + i, *lead, n, 3, dtype=dtype) for i, n in enumerate(sizes)]
-    weights = torch.softmax(torch.cat(scores, -1), -1)
-    close(blocks.online_softmax(scores, values), (weights.unsqueeze(-1) * torch.cat(values, -2)).sum(-2))
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
-@settings(max_examples=50, deadline=None)
-def test_fixed_head_weights_are_those_inside_torch(seed, lead, dtype, t_q, t_k, h, d):
-    q, k = random(seed, *lead, t_q, h, d, dtype=dtype), random(seed + 1, *lead, t_k, h, d, dtype=dtype)
-    values = torch.eye(t_k, dtype=dtype).expand(*lead, h, t_k, t_k)  # attention to unit vectors gives the weights back
-    weights = F.scaled_dot_product_attention(q.transpose(-3, -2), k.transpose(-3, -2), values)
-    close(blocks.fixed_head_weights(q, k), weights.movedim(-3, -1).contiguous())
 
 
 def verdict(name, answer):
@@ -283,16 +169,6 @@ def test_pictures_say_their_numbers():
     life = "Life is short eat dessert first".split()
     drawn = figures.temperatures(blocks.softmax_with_temperature, blocks.entropy, scores, life)
     assert "0.02 at 1, 1.56 at 10" in drawn.alt and "steepest at 3.6; at most 1.79" in drawn.alt
-
-
-@given(SEEDS, LEADS, DTYPES, st.integers(2, 6))
-@settings(max_examples=50, deadline=None)
-def test_cross_entropy_backward_is_autograds(seed, lead, dtype, v):
-    logits = 3 * random(seed, *lead, v, dtype=dtype)
-    targets = torch.randint(0, v, lead, generator=torch.Generator().manual_seed(seed))
-    logits.requires_grad_()
-    F.cross_entropy(logits.reshape(-1, v), targets.reshape(-1)).backward()
-    close(blocks.cross_entropy_backward(logits.detach(), targets), logits.grad)
 
 
 @pytest.mark.parametrize("lift", [0.0, 3.0, 8.0])

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from helpers import blocks as lesson
 from helpers.check import CheckFailed
@@ -18,72 +16,6 @@ from helpers.lessons.start_here import explore, figures
 LESSON = "00_start_here"
 ROOT = Path(__file__).parents[2]
 X = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2.0]])  # (T, D), as in the lesson
-
-leading = st.lists(st.integers(1, 3), max_size=3).map(tuple)
-size = st.integers(1, 6)
-dtypes = st.sampled_from([torch.float32, torch.float64])
-seeds = st.integers(0, 2**31)
-quick = settings(max_examples=40, deadline=None)
-
-
-def draw(seed, *shape, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def same(actual, expected):
-    """Equal in shape, dtype and value."""
-    torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
-
-
-@quick
-@given(leading, size, size, dtypes, seeds)
-def test_outer_sum_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed):
-    a, b = draw(seed, *lead, n, dtype=dtype), draw(seed + 1, *lead, m, dtype=dtype)
-    outer = torch.einsum("...n,...m->...nm", a.double().exp(), b.double().exp())
-    same(lesson.outer_sum(a, b), outer.log().to(dtype))
-
-
-@quick
-@given(leading, size, dtypes, seeds)
-def test_center_rows_leaves_mean_zero_and_differences_alone(lead, n, dtype, seed):
-    x = draw(seed, *lead, n, dtype=dtype)
-    y = lesson.center_rows(x)
-    same(y.mean(-1), torch.zeros(lead, dtype=dtype))
-    same(y.diff(dim=-1), x.diff(dim=-1))
-
-
-@quick
-@given(leading, size, size, dtypes, seeds)
-def test_swap_last_two_is_torchs_matrix_transpose(lead, n, m, dtype, seed):
-    x = draw(seed, *lead, n, m, dtype=dtype)
-    same(lesson.swap_last_two(x), torch.einsum("...ij->...ji", x))
-
-
-@quick
-@given(leading, size, size, dtypes, seeds)
-def test_zero_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, seed):
-    x = draw(seed, *lead, tokens, width, dtype=dtype)
-    before = x.clone()
-    y = lesson.zero_first_token(x)
-    assert torch.equal(x, before)
-    assert not y.select(-2, 0).any()
-    assert torch.equal(y.narrow(-2, 1, tokens - 1), x.narrow(-2, 1, tokens - 1))
-
-
-@quick
-@given(leading, size, dtypes, seeds, st.integers(-2, 2))
-def test_fraction_above_counts_strictly(lead, n, dtype, seed, threshold):
-    x = draw(seed, *lead, n, dtype=dtype).mul(2).round()  # whole numbers, so that many are equal to the threshold
-    expected = torch.count_nonzero(x - threshold > 0, dim=-1) / n
-    same(lesson.fraction_above(x, float(threshold)), expected.to(dtype))
-
-
-@quick
-@given(leading, size, dtypes, seeds)
-def test_gather_per_row_is_take_along_dim(lead, n, dtype, seed):
-    x = draw(seed, *lead, n, dtype=dtype)
-    index = torch.randint(0, n, lead, generator=torch.Generator().manual_seed(seed))
-    same(lesson.gather_per_row(x, index), torch.take_along_dim(x, index[..., None], -1).reshape(lead))
 
 
 def test_numbers_that_the_text_promises():

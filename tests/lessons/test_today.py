@@ -1,6 +1,7 @@
 """Lesson 14: the blocks against transformers' Llama, Mistral and GPT-2, bytes in pairs against tokenizers, the numbers
 that the prose says, and what stands in for an answer that is missing."""
 
+import functools
 import math
 import os
 import random
@@ -17,9 +18,6 @@ from torch.nn import functional as F
 from bench import dialect, six_changes, small_writer
 from helpers import blocks, corpus, translator
 from helpers.checking import session
-from helpers.checking.forbidden import course_part
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.course import course
 from helpers.drawing.measured import measured
@@ -28,6 +26,7 @@ from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.stand_ins import STAND_INS
 from helpers.translator import evaluation
 from tests.conftest import stored_key
+from tests.judged import stored_verdict
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -136,15 +135,6 @@ def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
     mine = Decoder(blocks.LlamaBlock, **layout.SIZES)
     mine.load_state_dict(blocks.rename_llama(state))
     assert mine.write(ids[:1], 8)[0, 9:].tolist() == layout.llama_writes(state, ids[:1], 8)
-
-
-def test_a_window_with_sinks_is_the_mask_of_its_definition():
-    for T_q, T_k, window, sinks in ((5, 5, 2, 1), (3, 9, 4, 2), (1, 6, 1, 9)):
-        mask = blocks.sliding_window_mask(T_q, T_k, window, sinks)
-        for q in range(T_q):
-            place = T_k - T_q + q
-            seen = {k for k in range(place + 1) if k < sinks or place - k < window}
-            assert set(mask[q].nonzero().flatten().tolist()) == seen
 
 
 # ---------------------------------------------------------------- the two pairings
@@ -550,14 +540,7 @@ def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
 # ---------------------------------------------------------------- what the check must see, and what stands in
 
 
-def key_of(name):
-    return stored_key(LESSON, name)
-
-
-def verdict_on(name, answer, forbidden=None):
-    key = key_of(name)
-    facts = Facts(name, "99_test", key.facts.forbidden if forbidden is None else forbidden, 5.0)
-    return decide(key, observe_all(answer, key.cases, facts))
+verdict_on = functools.partial(stored_verdict, LESSON)
 
 
 def elsewhere(piece):
@@ -568,25 +551,14 @@ def elsewhere(piece):
     return made
 
 
-@pytest.mark.parametrize("name", STAND_INS)
-def test_a_stand_in_is_no_answer(name):
-    assert course_part(STAND_INS[name]) and course_part(STAND_INS)
-    verdict = verdict_on(name, STAND_INS[name], ())
-    assert verdict.mistake == "forbidden_call" and verdict.points == 0
-
-
 ALONE = (
-    "rms_norm",
-    "apply_rope_half_split",
-    "interleaved_to_half_split",
-    "rename_llama",
-    "sliding_window_mask",
+    "rms_norm apply_rope_half_split interleaved_to_half_split rename_llama sliding_window_mask".split()
 )  # call no other part
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_stand_in_does_what_the_exercise_does(name):
-    verdict = verdict_on(name, elsewhere(STAND_INS[name]), ())
+    verdict = verdict_on(name, elsewhere(STAND_INS[name]), forbidden=())
     assert verdict.passed, verdict.message
 
 
@@ -779,7 +751,7 @@ def test_what_looked_right_once_is_refused():
 
 def test_a_lora_that_never_learns_gets_half_of_the_points_at_most():
     verdict = verdict_on("LoRA", NeverLearns)
-    assert verdict.mistake == "A_zeros" and verdict.points <= key_of("LoRA").points / 2
+    assert verdict.mistake == "A_zeros" and verdict.points <= stored_key(LESSON, "LoRA").points / 2
 
 
 def test_an_object_in_place_of_its_class_is_told(monkeypatch):

@@ -32,14 +32,7 @@ PRINTED = """
 -0.2010 0.4965 -1.5723 0.9666 -1.1481 -1.1589 0.3255 -0.6315 -2.8400 0.8768 1.6221 -1.4779 1.1331 -1.2203
 1.3139 1.0533 0.1388 2.2473 -0.8036 -0.2808 0.7697 -0.6596 -0.7979 0.1838 0.2293
 """
-DTYPES = st.sampled_from([torch.float32, torch.float64])
-SIZE = st.integers(1, 7)
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C", "P")), min_size=1, max_size=6)
 quick = settings(deadline=None, max_examples=60)
-
-
-def normal(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def test_vocabulary_and_ids_of_the_source():
@@ -58,62 +51,6 @@ def test_embedded_sentence_of_the_source():
 
 
 @quick
-@given(st.lists(WORDS, min_size=1, max_size=6), st.lists(st.sampled_from(list(",.!?;:")), max_size=4))
-def test_tokenize_and_encode_undo_a_join(words, marks):
-    sentence = " \t".join(word + mark for word, mark in zip(words, [*marks, *[""] * 6], strict=False))
-    assert lesson.tokenize(sentence) == words
-    vocab = lesson.build_vocab([sentence])
-    assert sorted(vocab.values()) == list(range(len(set(words))))
-    assert [sorted(vocab)[i] for i in lesson.encode(sentence, vocab)] == words
-
-
-@pytest.mark.parametrize("sentence", ["3.14", "a , b", "!?", "don't, (you)"])
-def test_marks_are_deleted_and_not_replaced(sentence):
-    expected = {"3.14": ["314"], "a , b": ["a", "b"], "!?": [], "don't, (you)": ["don't", "(you)"]}
-    assert lesson.tokenize(sentence) == expected[sentence]
-
-
-def test_unknown_token_is_named():
-    with pytest.raises(KeyError, match="pizza"):
-        lesson.encode("eat pizza!", {"eat": 0})
-
-
-@quick
-@given(st.lists(SIZE, max_size=3), SIZE, st.integers(0, 99), DTYPES)
-def test_one_hot_and_embed_agree_with_torch(shape, width, seed, dtype):
-    ids = torch.randint(5, shape, generator=torch.Generator().manual_seed(seed))
-    table = normal(seed, 5, width, dtype=dtype).requires_grad_()
-    hot = lesson.one_hot(ids, 5)
-    assert hot.dtype == torch.float32 and torch.equal(hot.long(), F.one_hot(ids, 5))
-    rows = lesson.embed(ids, table)
-    assert torch.equal(rows, F.embedding(ids, table)) and torch.equal(rows, hot.to(dtype) @ table)
-    (gradient,) = torch.autograd.grad(rows.sum(), table)
-    assert torch.equal(gradient[:, 0], torch.bincount(ids.flatten(), minlength=5).to(dtype))
-
-
-@quick
-@given(SIZE, SIZE, SIZE, st.integers(0, 99), st.sampled_from([1e-3, 1.0, 1e3]), DTYPES)
-def test_cosine_agrees_with_torch_at_every_length(n, m, d, seed, length, dtype):
-    a, b = (F.normalize(normal(seed + i, k, d, dtype=dtype)) * length for i, k in ((0, n), (1000, m)))
-    limit = 2e-5 if dtype == torch.float32 else 1e-9
-    expected = F.cosine_similarity(a[:, None], b[None], dim=-1, eps=1e-30)
-    assert (lesson.cosine_similarity(a, b) - expected).abs().max() < limit
-    a[0] = 0
-    assert (lesson.cosine_similarity(a, b)[0] == 0).all() and lesson.cosine_similarity(a, b).dtype == dtype
-
-
-@quick
-@given(st.integers(2, 8), st.integers(2, 5), st.integers(0, 99))
-def test_neighbors_are_the_best_by_cosine(size, width, seed):
-    table = normal(seed, size, width) * torch.arange(1.0, size + 1)[:, None]
-    found = lesson.fixed_neighbors(table, size - 1)
-    cosines = F.cosine_similarity(table[:, None], table[None], dim=-1)
-    for i, row in enumerate(found.tolist()):
-        assert sorted([*row, i]) == list(range(size))
-        assert (cosines[i, row].diff() <= 1e-12).all()
-
-
-@quick
 @given(st.lists(st.integers(0, 3), max_size=9), st.integers(0, 4))
 def test_pairs_are_those_of_the_corpus_trainer(ids, window):
     pairs = lesson.skipgram_pairs(torch.tensor(ids, dtype=torch.long), window)
@@ -121,43 +58,6 @@ def test_pairs_are_those_of_the_corpus_trainer(ids, window):
     assert pairs == lesson.skipgram_pairs(ids, window)
     if ids:
         assert [list(pair) for pair in pairs] == word2vec.all_pairs([ids], window).tolist()
-
-
-@quick
-@given(SIZE, SIZE, SIZE, st.integers(0, 99), st.sampled_from([0.3, 1.0, 10.0]), DTYPES)
-def test_loss_is_binary_cross_entropy_and_its_gradient_the_two_forces(batch, k, width, seed, scale, dtype):
-    shapes = [(batch, width), (batch, width), (batch, k, width)]
-    c, o, n = (normal(seed + i, *shape, dtype=dtype) * scale for i, shape in enumerate(shapes))
-    c.requires_grad_()
-    loss = lesson.negative_sampling_loss(c, o, n)
-    logits = torch.cat(((c * o).sum(-1)[:, None], (n * c[:, None]).sum(-1)), 1)
-    truth = F.one_hot(torch.zeros(batch, dtype=torch.long), 1 + k).to(dtype)
-    expected = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(1).mean()
-    limit = 1e-4 if dtype == torch.float32 else 1e-9
-    torch.testing.assert_close(loss, expected, rtol=limit, atol=limit)
-    (gradient,) = torch.autograd.grad(loss, c)
-    forces = ((truth - logits.sigmoid())[..., None] * torch.cat((o[:, None], n), 1)).sum(1)
-    torch.testing.assert_close(-gradient * batch, forces.detach(), rtol=limit, atol=limit * max(1, scale))
-
-
-def test_loss_is_exact_at_a_hundred():
-    ten = torch.full((1, 1), 10.0)
-    assert lesson.negative_sampling_loss(ten, -ten, ten[:, None]).item() == 200.0
-    assert lesson.negative_sampling_loss(ten, ten, -ten[:, None]).item() < 1e-30
-
-
-@quick
-@given(st.text("ab", min_size=1, max_size=12), st.sets(st.text("ab", min_size=1, max_size=3), min_size=1))
-def test_wordpiece_takes_the_longest_and_never_goes_back(word, stems):
-    vocab = stems | {"##" + stem for stem in stems}
-    pieces = lesson.wordpiece(word, vocab, "?")
-    rest = word
-    while rest and (fits := [stem for stem in stems if rest.startswith(stem)]):
-        rest = rest[len(max(fits, key=len)) :]
-    if rest:
-        assert pieces == ["?"]
-    else:
-        assert "".join(piece.removeprefix("##") for piece in pieces) == word
 
 
 @pytest.mark.parametrize(
@@ -269,17 +169,6 @@ def test_each_force_alone():
         "probability of a positive pair 0.95"
         in figures.forces_alone({"only the pull": alone["pull"], "both": history}, pairs).alt
     )
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_forces_are_the_gradients_of_the_loss(dtype):
-    for seed, (width, count) in enumerate([(5, 4), (1, 1), (3, 1), (2, 6)]):
-        leaves = [normal(seed, *shape, dtype=dtype).requires_grad_() for shape in ((width,), (width,), (count, width))]
-        c, o, n = leaves
-        expected = torch.autograd.grad(lesson.negative_sampling_loss(c[None], o[None], n[None]), leaves)
-        with torch.no_grad():
-            for mine, theirs in zip(lesson.negative_sampling_gradients(*leaves), expected, strict=True):
-                torch.testing.assert_close(mine, theirs)
 
 
 def test_forces_on_paper():

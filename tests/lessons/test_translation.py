@@ -33,15 +33,11 @@ from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
 from tests.judged import made_key, verdict_of
+from tests.lessons.draws import random as random_tensor
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
 SEEDS = st.integers(0, 10_000)
-ROWS = st.lists(st.integers(3, 30), min_size=1, max_size=7)
-
-
-def random_tensor(seed, *shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def said(name=f"{LESSON}.py"):
@@ -53,19 +49,6 @@ def said(name=f"{LESSON}.py"):
 # ---------------------------------------------------------------- the functions
 
 
-@given(st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
-def test_a_batch_holds_every_word_and_nothing_else(pairs):
-    batch = blocks.make_batch(pairs, PAD, BOS, EOS)
-    assert list(batch) == ["src", "tgt_in", "tgt_out"] and all(x.dtype == torch.int64 for x in batch.values())
-    for b, (src, tgt) in enumerate(pairs):
-        for name, row in (("src", src), ("tgt_in", [BOS, *tgt]), ("tgt_out", [*tgt, EOS])):
-            assert batch[name][b, : len(row)].tolist() == row
-            assert not batch[name][b, len(row) :].any()
-    assert batch["src"].shape[1] == max(len(src) for src, _ in pairs)
-    assert batch["tgt_in"].shape == batch["tgt_out"].shape == (len(pairs), 1 + max(len(tgt) for _, tgt in pairs))
-
-
 def test_a_batch_is_the_one_that_the_courses_own_training_uses():
     pairs = corpus.unseen_pairs()[:20]
     theirs = evaluation.as_batch(pairs)
@@ -75,19 +58,6 @@ def test_a_batch_is_the_one_that_the_courses_own_training_uses():
     ]
     mine = blocks.make_batch(ids, PAD, BOS, EOS)
     assert all(torch.equal(mine[name], getattr(theirs, name)) for name in mine)
-
-
-@given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(2, 9), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
-def test_the_smoothed_loss_is_torchs(seed, B, T, V, smoothing):
-    logits = (random_tensor(seed, B, T, V) * 3).requires_grad_()
-    targets = (random_tensor(seed + 1, B, T).abs() * 100).long() % V
-    targets[0, 0] = V - 1  # one is kept
-    mine = blocks.label_smoothed_loss(logits, targets, smoothing, 0)
-    theirs = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, label_smoothing=smoothing)
-    torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
-    mine, theirs = (torch.autograd.grad(x, logits, retain_graph=True)[0] for x in (mine, theirs))
-    torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
 
 
 def test_the_smoothed_loss_on_paper():

@@ -5,8 +5,6 @@ import random as random_numbers
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
@@ -17,36 +15,11 @@ from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures
 from helpers.translator import evaluation
 from tests.judged import verdict_of
+from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "07_value_weighting"
-SIZES = st.integers(1, 6)
-DTYPES = st.sampled_from([torch.float32, torch.float64])
-LEADS = st.sampled_from([(), (2,), (3, 2)])
-SEEDS = st.integers(0, 10_000)
-# How a mask is cut down before it broadcasts: all axes, one for all of the batch, keys only, one row for all queries.
-MASKS = st.sampled_from(["none", "full", "shared", "keys", "one row"])
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
-
-
-def random(seed, *shape, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def close(actual, expected):
-    """Equal in shape, dtype and, within the course's tolerance, value."""
-    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
-
-
-def random_mask(seed, kind, lead, t_q, t_k):
-    """None or a mask of this kind in which every row sees something."""
-    if kind == "none":
-        return None
-    shape = {"full": (*lead, t_q, t_k), "shared": (t_q, t_k), "keys": (t_k,), "one row": (*lead, 1, t_k)}[kind]
-    mask = random(seed, *shape) > 0
-    mask[..., seed % t_k] = True
-    return mask
 
 
 def life_is_short():
@@ -110,92 +83,6 @@ def test_numbers_on_paper():
     assert (dQ.tolist(), dK.tolist(), dV.tolist()) == ([[2.0]], [[0.0], [0.0]], [[0.5], [0.5]])
     scores, numbers = torch.tensor([[0.0], [1], [2]]), torch.tensor([[10.0], [20], [30]])
     assert blocks.tiled_attention(torch.ones(1, 1), scores, numbers, 2).item() == pytest.approx(25.75, abs=0.005)
-
-
-def test_equal_values_stay_as_they_are():
-    x = random(0, 2, 5, 8)
-    x[..., -1] = 1
-    W_v = torch.zeros(3, 8, dtype=torch.float64)
-    W_v[:, -1] = 1
-    close(blocks.fixed_head(x, random(1, 4, 8), random(2, 4, 8), W_v), torch.ones(2, 5, 3, dtype=torch.float64))
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES, MASKS)
-@settings(max_examples=80, deadline=None)
-def test_attention_is_torchs(seed, lead, dtype, t_q, t_k, d_k, d_v, kind):
-    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
-    V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
-    mask = random_mask(seed, kind, lead, t_q, t_k)
-    out, weights = blocks.attention(Q, K, V, mask)
-    full = None if mask is None else mask.expand(*lead, t_q, t_k)
-    close(out, F.scaled_dot_product_attention(Q, K, V, full))
-    unit = torch.eye(t_k, dtype=dtype).expand(*lead, t_k, t_k)  # attention to unit vectors gives the weights back
-    close(weights, F.scaled_dot_product_attention(Q, K, unit, full))
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES)
-@settings(max_examples=40, deadline=None)
-def test_rows_that_see_nothing_are_zero_and_pass_no_nan(seed, lead, dtype, t_q, t_k):
-    Q, K, V = (random(seed + i, *lead, t, 4, dtype=dtype).requires_grad_() for i, t in enumerate((t_q, t_k, t_k)))
-    mask = random(seed, t_q, t_k) > 0
-    mask[seed % t_q] = False
-    out, weights = blocks.attention(Q, K, V, mask)
-    assert not out[..., seed % t_q, :].any() and not weights[..., seed % t_q, :].any()
-    (out.sum() + (weights * weights).sum()).backward()
-    assert all(t.grad.isfinite().all() for t in (Q, K, V))
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, MASKS)
-@settings(max_examples=60, deadline=None)
-def test_a_head_is_torchs_attention_of_three_projections(seed, lead, dtype, t, d, d_head, kind):
-    torch.manual_seed(seed)
-    head = blocks.AttentionHead(d, d_head).to(dtype)
-    x = random(seed, *lead, t, d, dtype=dtype)
-    mask = random_mask(seed, kind, lead, t, t)
-    q, k, v = (x @ layer.weight.T for layer in (head.W_q, head.W_k, head.W_v))
-    full = None if mask is None else mask.expand(*lead, t, t)
-    expected = F.scaled_dot_product_attention(q, k, v, full)
-    close(head(x, mask), expected)
-    if mask is None:
-        close(blocks.fixed_head(x, head.W_q.weight, head.W_k.weight, head.W_v.weight), expected)
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES)
-@settings(max_examples=40, deadline=None)
-def test_context_shift_is_torchs_cosine(seed, lead, dtype, t, d):
-    before, after = random(seed, *lead, t, d, dtype=dtype), random(seed + 1, *lead, t, d, dtype=dtype)
-    before[..., 0, :] = 0
-    expected = 1 - F.cosine_similarity(before, after, dim=-1)
-    close(blocks.context_shift(before, after), expected)
-    assert (blocks.context_shift(before, after)[..., 0] == 1).all()
-
-
-@given(SEEDS, DTYPES, SIZES, SIZES, SIZES, st.sampled_from([0.25, 1.0, 4.0]))
-@settings(max_examples=40, deadline=None)
-def test_soft_lookup_is_attention_at_another_temperature(seed, dtype, n, d, e, temperature):
-    query, keys = random(seed, d, dtype=dtype), random(seed + 1, n, d, dtype=dtype)
-    values = random(seed + 2, n, e, dtype=dtype)
-    expected = F.scaled_dot_product_attention(query[None], keys, values, scale=1 / temperature)[0]
-    close(blocks.soft_lookup(query, keys, values, temperature), expected)
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
-@settings(max_examples=40, deadline=None)
-def test_backward_is_autograds(seed, lead, dtype, t_q, t_k, d_k, d_v):
-    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
-    V, grad_out = random(seed + 2, *lead, t_k, d_v, dtype=dtype), random(seed + 3, *lead, t_q, d_v, dtype=dtype)
-    leaves = [t.clone().requires_grad_() for t in (Q, K, V)]
-    expected = torch.autograd.grad(F.scaled_dot_product_attention(*leaves), leaves, grad_out)
-    for found, exact in zip(blocks.attention_backward(Q, K, V, grad_out), expected, strict=True):
-        close(found, exact)
-
-
-@given(SEEDS, LEADS, DTYPES, SIZES, st.integers(1, 9), SIZES, SIZES, st.integers(1, 10))
-@settings(max_examples=60, deadline=None)
-def test_tiles_change_nothing(seed, lead, dtype, t_q, t_k, d_k, d_v, block):
-    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
-    V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
-    close(blocks.tiled_attention(Q, K, V, block), F.scaled_dot_product_attention(Q, K, V))
 
 
 def numbers_held(f, T):

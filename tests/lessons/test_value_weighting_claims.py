@@ -15,19 +15,14 @@ from helpers.lessons.value_weighting import figures
 from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.lab import ROOT
+from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
 KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUNS))
 
 
-def lesson_says(*sentences):
-    """Whether each sentence stands in the lesson, whatever its line breaks."""
-    path = ROOT / "solutions/07_value_weighting/07_value_weighting.py"
-    text = " ".join(path.read_text("utf-8").replace("\n# ", " ").split())
-    missing = [sentence for sentence in sentences if sentence not in text]
-    assert not missing, f"no longer in the lesson: {missing}"
+lesson_says = functools.partial(says, "07_value_weighting")
 
 
 @functools.lru_cache

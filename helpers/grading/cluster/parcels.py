@@ -35,7 +35,7 @@ def _table(of: dict) -> dict:
 TEXT, YES, POINTS = {"type": "string"}, {"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1000}
 MAYBE = {"type": ["string", "null"]}
 BATCH = _record(lesson=TEXT, seed={"type": "integer"}, cell_seconds={"type": ["number", "null"]})
-SCHEMAS = {
+SCHEMAS: dict[object, dict] = {
     str: TEXT,
     bool: YES,
     float: POINTS,

@@ -1,0 +1,21 @@
+"""Random tensors, and when two are equal, for the tests of the lessons."""
+
+import torch
+from torch import nn
+
+
+def random(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def close(actual, expected, single=1e-5, double=1e-7):
+    """Equal in shape, dtype and, within a tolerance for float32 or float64, value."""
+    tolerance = single if expected.dtype == torch.float32 else double
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def life_is_short():
+    """The embedded sentence of one source, and its matrices of queries, keys and values."""
+    torch.manual_seed(123)
+    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
