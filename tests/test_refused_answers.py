@@ -11,7 +11,7 @@ import pytest
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
-from helpers.checking.making import wrong_answer
+from helpers.checking.make_keys import wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.mistake_lists import Mistake
 from helpers.checking.observe import Facts, observe_all
