@@ -67,15 +67,17 @@ def accepted_variants(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
-def tally(lesson: str, exercise, tried: list[int], seconds: float = math.inf, first=None) -> Tally:
+def tally(
+    lesson: str, exercise, tried: list[int], seconds: float = math.inf, first=None, of_forms: slice = slice(None)
+) -> Tally:
     """Judge every mistake and accepted variant of one exercise on the inputs of the seeds `tried`, for about so many
     seconds.
 
-    first: the key of seed 0, where it is made already.
+    first: the key of seed 0, where it is made already. of_forms: which of the reference and its variants.
     """
     started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))
+    forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))[of_forms]
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in tried:

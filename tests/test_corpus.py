@@ -1,5 +1,6 @@
 """The grammar's French is right, and its alignment is what a search over the dictionary finds."""
 
+import functools
 import itertools
 import random
 
@@ -22,8 +23,6 @@ from helpers.corpus.lexicon import (
 )
 from helpers.corpus.translation import is_held_out
 
-SEEN = sentence_pairs(3000, random.Random(1))
-UNSEEN = sentence_pairs(900, random.Random(2), unseen=True)
 GENDER = {french: gender for french, gender in (NOUNS | COUNTRIES).values()}
 
 
@@ -54,19 +53,29 @@ def test_sentences_that_a_person_translated(english, french, alignment):
     assert (pair.french, pair.alignment) == (french, alignment)
 
 
+@functools.cache
+def seen():
+    return sentence_pairs(3000, random.Random(1))
+
+
+@functools.cache
+def unseen():
+    return sentence_pairs(900, random.Random(2), unseen=True)
+
+
 def test_sizes_and_seeds():
     assert len(NOUNS) >= 60 and len(ADJECTIVES) >= 20
     assert {gender for _, gender in NOUNS.values()} == {"m", "f"}
     assert {gender for _, gender in COUNTRIES.values()} == {"m", "f"}
     assert sentence_pairs(50, random.Random(3)) == sentence_pairs(50, random.Random(3))
     assert sentence_pairs(50, random.Random(3)) != sentence_pairs(50, random.Random(4))
-    spoken = {word for pair in SEEN + UNSEEN for word in pair.english.split()}
+    spoken = {word for pair in seen() + unseen() for word in pair.english.split()}
     assert spoken == set(english_words())
-    assert {word for pair in SEEN + UNSEEN for word in pair.french.split()} == set(french_words())
+    assert {word for pair in seen() + unseen() for word in pair.french.split()} == set(french_words())
 
 
 def test_reading_a_sentence_gives_the_pair_back():
-    assert all(translate(pair.english) == pair for pair in SEEN + UNSEEN)
+    assert all(translate(pair.english) == pair for pair in seen() + unseen())
     for text in (
         "",
         "jane",
@@ -81,7 +90,7 @@ def test_reading_a_sentence_gives_the_pair_back():
 
 
 def test_articles_lose_their_vowel_exactly_before_a_vowel():
-    for pair in SEEN + UNSEEN:
+    for pair in seen() + unseen():
         for word, following in itertools.pairwise(pair.french.split()):
             if word in ("le", "la", "ce", "ma"):
                 assert not starts_with_vowel(following), pair.french
@@ -92,7 +101,7 @@ def test_articles_lose_their_vowel_exactly_before_a_vowel():
 def test_articles_and_adjectives_agree_with_their_noun():
     feminine = {"la", "une", "cette", "ma"} | {f for m, f, *_ in ADJECTIVES.values() if f != m}
     masculine = {"le", "un", "ce", "cet"} | {form for m, f, v, *_ in ADJECTIVES.values() if f != m for form in (m, v)}
-    for pair in SEEN + UNSEEN:
+    for pair in seen() + unseen():
         english, french = pair.english.split(), pair.french.split()
         for word, index in zip(french, pair.alignment, strict=True):
             noun = _noun_of(english, index)
@@ -144,7 +153,7 @@ def test_alignment_is_the_cheapest_of_all_that_the_dictionary_allows():
     """Brute force: of all ways to give every French word an English one that can become it, each English word used
     (twice only for a country and its article), the one that moves words least."""
     dictionary = _dictionary()
-    for pair in SEEN[:300] + UNSEEN[:200]:
+    for pair in seen()[:300] + unseen()[:200]:
         english, french = pair.english.split(), pair.french.split()
         choices = [[i for i, word in enumerate(english) if word in dictionary[f]] for f in french]
         best = min(
@@ -160,16 +169,16 @@ def test_alignment_is_the_cheapest_of_all_that_the_dictionary_allows():
 
 
 def test_reorderings_are_counted():
-    for pair in SEEN + UNSEEN:
+    for pair in seen() + unseen():
         falls = sum(a > b for a, b in itertools.pairwise(pair.alignment))
         assert falls == pair.reorderings, pair
 
 
 def test_held_out_pairs_are_never_seen_and_always_tested():
-    assert not any(is_held_out(*words) for pair in SEEN for words in pair.described)
-    assert all(any(is_held_out(*words) for words in pair.described) for pair in UNSEEN)
-    two = sum(pair.reorderings >= 2 for pair in UNSEEN)
-    assert two == len(UNSEEN) / 3
+    assert not any(is_held_out(*words) for pair in seen() for words in pair.described)
+    assert all(any(is_held_out(*words) for words in pair.described) for pair in unseen())
+    two = sum(pair.reorderings >= 2 for pair in unseen())
+    assert two == len(unseen()) / 3
     for adjective in ADJECTIVES:  # every adjective and noun is seen with others
         assert any(not is_held_out(adjective, noun) for noun in BEINGS)
 
@@ -182,6 +191,6 @@ def test_no_person_has_a_color():
     }
     assert not any(
         adjective in ("black", "white", "gray", "red", "yellow") and noun in people
-        for pair in SEEN + UNSEEN
+        for pair in seen() + unseen()
         for adjective, noun in pair.described
     )

@@ -16,7 +16,8 @@ from tests.test_class_report import Parts, dead_links
 from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
 
 NAME = "name 'scaled_scores' is not defined"
-LESSONS = ("03_query_key", "06_softmax", "07_value_weighting", "13_real_model")  # the longest, those with most formulas
+FORMULAS = ("03_query_key", "07_value_weighting", "13_real_model")  # with 6 the longest, those with most formulas
+LESSONS = ("06_softmax", *(pytest.param(name, marks=pytest.mark.full) for name in FORMULAS))
 
 
 def page_of(folders, student: str) -> str:  # noqa: F811

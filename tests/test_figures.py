@@ -234,7 +234,11 @@ def test_the_same_figure_gives_the_same_bytes():
     assert transformer_map("04_scaling")._repr_html_() == transformer_map("04_scaling")._repr_html_()
 
 
-@pytest.mark.parametrize("number", range(15))
+# In `make test` where nothing is lit, one lesson as most are, and the two whose machines are others.
+MAPS = [number if number in (0, 4, 12, 14) else pytest.param(number, marks=pytest.mark.full) for number in range(15)]
+
+
+@pytest.mark.parametrize("number", MAPS)
 def test_the_map_says_where_we_are(number):
     picture = transformer_map(f"{number:02}_topic")
     assert f"lesson {number}" in picture.alt if number else "Nothing is lit" in picture.alt

@@ -1,6 +1,7 @@
 """The house: few doors, one meaning a name, no circles, three wings, one room a lesson, one table, data as data."""
 
 import ast
+import functools
 import re
 import subprocess
 import tomllib
@@ -49,7 +50,9 @@ def imports(path: Path, module: str = "") -> set[str]:
     return {name for name in found if name in MODULES} - {module, "helpers"}
 
 
-GRAPH = {module: imports(path, module) for module, path in MODULES.items() if module != "helpers"}
+@functools.cache
+def graph() -> dict[str, set[str]]:
+    return {module: imports(path, module) for module, path in MODULES.items() if module != "helpers"}
 
 
 WINGS = ("helpers.authoring", "helpers.grading", "helpers.classroom")
@@ -75,7 +78,7 @@ def test_no_file_name_means_two_things():
 
 def test_no_module_imports_itself_in_a_circle():
     try:
-        TopologicalSorter(GRAPH).prepare()
+        TopologicalSorter(graph()).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
@@ -83,7 +86,7 @@ def test_no_module_imports_itself_in_a_circle():
 def test_wings_stand_apart():
     crossed = {
         (a, b)
-        for a, others in GRAPH.items()
+        for a, others in graph().items()
         for b in others
         if wing(b) not in {"learner", wing(a)} | OPEN_TO.get(wing(a), set())
     }
@@ -109,7 +112,7 @@ def test_no_foundation_imports_what_stands_on_it(package):
     allowed = MAY_IMPORT[package] | {package}
     upward = {
         (a, b)
-        for a, others in GRAPH.items()
+        for a, others in graph().items()
         for b in others
         if within(a, package) and not any(within(b, other) for other in allowed)
     }
@@ -123,7 +126,7 @@ def room_of(module: str) -> str | None:
 
 
 def test_a_lessons_room_is_entered_by_its_own_only():
-    entered = {(room_of(a) or a, room_of(b)) for a, others in GRAPH.items() for b in others if room_of(b)}
+    entered = {(room_of(a) or a, room_of(b)) for a, others in graph().items() for b in others if room_of(b)}
     entered -= {(topic, topic) for topic in TOPICS}
     for topic, name in TOPICS.items():
         for path in (ROOT / "solutions" / name).glob("*.py"):

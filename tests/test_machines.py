@@ -82,6 +82,7 @@ assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsy
     assert told.returncode == 0, told.stderr[-2000:]
 
 
+@pytest.mark.full
 def test_the_exercise_whose_check_counts_products_does_not_hang_on_an_import():
     told = run(
         SLOW
@@ -108,6 +109,15 @@ def test_an_endless_loop_in_a_module_of_the_learners_own_still_ends(tmp_path, mo
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(TooSlow), time_limit(0.3):
         importlib.import_module("endless_module")
+
+
+def test_the_clock_stands_still_while_a_library_is_imported(tmp_path, monkeypatch):
+    wait = "while time.process_time() < end: pass\ntime.sleep(0.5)\n"
+    (tmp_path / "slow_library.py").write_text(f"import time\nend = time.process_time() + 0.5\n{wait}")
+    monkeypatch.setattr("helpers.running.time_limit.LIBRARIES", (str(tmp_path),))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with time_limit(0.3):
+        importlib.import_module("slow_library")
 
 
 def test_computing_and_idle_waiting_count_and_a_queue_for_the_processor_does_not():
@@ -249,7 +259,11 @@ def scaled_scores(Q, K):
     return Q @ K.mT / Q.shape[-1] ** 0.5
 
 
-@pytest.mark.parametrize("name", LEFT)
+# What sets each switch is the check's too: in `make test` these stand for all.
+SHOWN = {"default device", "default dtype", "seeds", "warnings"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=() if x in SHOWN else pytest.mark.full) for x in LEFT])
 def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, few_sentences, capsys):
     at_work(scaled_scores)
     expected = capsys.readouterr().out
@@ -307,23 +321,17 @@ def test_draws_of_numpy_and_python_are_the_same_each_time():
     assert one.output.equal(two.output)
 
 
-def test_a_kernel_whose_folder_is_gone_has_its_verdict():
-    told = run(
-        """
-import os, shutil, tempfile, torch
-from helpers import check
-def scaled_scores(Q, K):
-    return Q @ K.mT / Q.size(-1) ** 0.5
-home = tempfile.mkdtemp()
-os.environ["COURSE_PROGRESS_FILE"] = f"{home}/progress.json"
-os.chdir(home)
-shutil.rmtree(home)
-check(scaled_scores)
-"""
-    )
-    assert told.returncode == 0 and "✓ scaled_scores" in told.stdout and "could not be noted" in told.stdout, (
-        told.stderr
-    )
+def test_a_kernel_whose_folder_is_gone_has_its_verdict(tmp_path, monkeypatch, capsys):
+    from helpers import check
+
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", f"{home}/progress.json")
+    monkeypatch.chdir(home)
+    home.rmdir()
+    check(scaled_scores)
+    told = capsys.readouterr().out
+    assert "✓ scaled_scores" in told and "could not be noted" in told
 
 
 @pytest.mark.parametrize("bound", [True, False], ids=["named", "in passing"])

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.blocks import load_blocks
-from helpers.checking.make_keys import make_key, wrong_answer
+from helpers.checking.key import load_keys
+from helpers.checking.make_keys import wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.mistake_lists import Mistake
 from helpers.checking.observe import Facts, observe_all
 from helpers.course import course, load_source
-from tests.mutation_score import exercises, lessons
+from tests.mutation_score import lessons
 
 FOLDER = Path(__file__).parent / "refused_answers"
 REFUSED = {
@@ -29,8 +30,7 @@ REFUSED = {
 @pytest.mark.parametrize(("lesson", "name"), REFUSED, ids=map("-".join, REFUSED))
 def test_wrong_answers_without_a_name_are_refused(lesson, name):
     reference = getattr(load_blocks(course(), course().lesson(lesson)), name)
-    (exercise,) = (item for item in exercises(lesson) if item.name == name)
-    key = make_key(lesson, replace(exercise, mistakes=()), 100, False, reference, 0)
+    key = replace(load_keys(lesson)[name], mistakes=[])
     facts = Facts(name, "99_refused", key.facts.forbidden, key.facts.time_limit)
     accepted = []
     for edits in REFUSED[lesson, name]:

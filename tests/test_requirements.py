@@ -1,6 +1,7 @@
 """What is imported is declared, each wing for itself, and what is declared is pinned with all that lies underneath."""
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -44,6 +45,7 @@ def wing(path) -> str:
     return (rest[0] if rest[0] in WINGS else "learner") if top == "helpers" else top
 
 
+@functools.cache
 def imported(path) -> set[str]:
     """Top-level names of the packages that a file imports anywhere."""
     names = set()

@@ -31,7 +31,7 @@ def test_the_weights_are_small():
 
 
 def test_it_translates_what_it_has_never_seen(network):
-    batch = evaluation.unseen(2000)
+    batch = evaluation.unseen(500)
     assert evaluation.exact(network, batch) >= 0.995
     assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
     assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch.overrides import resolve_name
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves as tree_leaves  # the operators' own idea of a tree of tensors
 
 # Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
 AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
@@ -29,6 +29,11 @@ class OperatorMode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls):
         return False
+
+
+def tree_leaves(tree) -> list:
+    """The leaves of the operators' own idea of a tree of tensors; most results are a tensor alone."""
+    return [tree] if isinstance(tree, torch.Tensor) else _pytree.tree_leaves(tree)
 
 
 def operator_name(operator) -> str:

@@ -1,5 +1,6 @@
 """What lesson 11 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
 
+import functools
 import random
 
 import pytest
@@ -274,6 +275,16 @@ def by_rules_for_show(sentences):
     return by_rules(sentences)
 
 
+@functools.cache
+def forty_sentences():
+    """The key of `translate`, on forty sentences."""
+    listed = load_answer_key(course(), course().lesson(LESSON)).exercises
+    exercise = next(item for item in listed if item.name == "translate")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(exercise.cases.__globals__, "SENTENCES", 40)
+        return make_key(LESSON, exercise, 22, False, None, 3)
+
+
 @pytest.mark.parametrize(
     ("answer", "points", "mistake"),
     [
@@ -288,12 +299,8 @@ def by_rules_for_show(sentences):
         (by_rules, 22, None),  # the grader flags it: no model ran
     ],
 )
-def test_an_answer_says_what_the_model_says_until_its_eos(answer, points, mistake, monkeypatch):
-    exercise = next(
-        item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == "translate"
-    )
-    monkeypatch.setitem(exercise.cases.__globals__, "SENTENCES", 40)
-    key = make_key(LESSON, exercise, 22, False, None, 3)
+def test_an_answer_says_what_the_model_says_until_its_eos(answer, points, mistake):
+    key = forty_sentences()
     by_hand.update(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
     verdict = decide(key, observe_all(answer, key.cases, key.facts))
     assert (verdict.passed, verdict.points, verdict.mistake) == (mistake is None, points, mistake)
