@@ -411,7 +411,7 @@ print(third.item(), third.float().item(), sep="\n")
 # %% [markdown]
 # ## Picking one entry from each row
 #
-# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one of these scores per position. If the word with index `index[t]` really came next, it needs column `index[t]` of row t. Let's see what plain indexing gives:
+# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one score per position. If the word that really came next after position t has the index `index[t]`, this score is column `index[t]` of row t. Let's see what plain indexing gives:
 
 # %%
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa

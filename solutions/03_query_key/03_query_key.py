@@ -58,8 +58,8 @@ figures.wiring()
 
 # %% [markdown]
 # Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the
-# **key**). The weights are only an illustration from the web, and its author doesn't say how they were computed. In
-# lesson 13 we measure those of a real network.
+# **key**). The number on an arrow is its attention weight. These weights are only an illustration from the web, whose
+# author doesn't say how they were computed. In lesson 13 we measure those of a real network.
 #
 # A Transformer starts with the upper picture, an unconnected row of tokens, and computes the lower one separately for
 # every sentence. Let's see how.
@@ -196,7 +196,8 @@ figures.scores_of_graph(X, W_q, W_k)
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 14 points
 #
-# Project all tokens at once with the same matrix, that is, compute $\text{project}(X, W) = X W^\top$.
+# Project all tokens at once with the same matrix, that is, compute $\text{project}(X, W) = X W^\top$. (This kind of
+# projection is a linear map, and not the shadow of lesson 1.)
 #
 # - **Arguments:** `x (..., d_in)`, whose rows are tokens, and `W (d_out, d_in)` as in `nn.Linear`.
 # - **Returns:** a tensor of shape `(..., d_out)`.

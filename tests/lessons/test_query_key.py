@@ -85,9 +85,9 @@ def test_two_channels_are_enough_and_one_is_not():
     [
         ([[9, 9, 9], [1, 0, 0], [0, 1, 0]], "the token before it"),
         ([[0, 0, 0], [1, 1, 0], [0, 1, 0]], "other tokens: query 1 attends to 0 and 1"),
-        ([[0, 0, 0], [1, 0, 0], [0, 0, 0]], "the token before it, but the last one to all"),
+        ([[0, 0, 0], [1, 0, 0], [0, 0, 0]], "the token before it, except the last query, whose scores are all equal"),
         ([[0, 0, 0], [1, 0, 0], [0, 1, 1]], "other tokens: query 2 attends to 1 and 2"),
-        ([[0, 0, 0], [1, 0, 0], [1, 1, 0]], "all tokens before it alike"),
+        ([[0, 0, 0], [1, 0, 0], [1, 1, 0]], "all tokens before it equally"),
         ([[0, 0, 0], [0, 1, 0], [0, 0, 1]], "itself"),
         ([[0, 0, 0], [0, 0, 1], [0, 0, 0]], "the token after it"),
         ([[0, 0, 0], [1, 0, 0], [1, 0, 0]], "the first token"),

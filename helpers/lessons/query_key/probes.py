@@ -42,8 +42,8 @@ def _attended(best: list[list[int]]) -> str:
         "itself": [(t, [t]) for t in range(1, n)],
         "the first token": [(t, [0]) for t in range(1, n)],
         "the token after it": [(t, [t + 1]) for t in range(1, n - 1)],
-        "all tokens before it alike": [(t, list(range(t))) for t in range(1, n)],
-        "the token before it, but the last one to all": [
+        "all tokens before it equally": [(t, list(range(t))) for t in range(1, n)],
+        "the token before it, except the last query, whose scores are all equal": [
             *((t, [t - 1]) for t in range(1, n - 1)),
             (n - 1, list(range(n))),
         ],
