@@ -167,6 +167,9 @@ log_softmax = Exercise(
     shifted_only_inside: the maximum subtracted inside the sum only
         return shifted - -> return x -
         The shift made the sum smaller by a factor. Where else must the same shift appear?
+    shifted_only_outside: the maximum subtracted from the scores, but not inside the sum
+        return shifted - {LOG_SUM} -> return shifted - x.exp().sum(dim=dim, keepdim=True).log()
+        Subtracting the maximum must not change the result. In which sum does the same shift have to appear?
     not_a_logarithm: probabilities, not their logarithms
         return shifted - {LOG_SUM} -> return {SHARE})
         Those are the weights of softmax. Which function is still missing, and can it come before the division?
@@ -683,7 +686,7 @@ online_softmax = Exercise(
         {OUT_SHRINK} -> out
         Both refer to the old maximum.
     shrink_turned_around: the rescaling factor inverted
-        torch.exp(top - new_top) -> torch.exp(new_top - top).nan_to_num(posinf=0.0)
+        torch.exp(top - new_top) -> torch.exp(new_top - torch.where(top > -math.inf, top, new_top))
         A larger maximum makes old results smaller.
     starts_too_high: a running maximum that starts at a number, such as 0
         -math.inf -> 0.0
