@@ -731,8 +731,8 @@ figures.broken_trainings()
 figures.beside(model)
 
 # %% [markdown]
-# Weight by weight the two have nothing in common (the correlation is about 0). But they partly agree on which English
-# words have similar vectors (the correlation is about 0.4).
+# The weights themselves are uncorrelated. But the two models partly agree on which English words have similar
+# vectors (the correlation is about 0.4).
 
 # %% [markdown]
 # ### Quiz 11.1
