@@ -2,7 +2,7 @@
 # # 12. A language model: a GPT against tables of counts
 #
 # **In this lesson** you'll build a GPT, train it on a language whose entropy we know exactly, and measure how close
-# it comes to the best possible loss. **Core:** about 85 minutes. Take a break after exercise 12.3, before the
+# it comes to the best possible loss. **Core:** about 90 minutes. Take a break after exercise 12.3, before the
 # training run.
 
 # %% tags=["setup"]
