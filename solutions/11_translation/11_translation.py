@@ -953,9 +953,8 @@ with torch.no_grad():
 
 # %% [markdown]
 # Usually it doesn't, and for ten unseen sentences, the course's translator writes the same with a beam of
-# 4. A translator trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider
-# beams. Wider isn't always better, because in large systems very wide beams make translations worse (Koehn and
-# Knowles, 2017).
+# 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
+#    isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?
