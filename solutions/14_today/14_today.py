@@ -56,10 +56,8 @@ transformer_map("14_today")
 # %% [markdown]
 # ## You need
 #
-# We build on layer norm and pre-norm from [lesson 9](../09_encoder_block/09_encoder_block.ipynb), RoPE from [lesson
-# 2](../02_position/02_position.ipynb), grouped queries from [lesson 8](../08_multi_head/08_multi_head.ipynb), masks
-# from [lesson 5](../05_masking/05_masking.ipynb), and the KV cache from [lesson
-# 10](../10_decoder_block/10_decoder_block.ipynb). You can use these components of earlier lessons:
+# Besides the lessons in the table you need the masks of [lesson 5](../05_masking/05_masking.ipynb) and the KV cache
+# of [lesson 10](../10_decoder_block/10_decoder_block.ipynb). You can use these components:
 #
 # | component | how it is called |
 # |---|---|
@@ -89,9 +87,9 @@ transformer_map("14_today")
 # %% [markdown]
 # ## A norm without a mean
 #
-# Layer norm removes two things from a token's vector, its mean and its size, but it turned out that networks train
-# just as well if the mean stays (Zhang and Sennrich, 2019). **RMSNorm** only divides by the root mean square, so it
-# needs one average instead of two, and no β:
+# Layer norm removes two things from a token's vector, its mean and its size, but Zhang and Sennrich found that
+# networks train just as well if the mean stays. **RMSNorm** only divides by the root mean square, so it needs one
+# average instead of two, and no β:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\frac1D\sum_{k=1}^{D}x_k^2 + \epsilon} \qquad \mathrm{RMSNorm}(x)_k = \gamma_k\,\frac{x_k}{\mathrm{RMS}(x)}$$
 #
@@ -715,9 +713,9 @@ print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mea
 print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
 
 # %% [markdown]
-# Only a quarter of a percent is in the mean, so the two norms almost agree. This network was trained *with* layer norms,
-# however, which remove the mean anyway. Zhang and Sennrich trained networks both ways, and with RMSNorm they got the same
-# quality in less time.
+# Only a quarter of a percent is in the mean, so the two norms almost agree. This network was trained *with* layer
+# norms, however, which remove the mean anyway. Zhang and Sennrich trained networks both ways, and with RMSNorm they
+# got the same quality in less time.
 #
 # ### A window over the text
 #
@@ -1123,7 +1121,7 @@ check(encode_bpe)
 #
 # </details>
 #
-# Let's learn 300 merges from 200 sentences in both languages.
+# Let's learn merges from some sentences in both languages.
 
 # %%
 pairs = corpus.training_pairs()[:200]
