@@ -952,9 +952,9 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam of
-# 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
-#    isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam
+# of 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
+# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?
