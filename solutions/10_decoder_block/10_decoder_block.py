@@ -124,7 +124,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence as targets, and what your function makes of them:
+# Here are the ids of our sentence as targets, and the input that your function makes of them:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -182,8 +182,8 @@ check(fixed_loss)
 #
 # <details><summary>Hint 2</summary>
 #
-# The model need not read eos, because nothing comes after it, and it need not predict bos. Where a shorter sentence has its
-# eos in the middle, `ignore_index` takes care of the rest.
+# The model need not read the last eos, because nothing comes after it, and it need not predict bos. In shorter
+# sentences, padding follows after eos, and `ignore_index` leaves it out.
 #
 # </details>
 

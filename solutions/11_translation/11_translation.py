@@ -191,7 +191,7 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every
-# word right. At the padded positions, for which there was no training, it predicts eos. What accuracy does this
+# word right, but at the padded positions, for which it wasn't trained, it predicts eos. What accuracy does this
 # function report?
 #
 # <details><summary>Answer</summary>
@@ -847,12 +847,12 @@ progress()
 figures.same_machine()
 
 # %% [markdown]
-# The first two change nothing but rounding. So a huge number of different weight settings compute exactly the same
-# function, and two training runs will almost never end at the same one. The rotation destroys the translation, with
-# a loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because each of them can
-# undo the rotation of its input. But layer norm subtracts the mean over the channels and has a scale for each of
-# them, so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged into the next
-# matrix, the same rotation would change nothing.
+# The first two changes have no effect except for rounding. So a huge number of different weight settings compute
+# exactly the same function, and two training runs will almost never end at the same one. The rotation destroys the
+# translation, with a loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because
+# each of them can undo the rotation of its input. But layer norm subtracts the mean over the channels and has a
+# scale for each of them, so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged
+# into the next matrix, the same rotation would change nothing.
 
 # %% [markdown]
 # ### BLEU

@@ -544,8 +544,8 @@ check(generate)
 #
 # <details><summary>Hint 2</summary>
 #
-# A negative slice keeps the last ids, also of a shorter text. `filter_logits` implements top-k. `torch.multinomial`
-# draws from rows of probabilities, takes a generator, and returns one column.
+# A slice with a negative start keeps the last ids, even if the text is shorter. `filter_logits` implements top-k.
+# `torch.multinomial` draws from rows of probabilities, takes a generator, and returns one column.
 #
 # </details>
 
