@@ -706,8 +706,9 @@ explore.titles()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
-# This code combines two real bugs of the libraries LightRAG (padding in the mean) and swift-embeddings (batches
-# without a mask), both fixed since then.
+# This code combines two real bugs of the libraries [LightRAG](https://github.com/HKUDS/LightRAG/pull/3675) (padding
+# in the mean) and [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21) (batches without a
+# mask), both fixed since then.
 #
 # ```python
 # def buggy_sentence_vectors(encode, ids, pad_id):
