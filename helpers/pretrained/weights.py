@@ -19,7 +19,7 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
     file = model_files.find(model_files.NUMBERS) if pieces else None
     if pieces is None or file is None:
         print(
-            "The network's numbers are not on this machine, and the hub cannot be reached. "
+            "The network's weights are not on this machine, and the hub cannot be reached. "
             f"To get them: {model_files.HOW_TO}\nUntil then a small network of random numbers stands in: every cell "
             "runs, and what it shows of the network means nothing."
         )
