@@ -386,8 +386,8 @@ check(GPT)
 # - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
 #   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1, which is too large for Adam,
-#   as you saw in lesson 11. GPT-2 starts with 0.02, and so do we, because in most of our runs this gave a lower
-#   final loss (table at the end of the lesson).
+#   as lesson 11 explained. GPT-2 starts with 0.02, and so do we, because in most of our runs this gave a lower final
+#   loss (table at the end of the lesson).
 
 # %%
 device = best_device(or_finished(GPT))  # the GPU where there is one
