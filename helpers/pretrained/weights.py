@@ -17,9 +17,9 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
     file = model_files.find(model_files.NUMBERS) if pieces else None
     if pieces is None or file is None:
         print(
-            "The network's numbers are not on this machine, and the hub cannot be reached. "
-            f"To get them: {model_files.HOW_TO}\nUntil then a small network of random numbers stands in: every cell "
-            "runs, and what it shows of the network means nothing."
+            "The network's weights are not on this machine, and the hub cannot be reached. "
+            f"To get them: {model_files.HOW_TO}\nUntil then a small random network takes their place, so every cell "
+            "runs, but its results mean nothing."
         )
         vocab = numbered([*wordpiece_vocab(), *_ASKED_FOR.split()])
         return _made_up(len(vocab)), vocab, False

@@ -612,10 +612,10 @@ head_importance = Exercise(
         changes = [] -> changes, without = [], copy.deepcopy(mha)
         without = copy.deepcopy(mha) -> pass
         When you measure head 2, heads 0 and 1 are still zero in your code. Restore them first.
-    heads_stay_dead: heads that stay zero, because they are never restored, or restored from zeros
+    heads_stay_dead: ablated heads stay zero, because their weights are not restored
         without = copy.deepcopy(mha) -> without = mha
-        Put back what you took, or take it from a copy. Has yours numbers of its own? A slice, .data and copy.copy share
-        them with mha.
+        Restore the weights after each measurement, or ablate a copy of the module. A slice, .data and copy.copy share
+        memory with mha, so use clone or copy.deepcopy.
     head_before_W_o: the norm of the head's output before W_o
         (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
         W_o decides how much of a head arrives in the output. Which two outputs should be subtracted?

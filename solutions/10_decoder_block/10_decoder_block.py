@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 10. The decoder block: the whole Transformer
 #
-# **In this lesson** you'll build the half that writes, join it to the half that reads, load trained weights into the full
-# model and let it write French.
+# **In this lesson** you'll build the decoder, join it to the encoder of lesson 9, load trained weights into the full
+# Transformer and let it write French.
 #
-# **Core:** about 95 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
+# **Core:** about 90 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -124,7 +124,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence as targets, and what your function makes of them:
+# Here are the ids of our sentence as targets, and the input that your function makes of them:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -182,8 +182,8 @@ check(fixed_loss)
 #
 # <details><summary>Hint 2</summary>
 #
-# The model need not read eos, because nothing comes after it, and it need not predict bos. Where a shorter sentence has its
-# eos in the middle, `ignore_index` takes care of the rest.
+# The model need not read the last eos, because nothing comes after it, and it need not predict bos. In shorter
+# sentences, padding follows after eos, and `ignore_index` leaves it out.
 #
 # </details>
 
@@ -244,7 +244,7 @@ for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane
 
 # %% [markdown]
 # Here the probability of eos falls to 0, because a month might follow. So attention weights alone don't tell you
-# what the model needs, and you have to change something and measure (lesson 13 does more of this).
+# what the model needs. To find out, you have to change something and measure, as we'll do again in lesson 13.
 #
 # We don't mask later English words, because the full source is known from the start. But we have to mask padding, and
 # that is what `memory_mask` is for.
@@ -264,8 +264,8 @@ for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane
 #
 # - **Parts:** `self_attention`, `cross_attention` (`MultiHeadAttention`), `feed_forward` (`FeedForward` with the given
 #   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`).
-# - **Arguments of `forward`:** `y (B, T_t, D)`, `memory (B, T_s, D)`, and two masks that broadcast to `(B, H, T_t, T_t)` and
-#   `(B, H, T_t, T_s)`.
+# - **Arguments of `forward`:** `y (B, T_t, D)`, `memory (B, T_s, D)`, and two masks, `self_mask` and `memory_mask`,
+#   that broadcast to `(B, H, T_t, T_t)` and `(B, H, T_t, T_s)`.
 # - **Returns:** a pair `(y, cross_weights)` of shapes `(B, T_t, D)` and `(B, H, T_t, T_s)`.
 
 
@@ -325,8 +325,8 @@ check(DecoderBlock)
 #
 # Difficulty 4 of 5 · Importance 5 of 5 · 20 minutes · 23 points
 #
-# Put everything together, in the paper's order (post-norm). You need the names of the parts below, because the check loads
-# weights by name and compares logits.
+# Put everything together, in the paper's order (post-norm). Use the names below for the parts, because the check
+# loads weights by name and compares logits.
 #
 # | method | takes | gives | what happens |
 # |---|---|---|---|
@@ -336,9 +336,10 @@ check(DecoderBlock)
 #
 # - **Parts:** `encoder` (an `Encoder`), `tokens` and `positions` (`nn.Embedding`s of the target, with `tgt_vocab` and
 #   `max_len` rows), `blocks` (an `nn.ModuleList` of `num_layers` `DecoderBlock`s), `unembed` (an `nn.Linear`).
-# - Wherever `src` is `pad_id` there is padding, on either side, and a sentence may consist of padding alone.
+# - Every `pad_id` in `src` is padding. It may come before or after the words, and a sentence may consist of padding
+#   alone.
 # - `tgt` starts with bos and needs no padding mask, because the causal mask hides what comes after a sentence.
-# - Word and position vectors are added as they are, and nothing is kept from one call to the next.
+# - Word and position vectors are added without scaling, and the model stores nothing between calls.
 
 
 # %% nbgrader={"solution": "Transformer"}
@@ -423,9 +424,10 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # %% [markdown]
 # ## Greedy decoding
 #
-# In training, all positions are predicted at once. At **inference**, that is, when we use the trained model, the words to
-# read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and so on until eos. The
-# simplest choice is the most likely word each time, which is called **greedy decoding**.
+# In training, all positions are predicted at once. At **inference**, that is, when we use the trained model, the
+# words to read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and we
+# repeat this until it predicts eos. The simplest strategy is to take the most likely word each time, which is called
+# **greedy decoding**.
 #
 # Your search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
@@ -491,19 +493,20 @@ print(" ".join(french[index] for index in ids))
 #
 # ## Sampling: temperature, top-k, top-p
 #
-# A sentence of our small language has one correct translation, but a story can continue in many ways, and always taking the
-# most likely word makes a dull one. So we **sample** the next word from the softmax. To see a distribution with many options,
-# we hide the English sentence (we replace it by padding) and ask for the first French word:
+# A sentence of our small language has one correct translation, but a story can continue in many ways, and if we
+# always take the most likely word, it becomes dull. So we **sample** the next word from the softmax. To see a
+# distribution with many options, we hide the English sentence (we replace it by padding) and ask for the first
+# French word:
 
 # %%
 figures.next_words()
 
 # %% [markdown]
-# (This is only an example of a distribution, because a source of nothing but padding never occurred in training.) Its
-# long tail is typical. Each of its words is unlikely, but over a long text you will sample from the tail now and then, and
-# one bad word derails the rest. So you have three options:
+# (This is only an example of a distribution, because the model never saw such a source in training.) Its long tail
+# is typical. Each word in the tail is unlikely, but in a long text you'll sample one now and then, and a single bad
+# word derails the rest. There are three common remedies:
 #
-# - **temperature** divides the logits (lesson 6), and below 1 it makes likely words more likely;
+# - **temperature** divides the logits (lesson 6), and a value below 1 makes likely words more likely;
 # - **top-k** keeps the k most likely words;
 # - **top-p** (nucleus sampling, 2020) keeps the most likely words until their total probability reaches p,
 #   so it keeps few words where the model is sure and many where it isn't.
@@ -521,15 +524,15 @@ figures.next_words()
 explore.next_word()
 
 # %% [markdown]
-# (You can implement the two filters in exercise 10.7, under *Going further*.)
+# You can implement the two filters in exercise 10.7, under *Going further*.
 
 # %% [markdown]
 # ## The KV cache
 #
-# To write the seventh word, `step` sends all seven ids through every block, although six of them were already processed in the
-# step before. Under a causal mask an earlier word never attends to a later one, so its vectors don't change when we add
-# words. The new query needs the old keys and values, but the old queries are never used again. So we store K and V of every
-# block, which is called a **KV cache**.
+# To write the seventh word, `step` sends all seven ids through every block, although it has already processed six of
+# them in the previous step. Under a causal mask an earlier word never attends to a later one, so its vectors don't
+# change when we add words. The new query needs the old keys and values, but the old queries are never used again.
+# That's why we store only K and V of every block. This is called a **KV cache**.
 
 # %%
 figures.cache_cells()
@@ -598,7 +601,7 @@ figures.cache_saving(or_finished(cached_attention))
 # %% [markdown]
 # ## At work
 #
-# Let's put your parts into the translator, first your model with its blocks, then your loop and your cache.
+# Let's run the translator with your code, first with your model and its blocks, then with your loop and your cache.
 
 # %%
 at_work(Transformer)
@@ -622,10 +625,9 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# The translation stays perfect, because generation doesn't use the shifted targets. But the loss rises from 0.0002 to
-# 8.5 nats per word, because this network was trained to predict the *next* word. In a network that is trained with
-# the bug it's the other way round, as figure 10.2 shows. So you need both measurements, the loss and the
-# translations.
+# The translation stays perfect, because generation doesn't use the shifted targets. But the loss rises from 0.0002
+# to 8.5 nats per word, because this network was trained to predict the *next* word. In a network that is trained
+# with the bug it's the other way round, as figure 10.2 shows. So always check both, the loss and the translations.
 
 # %% [markdown]
 # ### Quiz 10.1
@@ -701,8 +703,8 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here you implement top-k and top-p and see what they remove. Then we look into a bug of caches and write a search
-# that does better than greedy decoding.
+# Here you implement top-k and top-p and see what they remove. Then we look at a common bug of caches, and you write
+# a search that does better than greedy decoding.
 
 # %% [markdown]
 # ### Exercise 10.7 `filter_logits`
@@ -811,8 +813,8 @@ print(" ".join(french[index] for index in or_finished(greedy_decode)(step, trans
 # | | | mer | 0.1 | 0.04 |
 #
 # Greedy decoding takes *le* and ends with *le chat*, although *la reine* is more likely. **Beam search** keeps the
-# best few prefixes at each step instead of one. Because products of many probabilities get tiny, we add
-# log-probabilities instead.
+# best few prefixes at each step instead of one. Because products of many probabilities become tiny, we add
+# log-probabilities.
 
 # %%
 explore.beams()
@@ -833,9 +835,9 @@ explore.beams()
 # - **Arguments:** as for `greedy_decode`, and `beam_size` and `length_penalty`.
 # - **Returns:** a pair `(ids, score)`, a list of ints that starts with bos, and a float, the log-probability divided by (ids
 #   after bos)$^{\text{length\_penalty}}$.
-# - In each of at most `max_len` steps every unfinished prefix is extended by every word, and the `beam_size` best of all
-#   these are kept. Those that end with eos are finished and leave the beam.
-# - The answer is the best finished sequence; if none has finished, the best of the beam.
+# - In each of at most `max_len` steps, extend every unfinished prefix by every word, and keep the `beam_size` best
+#   of all these. Prefixes that end with eos are finished and leave the beam.
+# - The answer is the finished sequence with the best score or, if none is finished, the best of the beam.
 #
 # Implementations differ in when they stop and in whether finished sequences count toward the beam size, so the check
 # uses cases where they agree.

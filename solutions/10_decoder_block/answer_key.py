@@ -27,37 +27,38 @@ def cases_shift_right(draw):
 
 
 shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "position")).with_mistakes("""
-    not_shifted: the targets came back as they are
+    not_shifted: the targets are returned unchanged
         return torch.cat([bos, targets[:, :-1]], dim=1) -> return targets
         At position 0 the decoder has to predict the first word. What does it read there in your code?
-    rolled: rolled instead of shifted, so that the last id stands in front
+    rolled: the targets are rolled, so the last id comes first
         torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]
-        The last word of the target is the one thing that the decoder never reads. What should come first instead?
-    shifted_left: shifted to the left
+        The decoder never reads the last id of the target. Which id should come first instead?
+    shifted_left: the targets are shifted to the left
         [bos, targets[:, :-1]] -> [targets[:, 1:], bos]
         At position 0 nothing has been written yet. What does the decoder read there?
-    one_too_long: bos was added and nothing dropped
+    one_too_long: bos was added, but no id was dropped
         targets[:, :-1]] -> targets]
-        Each row must keep its length, one id per word to predict. Which id does the decoder never read?
+        Each row must keep its length, because there is one input id per id to predict. Which id does the decoder never
+        read?
     first_replaced: bos replaced the first id
         targets[:, :-1] -> targets[:, 1:]
         The first word isn't lost, because the decoder reads it before it predicts the second.
     bos_at_the_end: bos replaced the last id
         [bos, targets[:, :-1]] -> [targets[:, :-1], bos]
-        The last id is dropped, that is right. On which side of the others does bos belong?
+        You drop the right id. On which side of the others does bos belong?
     bos_twice: each row starts with bos twice
         [bos, targets[:, :-1]] -> [bos, bos, targets[:, :-2]]
-        By how many positions is each word shifted, and by how many in your code?
+        Each word has to move by one position. By how many does it move in your code?
     bos_in_one_row: only the first row starts with bos
         bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
         |    bos[0] = bos_id
         Each row is a separate sentence, and each starts with bos.
-    zero_in_front: 0 in front, whatever bos_id is
+    zero_in_front: each row starts with 0, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
-        The id of bos is given. Where does it go?
-    one_in_front: 1 in front, whatever bos_id is
+        The id of bos is an argument. Where does your code use it?
+    one_in_front: each row starts with 1, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
-        The id of bos is given. Where does it go?
+        The id of bos is an argument. Where does your code use it?
     smeared: the first id was copied to every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
         If you write into a tensor while you read from it, the next position reads what you have just written.
@@ -176,52 +177,52 @@ decoder_block = Exercise(
     weights={PRE_NORM: 3},
     apart=(PRE_NORM,),
 ).with_mistakes("""
-    memory_normalized: in pre-norm the memory was normalized too
+    memory_normalized: with pre-norm, the memory is normalized as well
         self.norm2(y), memory -> self.norm2(y), self.norm2(memory)
-        The norms belong to the decoder. Is there a norm around m in the formula of pre-norm?
+        The norms apply to y only. Is there a norm around m in the pre-norm formula?
     query_and_key_exchanged: in cross-attention the queries come from the source and the keys from the target
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (memory, y, mask=memory_mask)
         Which side is the query here, and which is the database? The output has one row per query.
-    memory_not_handed_on: the second attention attends to the target again
+    memory_not_handed_on: cross-attention gets the target instead of the memory
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, mask=memory_mask)
-        Nothing of the source is used. Which argument of forward does your code ignore?
-    one_attention_for_both: self_attention does both, and cross_attention is never called
+        Your block never uses the source. Which argument of forward does your code ignore?
+    one_attention_for_both: self_attention is called twice, and cross_attention never
         self.cross_attention(self.norm2(y), memory -> self.self_attention(self.norm2(y), memory
         self.cross_attention(y, memory -> self.self_attention(y, memory
-        The block has two attentions with separate weights. Which of them attends to the source in your code?
+        The block has two attention layers with separate weights. Which of them attends to the source in your code?
     self_mask_ignored: self_mask is not used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (y, mask=self_mask) -> (y)
-        Not every target word may attend to every other. Which of the two attentions needs that mask?
+        A target word may not attend to every other one. Which of the two attention layers needs this mask?
     memory_mask_ignored: memory_mask is not used
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
-        Some source positions are padding. Which of the two attentions attends to the source?
+        Some source positions are padding. Which of the two attention layers attends to the source?
     no_masks: neither of the two masks is used
         self.norm1(y), mask=self_mask -> self.norm1(y)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, mask=self_mask) -> (y)
         (y, memory, mask=memory_mask) -> (y, memory)
-        There are two masks, one per attention. Which of your calls gets them?
-    masks_exchanged: the two masks exchanged
+        There are two masks, one for each attention layer. In which calls do you pass them?
+    masks_exchanged: the two masks are exchanged
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
         (y, mask=self_mask) -> (y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
-        One mask is as wide as the target, the other as wide as the source. Which attention needs which?
-    masks_as_key_and_value: calls with a mask raise an error
+        One mask is as wide as the target and the other as wide as the source. Which attention layer needs which mask?
+    masks_as_key_and_value: every call with a mask raises an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
         MultiHeadAttention takes query, key, value and mask in this order. Which argument do your masks become?
-    always_causal: a causal mask even where none is given
+    always_causal: the causal mask is applied even when no mask is given
         if self.norm_first: -> if self_mask is None:
         |            self_mask = causal_mask(y.shape[1])
         |        if self.norm_first:
-        The caller passes the masks, and without a mask every word attends to every other.
+        The caller passes the masks. Without a mask every word may attend to every other one.
     no_residuals: no residual connections
         y = y + self.self_attention -> y = self.self_attention
         y = y + found -> y = found
@@ -247,34 +248,34 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm1(y + found)
         |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
-        In which order does the text give the three formulas?
+        Compare with the three formulas of the exercise. Which sublayer comes first?
     norm1_everywhere: norm1 is used three times
         self.norm2(y), memory -> self.norm1(y), memory
         self.norm3(y)) -> self.norm1(y))
         self.norm2(y + found) -> self.norm1(y + found)
         self.norm3(y + self -> self.norm1(y + self
-        Three sublayers, three norms: each has its own weights.
+        Each of the three sublayers has its own norm with its own weights.
     norm_first_ignored: always post-norm, whatever norm_first says
         if self.norm_first: -> if False:
         With norm_first=True each sublayer gets a normalized input, and the sum is not normalized.
-    always_norm_first: pre-norm where the paper's order is asked for
+    always_norm_first: pre-norm, although the paper's order is asked for
         if self.norm_first: -> if True:
-        The default is the paper's order: first add, then normalize.
-    norm_between: in post-norm the norm comes between the sublayer and the sum
+        By default the block follows the paper, which first adds and then normalizes.
+    norm_between: with post-norm, the norm is applied to the sublayer's output before the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
         self.norm3(y + self.feed_forward(y)) -> y + self.norm3(self.feed_forward(y))
-        The box of the paper is called Add & Norm. In which order?
-    residuals_from_the_norms: in pre-norm all residuals were taken after the norms
+        The paper's figure calls this step Add & Norm. Which of the two comes first?
+    residuals_from_the_norms: with pre-norm, the residuals are taken after the norms
         y = y + self.self_attention(self.norm1(y), -> y = self.norm1(y); y = y + self.self_attention(y,
         found, cross_weights = self.cross_attention(self.norm2(y),
         -> y = self.norm2(y); found, cross_weights = self.cross_attention(y,
         return y + self.feed_forward(self.norm3(y)) -> y = self.norm3(y); return y + self.feed_forward(y)
-        That was the bug of lesson 9. The residual is taken before the norm.
-    activation_dropped: the activation is always relu
+        This is the bug of lesson 9. The residual has to be taken before the norm.
+    activation_dropped: the activation is always ReLU
         d_ff, activation) -> d_ff) #
-        The block gets an activation. Which part should use it?
-    self_weights_returned: the weights of self-attention were returned
+        The block has an argument activation. Which part should use it?
+    self_weights_returned: the weights of self-attention are returned
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
         -> out, mine = self.self_attention(self.norm1(y), mask=self_mask); y = y + out
         (self.norm3(y)), cross_weights -> (self.norm3(y)), mine
@@ -312,49 +313,50 @@ def cases_fixed_loss(draw):
 
 
 fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
-    not_shifted: still the version with the bug: the decoder reads the very words that it has to predict
+    not_shifted: the version with the bug, where the decoder reads the words that it has to predict
         tgt[:, :-1] -> tgt
         tgt[:, 1:] -> tgt
-        Take position 2. Which word has the model just read there, and which one does your loss want it to predict?
-    both_cut_at_the_end: input and target were cut at the same end
+        At position 2, which word has the model just read, and which one does your loss ask it to predict?
+    both_cut_at_the_end: the last column was dropped from both the input and the targets
         tgt[:, 1:] -> tgt[:, :-1]
-        Lay the two rows under each other. The word below has to be the one that comes after the word above.
-    both_cut_at_the_start: bos was cut off both rows
+        Write the input above the targets. Below each word there should be the word that follows it.
+    both_cut_at_the_start: bos was dropped from both the input and the targets
         tgt[:, :-1] -> tgt[:, 1:]
-        Lay the two rows under each other. And what does the decoder read before the first word?
+        Write the input above the targets. What should the decoder read before the first word?
     shifted_backward: the model has to predict the previous word
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
-        You have the right two rows, but exchanged. Which of them has to begin with bos?
+        You have the right two slices, but in the wrong roles. Which of them has to begin with bos?
     first_logits_cut: each position has to predict the word that it has just read
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
         The logits of position 0 depend on bos alone. Which word do they have to predict?
-    divided_by_all_positions: padding adds nothing to the sum, but counts in the number of words
+    divided_by_all_positions: the sum leaves padding out, but the number of words includes it
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> each = F.cross_entropy(logits.mT, tgt[:, 1:], ignore_index=pad_id, reduction="none")
         |    return each.mean()
-        By how many words does a mean over the words to be predicted divide?
-    bos_read_twice: the whole target shifted once more, bos and all
+        How many words does the model have to predict in this batch? Divide by that number.
+    bos_read_twice: the full target, bos included, was shifted once more
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
-        These rows have their bos already. Shifted once more they begin with two, and the model has to predict one of them.
-    padding_counted: padding counts in the mean
+        The rows of tgt already begin with bos. After another shift they begin with two, and the model has to predict
+        the second one.
+    padding_counted: padding is included in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
-        The model doesn't have to predict padding. Which argument says what padding is?
-    pad_id_is_0: padding is taken to be id 0
+        The model doesn't have to predict padding. Which argument tells you its id?
+    pad_id_is_0: id 0 is always treated as padding
         ignore_index=pad_id -> ignore_index=0
-        Which id is padding? It is one of the arguments.
+        The id of padding is one of the arguments. Where does your code use it?
     mean_of_sentence_means: each sentence counts the same, however long
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return sum(cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)
-        The mean runs over all words of the batch at once.
-    summed: the sum over the words, not their mean
+        Take one mean over all words of the batch.
+    summed: the sum over the words instead of their mean
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum()
-        The number should not grow with the length of the sentences.
+        The loss should not grow with the length of the sentences.
     probabilities_first: softmax was applied before the cross-entropy
         cross_entropy(logits, -> cross_entropy(torch.softmax(logits, dim=-1),
-        Cross-entropy wants logits and takes their softmax itself. Yours is taken twice.
+        Cross-entropy expects logits and applies the softmax itself, so in your code it is applied twice.
 """)
 
 PADDING = "padding has no effect"
@@ -478,55 +480,58 @@ transformer = Exercise(
     instead=INSTEAD,
     time_limit=10.0,
 ).with_mistakes("""
-    padding_not_masked: padding is not masked, neither in the encoder nor in cross-attention
+    padding_not_masked: padding is masked neither in the encoder nor in cross-attention
         self.encoder(src, real) -> self.encoder(src)
         block(y, memory, causal, real) -> block(y, memory, causal)
-        Two kinds of attention attend to source positions. Which calls need the padding mask?
+        The encoder's self-attention and the decoder's cross-attention both attend to source positions. Where do you
+        pass the padding mask?
     encoder_sees_padding: the encoder attends to padding
         self.encoder(src, real) -> self.encoder(src)
         The memory of a short sentence changes with the padding after it. Which call needs a mask?
     cross_attention_sees_padding: cross-attention attends to padding
         block(y, memory, causal, real) -> block(y, memory, causal)
-        The memory is right, but padding still has an effect. Which other attention attends to source positions?
+        The memory is right, but padding still has an effect. Which other attention layer attends to source positions?
     pad_id_is_0: id 0 is always treated as padding
         self.pad_id = pad_id -> self.pad_id = 0
-        The constructor says which id is padding, and it need not be the default.
-    word_0_never_learns: padding_idx=0 in an embedding
+        The constructor has an argument pad_id, whose value may differ from its default.
+    word_0_never_learns: an embedding has padding_idx=0
         nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
-        With padding_idx a row of the table gets no gradient. Which argument says what padding is?
+        With padding_idx=0, row 0 of the table gets no gradient. Is id 0 always padding here?
     not_causal: the causal mask is missing
         block(y, memory, causal, real) -> block(y, memory, None, real)
-        In training the decoder gets the full target. What keeps position t from attending to position t + 1?
+        In training the decoder reads the full target. What keeps position t from attending to position t + 1?
     masks_exchanged: the two masks of the decoder's blocks are exchanged
         block(y, memory, causal, real) -> block(y, memory, real, causal)
-        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
+        One mask is as wide as the target and the other as wide as the source. In which order does your block expect
+        them?
     padding_of_the_target: the padding mask of cross-attention is made from tgt
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        causal -> real = (tgt != self.pad_id)[:, None, None, :]
         |        causal
-        The keys of cross-attention come from the memory. Which sentence is in the memory?
+        The keys of cross-attention come from the memory. Of which sentence is it the memory?
     no_target_positions: the position vectors of the target are missing
         + self.positions(torch.arange(T, device=tgt.device)) ->
-        The source gets its positions inside the encoder. Where does the target get its own?
+        The encoder adds the positions of the source. Where do you add those of the target?
     words_scaled: the target's word vectors were multiplied by the square root of the width
         y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
-        The paper does that, because its embeddings are initialized smaller. How are the two vectors added here?
-    norm_behind_the_blocks: a norm after the last decoder block
+        The paper does that, because its embeddings are initialized with smaller values. Here the vectors are added as
+        they are.
+    norm_behind_the_blocks: there is a norm after the last decoder block
         return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
-        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
-    memory_replaced: the attention weights that a block returns replace the memory
+        Each post-norm block already ends with a norm. Does the exercise ask for another one?
+    memory_replaced: the attention weights that a block returns overwrite the memory
         y, _ = block( -> y, memory = block(
-        A decoder block returns two things. What does the second block get as its memory?
+        A decoder block returns a pair. What does the second block get as its memory?
     shifted_inside: the target is shifted once more inside the model
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
-        tgt starts with bos already. Where is it shifted, in the model or where the batch is made?
-    probabilities: probabilities instead of logits
+        tgt already starts with bos, because the caller has shifted it.
+    probabilities: decode returns probabilities instead of logits
         return self.unembed(y) -> return self.unembed(y).softmax(-1)
-        The loss, the temperature and the filters of this lesson all start from the values before softmax.
+        The loss, the temperature and the filters of this lesson all expect the values before the softmax.
     last_place_only: logits for the last target position only
         return self.unembed(y) -> return self.unembed(y)[:, -1]
-        In training every target position has a next word to predict. How many rows of logits is that?
+        In training, every target position has a next word to predict. How many rows of logits does that need?
     mask_kept_by_encode: decode uses the mask that encode stored
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        return self.encoder(src, real)
@@ -535,17 +540,18 @@ transformer = Exercise(
         real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
         |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
         |        causal
-        Encode one sentence, then another, then decode the first. Whose padding does your decoder hide?
-    memory_made_again: decode ignores the memory that it is given and encodes src again
+        If a caller encodes one sentence, then another, and then decodes the first, whose padding does your decoder
+        mask?
+    memory_made_again: decode encodes src again instead of using the memory that it gets
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
-        Word-by-word generation encodes the source once and decodes many times. Which memory should decode use?
+        Generation encodes the source once and then calls decode for every word. Which memory should decode use?
     padding_alone_seen: the padding mask is inverted
         self.encoder(src, real) -> self.encoder(src, ~real)
         block(y, memory, causal, real) -> block(y, memory, causal, ~real)
         True means may attend. Where is yours True?
-    pre_norm: pre-norm blocks
+    pre_norm: the decoder's blocks are pre-norm
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, True)
-        The default of your DecoderBlock is the paper's order. Which one do you build here?
+        The exercise asks for the paper's order, which is the default of DecoderBlock. Which one do you build?
 """)
 
 
@@ -614,40 +620,40 @@ def cases_greedy_decode(draw):
 greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     without_bos: bos is missing at the front
         return ids -> return ids[1:]
-        The list that comes back is the whole prefix, as the decoder has read it.
+        The list should contain everything that the decoder has read. What does it read first?
     eos_dropped: eos is missing at the end
         if ids[-1] == eos_id: -> if ids[-1] == eos_id and [ids.pop()]:
-        The list must show that the sentence is finished, so eos belongs to it.
-    eos_always_added: eos was appended, even if it is there already
+        The list includes eos, which shows that the sentence is finished.
+    eos_always_added: eos is appended even when the list already ends with it
         return ids -> return [*ids, eos_id]
-        If the model predicts eos, it is in the list already.
-    runs_past_eos: it goes on after eos
+        If the model predicts eos, your loop has already appended it.
+    runs_past_eos: your loop continues after eos
         if ids[-1] == eos_id: -> if False:
-        After eos the sentence is over, even if there is room.
-    stops_one_late: one more word is written after eos
+        The sentence ends at eos, even if max_len allows more words.
+    stops_one_late: one more word is generated after eos
         ids[-1] == eos_id -> len(ids) > 2 and ids[-2] == eos_id
-        After eos the sentence is over. When does your code check for eos?
-    one_word_only: one word is written and no more
+        The sentence ends at eos. When does your code check for it?
+    one_word_only: only one word is generated
         if ids[-1] == eos_id: -> if True:
-        Only eos ends a sentence early. Look at the line that ends your loop: when does it run?
-    one_word_short: one word too few at max_len
+        Only eos ends a sentence early. In which iteration does the line that ends your loop run?
+    one_word_short: when max_len is reached, one word is missing
         range(max_len) -> range(max_len - 1)
-        max_len counts the words after bos.
-    one_word_long: one word too many at max_len
+        max_len counts only the words after bos.
+    one_word_long: when max_len is reached, there is one word too many
         range(max_len) -> range(max_len + 1)
-        max_len counts the words after bos. How often is step called at most?
-    last_word_only: step gets the last word only
+        max_len counts the words after bos. What is the largest number of calls of step?
+    last_word_only: step gets only the last word
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
         The decoder needs all words so far, not only the last one.
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         The decoder reads every word that it has written before it chooses the next one.
-    eos_is_2: eos is taken to be id 2
+    eos_is_2: id 2 is always treated as eos
         ids[-1] == eos_id -> ids[-1] == 2
-        The id of eos is one of the arguments.
-    logit_for_id: the largest logit itself taken for an id
+        The id of eos is one of the arguments. Where does your code use it?
+    logit_for_id: the largest logit was used as an id
         logits.argmax().item() -> int(logits.max())
-        A logit says how likely a word is. What do you call the index of the largest one?
+        A logit says how likely a word is. Which function returns the index of the largest one?
 """)
 
 COVERING = "a beam that covers everything"
@@ -745,47 +751,47 @@ def cases_beam_search(draw):
 beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     logits_added: logits were added instead of log-probabilities
         torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> step(torch.tensor([ids]))[0]
-        A logit means something only in comparison with the others of its row. What turns a row into log-probabilities?
-    probabilities_multiplied: probabilities were multiplied, and no logarithm taken
+        Logits of different prefixes can't be compared. Which function turns a row of logits into log-probabilities?
+    probabilities_multiplied: probabilities were multiplied, without a logarithm
         [([bos_id], 0.0)] -> [([bos_id], 1.0)]
         torch.log_softmax -> torch.softmax
         log_p + more -> log_p * more
-        The score is a log-probability, so that long sentences do not end at 0. What becomes of a product under a
-        logarithm?
-    never_cut: the best beam_size continuations of each prefix are kept, not of all together
+        The score is a log-probability, because a product of many probabilities would round to 0. What does the
+        logarithm turn a product into?
+    never_cut: beam_size continuations are kept for each prefix, not beam_size in total
         for i, more in enumerate(steps)] -> for i, more in sorted(enumerate(steps), key=lambda pair: -pair[1])[:beam_size]]
         reverse=True)[:beam_size] -> reverse=True)
         With a beam of 2, how many prefixes do you hold after the second step, and how many after the third?
-    worst_kept: the worst kept
+    worst_kept: the worst prefixes are kept instead of the best
         key=score, reverse=True -> key=score
-        In which order does sorted return its items?
-    no_penalty: length_penalty counts neither in the choice of the winner nor in its score
+        Does your sorting put the smallest or the largest score first?
+    no_penalty: length_penalty affects neither the choice of the winner nor its score
         ** length_penalty -> ** 0.0
-        Each word costs. What does the penalty divide by, so that long sentences can win?
+        Every word lowers the log-probability. By what should the score be divided, so that long sentences can win?
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
-        The length counts the words after bos: bos was given.
-    chosen_without_penalty: the winner chosen without the penalty
+        The length counts only the words after bos.
+    chosen_without_penalty: the winner is chosen without the penalty
         max(finished or beam, key=score) -> max(finished or beam, key=lambda item: item[1])
-        The answer is the best by its score. Which sentences of different lengths does the penalty help to compare?
-    score_not_normalized: the score that is returned lacks the penalty
+        The finished sentences differ in length, so compare their scores after the penalty.
+    score_not_normalized: the score is returned without the penalty
         score(winner) -> winner[1]
-        The score that is returned is the one by which the sentence won.
+        Return the score by which the sentence was chosen.
     unfinished_compete: unfinished sentences compete with finished ones
         finished or beam -> finished + beam
         An unfinished sentence is the answer only if none has finished.
-    first_finished_wins: the first sentence that is finished wins
+    first_finished_wins: the first finished sentence always wins
         beam = [item for -> beam = [] if finished else [item for
-        A longer sentence may still be more likely, or win by the penalty.
-    ends_too_early: the search ends when no longer sentence can be more likely, although one may win by the penalty
+        A sentence that finishes later may still be more likely, or have the better score after the penalty.
+    ends_too_early: the search ends when no longer sentence can be more likely, although one may score better
         grown = [] -> if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
         |            break
         |        grown = []
-        Without a penalty that is a good reason to end. Can a less likely sentence have the better score?
-    eos_not_heard: sentences do not end at eos
+        Without a penalty you may stop there. With one, can a less likely sentence have the better score?
+    eos_not_heard: sentences don't end at eos
         finished += [item for item in best if item[0][-1] == eos_id] -> pass
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
-        After eos nothing is written any more. What does your code do with a prefix that ends with eos?
+        A prefix that ends with eos is finished and should leave the beam. What does your code do with it?
 """)
 
 BOTH = "top_k and top_p together"
@@ -855,46 +861,47 @@ def cases_filter_logits(draw):
 
 
 filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "word")).with_mistakes("""
-    top_p_first: top_p counts the probability of words that top_k has cut
+    top_p_first: top_p still counts the words that top_k has removed
         if top_k is not None: -> whole = logits
         |    if top_k is not None:
         logits.sort( -> whole.sort(
-        Top-k comes first, and the probabilities of what it leaves add up to 1. Which logits go into your softmax?
-    crossing_dropped: the word that crosses top_p was cut
+        Top-k comes first, and the probabilities of the remaining words must sum to 1. Which logits go into your
+        softmax?
+    crossing_dropped: the word with which the sum reaches top_p is removed
         above >= top_p -> above + p >= top_p
-        The word with which the mass reaches p is kept as well. Compare with the mass of the words before it.
-    first_not_freed: where the first word crosses top_p alone, it was cut
+        This word is kept as well. Compare p with the total probability of the words before it.
+    first_not_freed: the most likely word is removed when its probability alone exceeds top_p
         above >= top_p -> (above + p > top_p)[..., [0, *range(p.shape[-1] - 1)]]
-        Your decisions are shifted by one. Which one comes first then, and which word is always kept?
-    not_put_back: what was cut in the sorted row was not carried back to the words
+        You shift the decisions by one position. What should the first decision be after the shift?
+    not_put_back: the decisions are in sorted order, not in the order of the words
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p
-        sort also returns the original positions. Each decision belongs to the word from there.
-    put_back_by_gather: the decisions were put back with the inverse indices
+        sort also returns the original index of each entry. Use it to assign each decision to its word.
+    put_back_by_gather: the decisions are assigned to the words with the inverse permutation
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> (above >= top_p).gather(-1, order)
-        sort says where each entry of the sorted row came from. Does your code write to these positions, or read from them?
-    sorted_rows_returned: the row came back sorted
+        sort tells you where each sorted entry came from. Does your code write to these positions or read from them?
+    sorted_rows_returned: the rows are returned in sorted order
         logits = logits.masked_fill(cut, -> logits = ordered.masked_fill(above >= top_p,
         The logit of word 3 has to be at index 3.
-    filled_with_zero: what is cut became 0
+    filled_with_zero: the logits of removed words are 0
         logits < last, float("-inf") -> logits < last, 0.0
         (cut, float("-inf")) -> (cut, 0.0)
         A logit of 0 has a positive probability. Which logit has probability 0?
     last_of_the_k_dropped: one word fewer than top_k
         logits < last -> logits <= last
-        The k-th largest is one of the k.
-    top_p_or_top_k: top_p is left out where top_k is given
+        The k-th largest logit is one of the k that are kept.
+    top_p_or_top_k: top_p has no effect when top_k is given
         if top_p is not None: -> if top_p is not None and top_k is None:
-        One call may have both. Which of your branches runs then?
-    top_k_or_1: without top_k only the largest is kept
+        A call may have both. Which of your branches runs in this case?
+    top_k_or_1: without top_k only the largest logit is kept
         if top_k is not None: -> if True:
         logits.topk(top_k, -> logits.topk(top_k or 1,
         If top_k is None, no word is removed by its rank. Which value does your code use instead?
     probabilities_returned: probabilities instead of logits
         return logits -> return torch.softmax(logits, dim=-1)
-        Logits that are kept stay as they were. The softmax comes later, where a word is sampled.
-    likely_words_cut: for top_p the row is sorted with the unlikeliest word first
+        Logits that are kept don't change. The softmax comes later, when a word is sampled.
+    likely_words_cut: for top_p, the least likely words come first in the sum
         logits.sort(dim=-1, descending=True) -> logits.sort(dim=-1)
-        Which words does top-p keep, and with which end of the sorted row does your sum begin?
+        Top-p keeps the most likely words. At which end of the sorted row does your sum begin?
 """)
 
 ONE_BY_ONE = "one token at a time"
@@ -944,43 +951,44 @@ cached_attention = Exercise(
 ).with_mistakes("""
     new_tokens_see_one_another: new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v)
-        Two tokens may come at once. May the first of them attend to the second?
-    mask_from_the_start: the mask is aligned at the first key
+        Several new tokens may come in one call. May the first of them attend to the second?
+    mask_from_the_start: the mask treats the first new token as token 0
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
-        If token 5 is the first new one, there are five keys before it. How many are True in row 0 of your mask?
-    square_mask: a mask with a row for every token so far
+        If five tokens are cached, the first new one may attend to six keys. How many entries are True in row 0 of your
+        mask?
+    square_mask: the mask has a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
-        There is one row for each new query, and one column for each key.
-    mask_at_the_first_call_only: with a cache new tokens attend to later ones of the same call
+        The mask needs one row for each new query and one column for each key.
+    mask_at_the_first_call_only: once there is a cache, new tokens attend to later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
-        With one new token no mask is needed. What about several new tokens after others?
+        A single new token needs no mask. What happens if several new tokens come after cached ones?
     cache_not_read: earlier tokens are not attended to
         if cache is not None: -> if False:
-        The new queries attend to the keys of this call only. Where are the earlier ones?
-    cache_holds_newest_only: the cache forgets what it held before
+        The new queries attend only to the keys of this call. Where are the earlier ones?
+    cache_holds_newest_only: the cache contains only the keys and values of the last call
         if cache is not None: -> new = (k, v,)
         |    if cache is not None:
         return out, (k, v) -> return out, new
-        The second call is right, the third is not. What do you return as the cache?
+        The second call is right, but the third isn't. What do you return as the cache?
     new_keys_first: new keys and values come before the old ones
         [cache[0], k] -> [k, cache[0]]
         [cache[1], v] -> [v, cache[1]]
-        The mask lets each query attend up to its own position. In which order must the keys be?
-    scaled_twice: the scores are divided by the width, not by its square root (or by the square root twice)
+        Under the mask each query attends to keys up to its own position, so the keys must be in the order of the text.
+    scaled_twice: the scores are divided by the width instead of its square root, or twice by the square root
         attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
-        attention divides by the square root of the width already. By what are your scores divided in all?
+        The function attention already divides by the square root of the width. Do you divide once more?
     mask_turned_over: the mask is inverted
         attention(q, k, v, mask) -> attention(q, k, v, ~mask)
         True means may attend. Print the mask for two new tokens after three.
-    cache_grows_in_place: the cache that came in was changed
+    cache_grows_in_place: the cache that was passed in has changed
         if cache is not None: -> kept = [] if cache is None else cache
         |    kept.append((k, v))
         |    if len(kept) > 1:
         torch.cat([cache[0], k], dim=-2) -> torch.cat([pair[0] for pair in kept], dim=-2)
         torch.cat([cache[1], v], dim=-2) -> torch.cat([pair[1] for pair in kept], dim=-2)
         return out, (k, v) -> return out, kept
-        Beam search continues one cache in several ways, so it must stay as it was.
-    cache_overwritten: the tensors in the cache that came in were overwritten
+        Beam search continues from the same cache in several ways, so a call must not change it.
+    cache_overwritten: the tensors in the cache that was passed in were overwritten
         if cache is not None: -> room, start = cache or (k.new_zeros(2, *k.shape[:2], 128, k.shape[-1]), 0)
         |    old, end = room[..., :start, :].clone(), start + k.shape[-2]
         |    room[..., start:end, :] = torch.stack([k, v]).detach()
@@ -994,7 +1002,7 @@ cached_attention = Exercise(
         |    if cache is not None:
         |        q = torch.cat([cache[2], q], dim=-2)
         return out, (k, v) -> return out[..., -new:, :], (k, v, q)
-        The output is right and nothing was saved. Which rows of the weights are new when one token comes?
+        The output is right, but you save no work. Which rows of the attention weights are new when one token comes?
 """)
 
 exercises = [

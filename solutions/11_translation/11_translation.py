@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 11. Translation: train the full model
 #
-# **In this lesson** you'll train the translator that has worked in every lesson, from random weights, with your own
-# batches, loss and learning rate. You'll measure it, look inside it, and learn to tell a good training run from one
-# that only looks good. **Core:** about 92 minutes.
+# **In this lesson** you'll train the translator that you have used in every lesson, starting from random weights,
+# with your own batches, loss and learning rate. You'll measure it, look inside it, and learn to tell a good training
+# run from one that only seems good. **Core:** about 90 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -29,15 +29,14 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# You have built every box of this map, but the arrow back from the loss, which turns random weights into a
-# translator, is still missing.
+# You have built every box of this map, and only the arrow back from the loss, that is, the training, is missing.
 
 # %% [markdown]
 # ## You need
 #
 # From earlier lessons you need the cross-entropy of logits ([lesson 6](../06_softmax/06_softmax.ipynb)) and the
-# `Transformer`, teacher forcing and greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)). We'll
-# call these components:
+# `Transformer`, teacher forcing and greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)), which
+# we'll call as follows:
 #
 # | component | how it is called |
 # |---|---|
@@ -88,8 +87,8 @@ print(len(pairs), "pairs; one of them:", pairs[0].english, "→", pairs[0].frenc
 print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].french)
 
 # %% [markdown]
-# We train on batches of ids. Since sentences differ in length, we pad the shorter ones. A batch consists of three
-# tensors: the encoder's input, the decoder's input, and the targets.
+# We train on batches of ids, in which short sentences are padded. A batch consists of three tensors, namely the
+# encoder's input, the decoder's input, and the targets.
 
 # %%
 figures.batch_of_three()
@@ -148,10 +147,10 @@ check(make_batch)
 # %% [markdown]
 # ## One training step
 #
-# The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
-# **step** changes the weights a little. Before each backward pass we set the gradients to zero. Our optimizer is
-# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that every weight moves
-# by about the learning rate per step.
+# The **forward** pass computes logits and loss, the **backward** pass computes the gradients (which we set to zero
+# before), and the optimizer's **step** changes the weights a little. Our optimizer is
+# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that every weight
+# moves by about the learning rate per step.
 
 
 # %%
@@ -174,7 +173,7 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` is a progress bar with live plots of the loss and the token accuracy. You'll write the function for the
+# `live` is a progress bar that also plots the loss and the token accuracy. You'll write the function for the
 # accuracy next.
 
 # %% [markdown]
@@ -182,7 +181,7 @@ def train(model, draw, rate, loss_of, live):
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 7 minutes · 10 points
 #
-# You can find some version of this function in many training loops:
+# Many training loops contain some version of this function:
 
 
 # %%
@@ -191,9 +190,9 @@ def published_accuracy(logits, targets, pad_id):
 
 
 # %% [markdown]
-# **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
-# right. At the padded positions, for which there was no training, it predicts eos. Which accuracy does this function
-# report?
+# **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every
+# word right, but at the padded positions, for which it wasn't trained, it predicts eos. What accuracy does this
+# function report?
 #
 # <details><summary>Answer</summary>
 #
@@ -248,8 +247,8 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# From here on you can train the `Transformer` that **you** wrote in lesson 10, if you paste its cell into the next
-# one. The cell after that runs lesson 10's check on it and says whether we train yours or the course's.
+# From here on you can train the `Transformer` that you wrote in lesson 10, if you paste its class into the next
+# cell. The cell after that runs lesson 10's check and tells you whether we train your model or the course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -264,12 +263,13 @@ Transformer = own.transformer(globals())
 # %% [markdown]
 # ## A toy task first: reversing words
 #
-# Before you train something large, train something small whose correct output you know. If that fails, the bug is in
-# the code, and you find out after half a minute. Our toy task is to reverse words, such as *encoder* → *redocne*.
+# Before you train a large model, train a small one on a task whose correct output you know. If that fails, there is
+# a bug in the code, and you find out after half a minute. Our toy task is to reverse words, such as *encoder* →
+# *redocne*.
 #
-# The model is a Transformer of width 32 with one block on each side. We also have to take care of the initialization.
-# Because Adam moves every weight by about the learning rate per step, the large vectors of `nn.Embedding` need
-# hundreds of steps to change direction, so we start with a fiftieth of their size.
+# The model is a Transformer of width 32 with one block on each side. We also change the initialization, because Adam
+# moves every weight by about the learning rate per step, so the large vectors of `nn.Embedding` would need hundreds
+# of steps to change direction. We shrink them to a fiftieth of their size.
 
 
 # %%
@@ -315,7 +315,7 @@ print(f"{right} of 1000 new words are reversed correctly")
 
 # %% [markdown]
 # Nearly all words are reversed correctly, and since they are new, the model can't have memorized them. But has it
-# learned to *reverse* in general?
+# learned to reverse in general?
 #
 # **Predict before you run:** the model has seen words of three to eight letters. What does it do with shorter and
 # longer words?
@@ -331,8 +331,8 @@ for length in (2, 3, 8, 9, 12):
 
 # %% [markdown]
 # With nine letters and more, none is correct, because no training word had a ninth letter. With two letters the
-# result varies a lot from run to run, from almost none to nearly half. So the model has learned to reverse only words
-# *of the lengths that it has seen*.
+# result varies from run to run, from almost none to nearly half. So the model has learned to reverse only words of
+# the lengths that it has seen.
 #
 # Let's plot the cross-attention of this model for the word *encoder*.
 
@@ -341,8 +341,7 @@ figures.reversed_word(turner)
 
 # %% [markdown]
 # The largest weights lie on a line from the upper right to the lower left, because the first letter of the output is
-# the last one of the input. The loss never mentions attention, but attending to the right letter is a good way to
-# predict it.
+# the last one of the input.
 
 # %% [markdown]
 # ## The learning rate
@@ -359,7 +358,7 @@ figures.reversed_word(turner)
 # <details><summary>Answer</summary>
 #
 # At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$. At step 100 both arguments of the minimum are $1/10$, so the
-# rate reaches its maximum, $0.0125$. At step 400 it is $1/8 \cdot 1/20 = 0.00625$.
+# rate reaches its maximum, $0.0125$, and at step 400 it is down to $1/8 \cdot 1/20 = 0.00625$.
 #
 # </details>
 
@@ -371,7 +370,7 @@ explore.rates()
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 10 points
 #
-# Write a function that returns the learning rate of this schedule.
+# Compute the learning rate of this schedule.
 #
 # - **Arguments:** `step`, counted from 1, `d_model` and `warmup`, ints of at least 1.
 # - **Returns:** a float.
@@ -395,14 +394,14 @@ check(noam_lr)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# At step = warmup both arguments of the minimum must be equal.
+# Translate the formula term by term. At step = warmup both arguments of the minimum must be equal.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`, which is why you should write exponents as
-# decimal numbers.
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. To avoid this, write exponents as decimal
+# numbers.
 #
 # </details>
 #
@@ -413,16 +412,16 @@ check(noam_lr)
 figures.warm_ups()
 
 # %% [markdown]
-# At the smaller peak the warm-up makes almost no difference, but at the larger one everything depends on it, because
-# without it the loss stays at 4.5. So a warm-up makes a large learning rate possible, although in this task the
-# smaller one does better.
+# At the smaller peak the warm-up makes almost no difference, but at the larger one it is essential, because without
+# it the loss stays at 4.5. So a warm-up makes a large learning rate possible, although in this task the smaller one
+# gives a lower loss.
 
 # %% [markdown]
 # ## Label smoothing
 #
-# Even a correct word with a high probability still costs a little, so cross-entropy pushes its logit up and up.
-# **Label smoothing** (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in the
-# target. With smoothing $\varepsilon$ and $V$ words, target and loss are
+# Even a correct word with a high probability still costs a little, so cross-entropy keeps pushing its logit up.
+# **Label smoothing** (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in
+# the target. With smoothing $\varepsilon$ and $V$ words, target and loss are
 #
 # $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
 # \text{loss} = -\sum_v q_v \log p_v .$$
@@ -495,23 +494,23 @@ check(label_smoothed_loss)
 figures.with_and_without_smoothing()
 
 # %% [markdown]
-# In this language smoothing brings no clear gain, because almost all sentences are exact either way. But it makes the
-# model less certain, so the plain loss on unseen sentences is at least ten times as high.
+# In this language smoothing brings no clear gain, because almost all sentences are exactly right either way. But it
+# makes the model less certain, so the plain loss on unseen sentences is at least ten times as high.
 
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have everything that you need for training. We chose two **hyperparameters** (settings that training doesn't
-# learn) by trial and error. The factor 0.3 makes the peak learning rate 0.005, and over the last 200 steps the
-# learning rate decays to 0, so that the weights can settle (a *cooldown*).
+# Now you have everything that you need for training. We found the **hyperparameters**, that is, the settings that
+# training doesn't learn, by trial and error. A factor in front of your schedule makes the peak learning rate 0.005,
+# and over the last 200 steps the learning rate decays to 0, so that the weights can settle (a **cooldown**).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` next to this notebook and loads them the next
-# time. To train again, delete the file first. **Hand in this file together with the notebook**, because otherwise the
-# grader has to train once more.
+# time, so delete the file if you want to train again. **Hand in this file together with the notebook**, because
+# otherwise the grader has to repeat the training.
 #
 # Below the curves you'll see how the model translates *the old woman often paints a white house in september* during
-# training. Watch the order in which it learns to write French at all, to choose the correct words, to order them, and
-# to use the correct endings.
+# training. Watch what it learns first: to write French at all, to choose the correct words, to order them, or to use
+# the correct endings.
 
 # %%
 STEPS = 10 if quick() else 700
@@ -546,13 +545,13 @@ model = model.eval()
 # %% [markdown]
 # In our run the model first predicts only eos, the most frequent token. Then it writes fluent French about something
 # else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct words
-# appear, as cross-attention learns where to attend. The endings come last. For example, *un maison blanche* appears
-# before *une maison blanche*.
+# appear, as cross-attention learns where to attend. The endings come last, so *un maison blanche* appears before
+# *une maison blanche*.
 #
-# The loss levels off slightly above 0.8475, the entropy of the smoothed targets, as we expected. So here the accuracy
+# The loss levels off slightly above 0.8475, the entropy of the smoothed targets, as we expected, so the accuracy
 # tells us more.
 #
-# If your run looks different, see *Troubleshooting* under *Going further*.
+# If your run is different, see *Troubleshooting* below.
 
 # %% [markdown]
 # ### Exercise 11.5 `translate`
@@ -615,7 +614,7 @@ check(translate)
 
 # %%
 src = translator.source_batch([pair.english for pair in unseen])  # (500, T_s)
-rows = translator.greedy(model, src).tolist()
+rows = translator.greedy(model, src).tolist()  # the course's loop, in case yours does not work yet
 written = [" ".join(word for word in map(words_of.get, row) if word[0] != "<") for row in rows]
 exact = sum(text == pair.french for text, pair in zip(written, unseen, strict=True))
 print(f"{exact} of {len(unseen)} unseen sentences exactly right")
@@ -625,9 +624,9 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# The cross-attention of the last block has a row for each French word and a column for each English one. Does the
-# largest weight of a row point at the word from which the French word comes, although the loss never mentions this?
-# Since `tgt_in` is shifted, the row that *predicts* word t is row t.
+# The cross-attention of the last block has a row for each French word and a column for each English one. (Since
+# `tgt_in` is shifted, row t is the one that predicts word t.) Is the largest weight of a row at the word from which
+# the French word comes, although the loss never asks for this?
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`
@@ -690,9 +689,9 @@ print(f"{hits} of {total} French words are aligned with the word that they come 
 explore.looks(model)
 
 # %% [markdown]
-# The model has learned word pairs and word order without being told them, but be careful with the conclusion. The
-# figure shows only one of several paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the
-# thick line leads to *my* (see *Going further*).
+# The model has learned word pairs and word order without being given them, but be careful with the conclusion,
+# because the figure shows only one of several paths. For example, the gender of *ma* in *ma tasse* depends on the
+# noun, but the thick line leads to *my* (see *Going further*).
 
 # %% [markdown]
 # ## What goes wrong
@@ -701,8 +700,8 @@ explore.looks(model)
 #
 # - **targets not shifted:** the decoder reads the word that it has to predict (exercise 10.2);
 # - **a leaking mask:** `tril(1)` instead of `tril()`, so that each position sees its target;
-# - **sorted separately:** the sources and the targets of each batch are sorted by length independently (a leftover
-#   from recurrent networks), so many sentences are paired with the wrong translation.
+# - **sorted separately:** the sources and the targets of each batch are sorted by length independently, so many
+#   sentences are paired with the wrong translation.
 #
 # **Predict before you run:** which of these have a lower loss than the correct run, and what will each model write
 # for *jane visits africa in september*?
@@ -711,12 +710,12 @@ explore.looks(model)
 figures.broken_trainings()
 
 # %% [markdown]
-# *Not shifted* has learned to copy its input after seventy steps, so when it writes on its own, it repeats one word.
-# The *leaking mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of the correct run's
-# loss and nearly all words right, but not a single sentence that it writes is correct, because during generation the
-# word that it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good French about something
-# else. We know that it still uses the English, because with another sentence's English its loss on unseen sentences
-# rises from 1.96 to 3.35.
+# Without the shift, the model has learned to copy its input after seventy steps, so when it writes on its own, it
+# repeats one word. The *leaking mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of
+# the correct run's loss and nearly all words right, but not a single sentence that it writes is correct, because
+# during generation the word that it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good
+# French about something else. We know that it still uses the English, because with another sentence's English its
+# loss on unseen sentences rises from 1.96 to 3.35.
 #
 # **A loss that is measured with teacher forcing doesn't reveal a leak,** unless you know how low an honest loss can
 # be, as we will in lesson 12. So let the model write, or change a later target word and test whether an earlier logit
@@ -732,8 +731,8 @@ figures.broken_trainings()
 figures.beside(model)
 
 # %% [markdown]
-# Weight by weight the two have nothing in common (the correlation is about 0). But they partly agree on which English
-# words have similar vectors (the correlation is about 0.4).
+# The weights themselves are uncorrelated. But the two models partly agree on which English words have similar
+# vectors (the correlation is about 0.4).
 
 # %% [markdown]
 # ### Quiz 11.1
@@ -803,8 +802,9 @@ check(quiz_2=quiz_2)
 # - Loss and accuracy must ignore padding, and a smoothed loss has a minimum above 0.
 # - Initialization, warm-up, peak learning rate and cooldown belong to the recipe.
 # - A teacher-forced loss does not reveal a leak, so let the model write before you believe it.
-# - Train a toy task first. A model that is right for all lengths it has seen may fail on longer inputs.
-# - Cross-attention learned to point at the right word without being asked to, but it is only one path of several.
+# - Train a toy task first. A model that is right for all lengths that it has seen may fail on longer inputs.
+# - Cross-attention learned to attend to the right word although the loss never asked for it, but it is only one path
+#   of several.
 #
 # **Next:** [lesson 12](../12_language_model/12_language_model.ipynb) trains a GPT and compares it with the lowest
 # possible loss.
@@ -821,12 +821,12 @@ progress()
 # - If the loss is NaN or stays above 4, the learning rate is too large. The values of `rate(1)`, `rate(60)` and
 #   `rate(700)` should be about `0.00008`, `0.005` and `0.000007`. Delete `translator.safetensors` before you train
 #   again.
-# - If the loss falls below 0.8475, it is not smoothed, or it is divided by too many positions.
+# - If the loss falls below its minimum, it is not smoothed, or it is divided by too many positions.
 # - If the accuracy is perfect long before step 100 but the translations are wrong, the model sees its targets. In
 #   this case check the mask, and compare `tgt_in` with `tgt_out`.
 # - If the cell ends at once and the model is bad, it has loaded the weights of an earlier run, so delete
 #   `translator.safetensors`.
-# - If the run stops after ten steps, quick mode is on, so start Jupyter without `COURSE_QUICK`.
+# - If the run stops after ten steps, quick mode is on. Start Jupyter without `COURSE_QUICK`.
 #
 # ### Where does the gender come from?
 #
@@ -847,12 +847,12 @@ progress()
 figures.same_machine()
 
 # %% [markdown]
-# The first two change nothing but rounding. So a huge number of different weight settings compute exactly the same
-# function, and two training runs will almost never end at the same one. The rotation destroys the translation, with a
-# loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because each of them can undo
-# the rotation of its input. But layer norm subtracts the mean over the *channels* and has a scale for each of them,
-# so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged into the next matrix, the
-# same rotation would change nothing.
+# The first two changes have no effect except for rounding. So a huge number of different weight settings compute
+# exactly the same function, and two training runs will almost never end at the same one. The rotation destroys the
+# translation, with a loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because
+# each of them can undo the rotation of its input. But layer norm subtracts the mean over the channels and has a
+# scale for each of them, so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged
+# into the next matrix, the same rotation would change nothing.
 
 # %% [markdown]
 # ### BLEU
@@ -873,8 +873,8 @@ figures.same_machine()
 #
 # <details><summary>Answer</summary>
 #
-# The precisions are $4/5$, $3/4$, $2/3$ and $1/2$, and the fourth root of their product is 0.669. The lengths are
-# equal, so BLEU is 66.9. In other words, one wrong ending in five words costs a third of the score.
+# The precisions are $4/5$, $3/4$, $2/3$ and $1/2$, and the fourth root of their product is 0.669. Since the lengths
+# are equal, BLEU is 66.9, so one wrong ending in five words costs a third of the score.
 #
 # </details>
 
@@ -922,7 +922,7 @@ check(corpus_bleu)
 # <details><summary>Hint 1</summary>
 #
 # A `Counter` of tuples holds the n-grams of a sentence, and `&` of two Counters keeps the smaller count of each. Add
-# up four pairs of counts over all sentences and divide at the end.
+# up the counts over all sentences and divide at the end.
 #
 # </details>
 #
@@ -952,10 +952,9 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't, because for ten unseen sentences, the course's translator writes the same with a beam of 4. A
-# translator trained for fewer steps, which is less certain, gained one more exact sentence of 40 with wider beams.
-# Wider isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles,
-# 2017).
+# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam
+# of 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
+# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -43,39 +43,39 @@ make_batch = Exercise(
         Compare tgt_in and tgt_out position by position. At which position should the first word be predicted?
     padded_with_zero: rows are padded with 0, whatever pad_id is
         [*row, *[pad_id] * -> [*row, *[0] *
-        The short rows must be filled with the id of padding.
+        Fill short rows with the id that is given for padding.
     padded_on_the_left: padding comes before the words
         [*row, *[pad_id] * (longest - len(row))] -> [*[pad_id] * (longest - len(row)), *row]
-        At which position is the first word of a short sentence in your tensor? Its position matters.
+        In your tensor, the first word of a short sentence is not at position 0. On which side should the padding be?
     transposed: rows and columns are exchanged, so each sentence fills a column
         for row in rows])  # (B, T) -> for row in rows]).T  # (T, B)
-        Print the shape of one of your tensors for five short pairs. Which dimension counts the sentences? If a function of
-        torch has padded for you, ask its documentation.
+        Print the shape of one of your tensors for five short pairs. Which dimension counts the sentences? If you use
+        pad_sequence, look up its argument batch_first.
     eos_behind_the_padding: eos is at the end of the row, after the padding
         "tgt_out": padded([[*tgt, eos_id] for _, tgt in pairs])
         -> "tgt_out": torch.cat([padded([tgt for _, tgt in pairs]), torch.full((len(pairs), 1), eos_id)], dim=1)
-        A sentence ends after its last word. Which comes first, eos or padding?
+        eos marks the end of the sentence, so it has to come right after the last word.
     eos_in_the_source: the source ends with eos
         padded([src for -> padded([[*src, eos_id] for
         Which of the three tensors contain special tokens? Count the columns of src.
     begins_with_the_first_word: tgt_in does not begin with bos
         [bos_id, *tgt] for -> tgt for
         What does the decoder read when it has to predict the first word?
-    eos_is_read: tgt_in holds eos as well
+    eos_is_read: tgt_in contains eos as well
         [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
-        After eos nothing has to be predicted. tgt_in and tgt_out have the same width.
+        The decoder doesn't need to read eos, because nothing comes after it. tgt_in and tgt_out have the same width.
     bos_is_said: tgt_out begins with bos
         [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
-        bos is never predicted, it is read at position 0. tgt_in and tgt_out have the same width.
+        The decoder reads bos at position 0 and never has to predict it. tgt_in and tgt_out have the same width.
     eos_not_said: tgt_out does not end with eos
         [*tgt, eos_id] for -> tgt for
-        How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
+        Without eos the decoder can't learn to stop. tgt_in and tgt_out have the same width.
     marks_in_the_source: the source has bos and eos
         padded([src for -> padded([[bos_id, *src, eos_id] for
         Which of the three tensors contain special tokens? Count the columns of src.
-    one_width_for_all: source and target were padded to one common width
+    one_width_for_all: source and target are padded to a common width
         longest = max(len(row) for row in rows) -> longest = max(max(len(s), len(t) + 1) for s, t in pairs)
-        Source and target are tensors of their own, each as wide as its own longest row.
+        Each tensor is only as wide as its own longest row.
 """)
 
 # ---------------------------------------------------------------- token_accuracy
@@ -130,37 +130,37 @@ def cases_token_accuracy(draw):
 
 
 token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDING: 5}).with_mistakes("""
-    padding_counted: the published version: padding counts as if it were words
+    padding_counted: the version with the bug, which counts padding like words
         right[mask].float() -> right.float()
-        Padded positions do not count. How many positions of the batch remain?
-    padding_is_right: padding counts as if it had been predicted correctly
+        Padded positions should not count at all. How many positions of the batch remain?
+    padding_is_right: padded positions count as correct
         right[mask].float().mean() -> (right | ~mask).float().mean()
-        Padded positions do not count. How many positions of the batch remain?
-    divided_by_sentences: the right words were divided by the number of sentences
+        Padded positions should not count at all. How many positions of the batch remain?
+    divided_by_sentences: the number of correct words is divided by the number of sentences
         return right[mask].float().mean().item() -> return (right & mask).sum().item() / len(targets)
-        The accuracy is a fraction from 0 to 1. By what do you divide?
-    divided_by_all_places: only real words are counted, but divided by all positions
+        The accuracy is the fraction of words that are correct. By which number do you divide?
+    divided_by_all_places: only correct words are counted, but divided by the number of all positions
         right[mask].float().mean().item() -> (right & mask).float().mean().item()
-        Numerator and denominator have to cover the same positions.
-    padding_among_the_right: right words were counted everywhere, and divided by the number of words
+        Numerator and denominator must cover the same positions.
+    padding_among_the_right: correct padding is counted, but the divisor is the number of words
         return right[mask].float().mean().item() -> return (right.sum() / mask.sum()).item()
-        Numerator and denominator have to cover the same positions.
-    padding_is_zero: padding is always the id 0
+        Numerator and denominator must cover the same positions.
+    padding_is_zero: id 0 is always treated as padding
         targets != pad_id -> targets != 0
-        Somebody's padding has another id. Where does it go in your code?
-    kept_by_the_guess: positions are left out where the model predicts padding
+        Padding may have another id. Where does your code use pad_id?
+    kept_by_the_guess: positions where the model predicts padding are left out
         mask = targets != pad_id -> mask = logits.argmax(dim=-1) != pad_id
         Does the prediction or the target decide whether a position is padding?
     mean_of_sentence_means: each sentence counts the same, however long
         return right[mask].float().mean().item()
         -> return ((right & mask).float().sum(-1) / mask.sum(-1)).mean().item()
-        A long sentence has more words than a short one, so count words, not sentences.
-    in_percent: the fraction was multiplied by 100
+        A long sentence has more words than a short one, so take one mean over all words.
+    in_percent: the result is a percentage
         .mean().item() -> .mean().item() * 100
-        The accuracy is a fraction from 0 to 1.
-    count_returned: the number of correct words, not their fraction
+        The result should be a fraction from 0 to 1.
+    count_returned: the number of correct words instead of their fraction
         .float().mean().item() -> .float().sum().item()
-        Out of how many?
+        Divide by the number of words that count.
 """)
 
 # ---------------------------------------------------------------- noam_lr
@@ -189,45 +189,45 @@ def cases_noam_lr(draw):
 
 
 noam_lr = Exercise("noam_lr", cases_noam_lr).with_mistakes("""
-    larger_of_the_two: the larger of the two was taken
+    larger_of_the_two: the larger of the two terms is taken
         min( -> max(
-        At step 1 the learning rate should be small. Which argument of the minimum is small there?
+        At step 1 the learning rate should be small. Which of the two terms is small there?
     no_warm_up: the learning rate falls from the first step
         min(step**-0.5, step * warmup**-1.5) -> step**-0.5
-        One of the two arms grows with the step. Is it ever the smaller one in your code?
+        One of the two terms grows with the step. In your code it is never the smaller one during the warm-up.
     never_falls: the learning rate keeps growing after the warm-up
         min(step**-0.5, step * warmup**-1.5) -> step * warmup**-1.5
-        One of the two arms falls with the step. Yours never uses it.
+        One of the two terms falls with the step. Your code never uses it.
     flat_after_warm_up: the learning rate stays constant after the warm-up
         min(step**-0.5, -> min(warmup**-0.5,
-        The learning rate of the paper falls with the inverse square root of the step.
-    counted_from_the_warm_up: after the warm-up the steps are counted from its end
+        After the warm-up the learning rate should fall with the inverse square root of the step.
+    counted_from_the_warm_up: after the warm-up, steps are counted from its end
         min(step**-0.5, step * warmup**-1.5)
         -> ((step - warmup) ** -0.5 if step > warmup else step * warmup**-1.5)
-        At step = warmup both arms must give the same. Which step does the falling arm use?
-    height_forgotten: the shape is right, and how high the peak is does not depend on the warm-up
+        At step = warmup both terms must be equal. From where does your falling term count the steps?
+    height_forgotten: the shape is right, but the peak doesn't depend on the warm-up
         min(step**-0.5, step * warmup**-1.5) -> min(step / warmup, (warmup / step) ** 0.5)
-        At the peak the step is the warm-up's last. What does the paper's formula give there?
-    counted_from_zero: the step was counted one too far
+        The peak is at step = warmup. What does the formula give there?
+    counted_from_zero: the step is increased by one
         return -> step = step + 1
         |    return
-        The first step is step 1, and it comes in as 1.
-    minus_a_half_undone: a power was taken first and halved afterwards
+        The argument step already counts from 1.
+    minus_a_half_undone: Python computes 4**-1/2 as (4**-1)/2
         d_model**-0.5 -> d_model**-1 / 2
         min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
-        Python takes powers before it divides: 4**-1/2 is 0.125.
-    width_not_used: the width plays no part
+        Powers come before divisions, so write exponents as decimal numbers, such as -0.5.
+    width_not_used: the width is not used
         d_model**-0.5 *  ->
         Wider models should get a smaller learning rate.
     grows_with_the_width: wider models get a larger learning rate
         d_model**-0.5 -> d_model**0.5
-        In which direction does the width act?
-    divided_by_the_width: the width acts without its square root
+        The width appears in the formula with a negative exponent.
+    divided_by_the_width: divided by the width instead of its square root
         d_model**-0.5 -> d_model**-1.0
-        It is the square root again, as in lesson 4.
-    peak_too_high: the two arms do not meet at the last step of the warm-up
+        Which power of the width is in the formula?
+    peak_too_high: the two terms are not equal at the last step of the warm-up
         warmup**-1.5 -> warmup**-0.5
-        At step = warmup both arms must give the same. Compare their powers of warmup there.
+        At step = warmup both terms must be equal. Compare their powers of warmup there.
 """)
 
 # ---------------------------------------------------------------- label_smoothed_loss
@@ -277,43 +277,44 @@ label_smoothed_loss = Exercise(
     instead="build it from log-probabilities.",
     weights={PADDING: 8, LARGE: 26},
 ).with_mistakes("""
-    padding_counted: padding counts in the mean
+    padding_counted: padding is included in the mean
         losses[targets != pad_id].mean() -> losses.mean()
-        Padded positions have no target. Over which positions does your mean run?
+        Padded positions have no target, so take the mean over the others only.
     divided_by_all_places: the sum over words is divided by the number of all positions
         losses[targets != pad_id].mean() -> losses.masked_fill(targets == pad_id, 0.0).mean()
-        Numerator and denominator have to cover the same positions.
+        Numerator and denominator must cover the same positions.
     mean_of_sentence_means: each sentence counts the same, however long
         losses[targets != pad_id].mean()
         -> (losses * (targets != pad_id)).sum(-1).div((targets != pad_id).sum(-1)).mean()
-        The mean runs over all words of the batch at once.
+        Take one mean over all words of the batch.
     shares_exchanged: the correct word got the small probability
         -(1 - smoothing) * true - smoothing * even -> -smoothing * true - (1 - smoothing) * even
-        With smoothing 0 the plain cross-entropy has to come out.
-    spread_over_the_others: the smoothing is spread over the other words only
+        With smoothing 0 the result must be the plain cross-entropy.
+    spread_over_the_others: ε is divided among the other words only
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true) / (log_p.shape[-1] - 1)
-        All V words share ε equally, including the correct one. Which total probability does the correct word have?
+        All V words get ε / V, including the correct one. Which probability does the correct word have in total?
     true_word_overwritten: the correct word has 1 − ε and no part of ε
         losses = -(1 - smoothing) * true - smoothing * even
         -> losses = -(1 - smoothing) * true - smoothing * even + smoothing * true / log_p.shape[-1]
-        What do the V probabilities of your target sum to? The correct word also gets ε / V.
-    spread_over_v_minus_2: the smoothing is spread over V − 2 words
+        The V probabilities of your target don't sum to 1, because the correct word also gets ε / V.
+    spread_over_v_minus_2: ε is divided among V − 2 words
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true - log_p[..., pad_id]) / (log_p.shape[-1] - 2)
-        Some published code leaves out the correct word and padding. Here ε is divided among all V words.
-    padding_is_zero: padding is always the id 0
+        Some published code leaves out the correct word and padding. In this exercise, ε is divided among all V words.
+    padding_is_zero: id 0 is always treated as padding
         targets != pad_id -> targets != 0
-        Somebody's padding has another id. Where does it go in your code?
-    log_of_softmax: the logarithm of a softmax that is 0
+        Padding may have another id. Where does your code use pad_id?
+    log_of_softmax: the logarithm of a probability that is 0
         torch.log_softmax(logits, dim=-1) -> torch.softmax(logits, dim=-1).log()
-        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 showed a safer
+        way.
     each_word_the_whole: every word gets ε instead of ε / V
         log_p.mean(dim=-1) -> log_p.sum(dim=-1)
         The target is a distribution. What do its V probabilities sum to?
-    divergence: the cross-entropy less the entropy of the target
+    divergence: the cross-entropy minus the entropy of the target
         even  # (...)
         -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
-        Yours is smaller by the same number everywhere: the entropy of the smoothed target. Gradients would not
-        notice, but the contract asks for the cross-entropy.
+        Your result is too small by the entropy of the smoothed target. The gradients are the same, but the exercise
+        asks for the cross-entropy.
     smoothing_fixed: the smoothing is always 0.1
         -(1 - smoothing) * true - smoothing * even -> -0.9 * true - 0.1 * even
         The caller may pass another smoothing. Where does your code use it?
@@ -346,30 +347,30 @@ def cases_alignment(draw):
 alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_mistakes("""
     one_head_only: only the first head is used
         cross_weights.mean(dim=0) -> cross_weights[0]
-        All heads count. Which dimension do they have?
-    largest_of_any_head: the largest weight of any head was taken
+        All heads count. Which dimension of cross_weights do they have?
+    largest_of_any_head: the largest weight of any single head is taken
         cross_weights.mean(dim=0) -> cross_weights.amax(dim=0)
-        Average over the heads first, and choose the maximum afterwards.
-    best_target_word: for each source word the best target word
+        Average over the heads first and then take the maximum.
+    best_target_word: the best target word for each source word
         argmax(dim=-1) -> argmax(dim=0)
         Each target word chooses a source position. Which dimension holds the source positions?
-    each_head_for_itself: one answer for each head
+    each_head_for_itself: the heads are not averaged
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
-        Return one position per target word. What happens to the heads first?
+        Return one position per target word. What should happen to the heads first?
     heads_vote: each head has one vote
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> F.one_hot(cross_weights.argmax(dim=-1), cross_weights.shape[-1]).sum(dim=0).argmax(dim=-1)
-        A head that hesitates should count less than one that is sure: take the mean of the weights first.
+        Take the mean of the weights first, so that a head with nearly equal weights counts less than a sharp one.
     places_averaged: the positions of the heads are averaged
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).round().long()
-        The mean of positions 1 and 5 is 3, to which no head attends. Average the weights first.
+        The mean of positions 1 and 5 is 3, to which neither head attends. Average the weights instead.
     counted_from_one: positions are counted from 1
         .argmax(dim=-1) -> .argmax(dim=-1) + 1
         The first source word is at position 0.
-    weight_returned: the weight itself, not its position
+    weight_returned: the largest weight instead of its position
         .argmax(dim=-1) -> .amax(dim=-1)
-        Which one is wanted: how much, or where?
-    averaged_over_targets: averaged over the target positions, not over the heads
+        The exercise asks for positions. Which function returns the index of the largest entry?
+    averaged_over_targets: averaged over the target positions instead of the heads
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=1).argmax(dim=-1)
         Which of the three dimensions counts the heads?
 """)
@@ -468,43 +469,44 @@ def mean_of_sentences(candidates, references):
 
 corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     """
-    not_clipped: repeated words are counted twice, though the reference has them once
+    not_clipped: repeated words count more often than the reference contains them
         (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)
-        Seven times the same word, and each time it is in the reference. How often may it count?
-    each_hit_once: an n-gram that is right twice counts once
+        An n-gram may count at most as often as it occurs in its reference.
+    each_hit_once: an n-gram that is correct twice counts only once
         sum((mine & theirs).values()) -> len(mine & theirs)
-        A word that occurs twice in both counts twice.
-    one_added: one was added to all counts
+        A word that occurs twice in the candidate and twice in the reference counts twice.
+    one_added: one is added to all counts
         if min(found) == 0: -> found, made = [f + 1 for f in found], [m + 1 for m in made]
         |    if min(found) == 0 or length == 0:
-        That is a smoothing, which keeps a score from being 0. This exercise asks for none.
-    letters: strings were cut into letters
+        This is a kind of smoothing, which keeps the score from being 0. The exercise asks for none.
+    letters: strings are split into letters
         text.split() if isinstance(text, str) else list(text) for -> list(text) for
-        A string is a sequence of letters. What are the words of this one?
-    no_brevity_penalty: short candidates are not punished
+        Iterating over a string gives its letters. Which method splits it into words?
+    no_brevity_penalty: the brevity penalty is missing
         min(1.0, math.exp(1 - wanted / length)) * ->
-        A candidate with a single safe word has a precision of 1. Which factor prevents this?
-    brevity_the_wrong_way: long candidates are punished and short ones are not
+        A candidate that consists of one safe word has perfect precision. Which factor lowers its score?
+    brevity_the_wrong_way: long candidates are penalized instead of short ones
         1 - wanted / length -> 1 - length / wanted
-        Precision already punishes words too many. Which ones does the penalty have to catch?
+        Precision already penalizes candidates that are too long, so the other factor must penalize those that are too
+        short.
     length_always_punished: the factor for the length can exceed 1
         min(1.0, math.exp(1 - wanted / length)) -> math.exp(1 - wanted / length)
-        A long candidate shall not be rewarded for its length.
-    mean_of_sentences: the mean over sentences, each with a score of its own
-        Counts are added over all sentences first, and divided once.
-    arithmetic_mean: the four precisions were averaged, not multiplied
+        A long candidate should not get a reward for its length. Which function limits the factor to 1?
+    mean_of_sentences: a mean of the scores of single sentences
+        Add the counts over all sentences first, and divide once at the end.
+    arithmetic_mean: the arithmetic mean of the four precisions
         math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
         -> sum(f / m for f, m in zip(found, made, strict=True)) / 4
-        The mean is geometric: a precision of 0 makes the whole 0.
-    no_root: the four precisions were multiplied without the root
+        The formula has the geometric mean, the fourth root of the product.
+    no_root: the product of the four precisions without its root
         zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))
-        The geometric mean of four values ends with a fourth root.
-    divided_by_the_reference: the hits were divided by the number of n-grams in the reference
+        The geometric mean of four values is the fourth root of their product.
+    divided_by_the_reference: the matches are divided by the number of n-grams in the reference
         made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
-        That would be a recall. Of which n-grams does a precision say how many are right?
-    between_0_and_1: a number from 0 to 1
+        That is recall. Precision is the fraction of the candidate's n-grams that are correct.
+    between_0_and_1: the result is between 0 and 1
         return 100 * -> return 1.0 *
-        BLEU is given on a scale to 100.
+        The exercise asks for a number from 0 to 100.
 """,
     mean_of_sentences=mean_of_sentences,
 )
@@ -535,47 +537,49 @@ def cases_translate(draw):
 
 translate = Exercise("translate", cases_translate, metric="exact_translations", time_limit=90.0).with_mistakes("""
     marks_left_in: special tokens are among the words
-        The sentence is between the special tokens. What should happen to these?
+        Remove bos, eos and padding before you join the words.
     eos_not_heard: your loop does not stop a row at its eos
         The model decides where a sentence ends. How does your loop notice that a row is finished, and what happens to
-        ids after that?
+        the ids after that?
     model_not_repeated: the predictions of the model have no effect
-        The check replaced your model by another one, and the first words did not change. Does your function call
+        The check replaced your model by another one, and the first words didn't change. Does your function call
         `model`?
     does_not_begin_with_bos: the decoder does not begin with bos
-        What was the first token that the decoder read in training?
-    eos_put_off: eos is the most likely token, but another one is written
-        A sentence may be short, because the model decides where it ends. Which tokens does your code exclude?
-    not_the_likeliest: a word is written that is not the most likely one
+        What is the first token that the decoder reads in training?
+    eos_put_off: eos is the most likely token, but your function writes another one
+        The model decides where a sentence ends, even if it is short. Which tokens does your code exclude?
+    not_the_likeliest: your function writes a word that is not the most likely one
         Greedy decoding takes the most likely word at each step, without sampling, search or excluded words.
-    cut_without_eos: a row without eos lacks words at its end
+    cut_without_eos: a row without eos loses words at its end
         Such a row stops when it is MAX_LEN ids long, bos included. Does your slice remove eos, or always the last id?
         And after how many ids does your loop stop?
-    right_alone: a sentence comes out right by itself, and wrong among others
-        Something changes for a sentence in a batch with longer ones. On which side does `src` pad it, and does `decode`
-        get the `src` that belongs to the memory?
-    another_alone: a sentence comes out otherwise by itself than among others
-        Print the shapes for a list of one sentence. Which dimension is not there, or has another size?
-    says_too_much: more words than the model predicts up to eos, or other ones
-        Your loop stops at eos, but eos comes too late. Does `decode` get the real `src`, so that padding is masked?
-    cut_short: sentences lack their end
-        Does your loop stop too early, as when one row is done and others are not? Or at a number of words? Leave that to
-        the model: a translation may be longer than its source.
-    goes_on_after_the_end: the sentence goes on after its end
+    right_alone: a sentence is right when it is translated alone, but wrong in a batch
+        A batch with longer sentences changes the result. On which side do you pad `src`, and does `decode` get the
+        `src` that
+        belongs to the memory?
+    another_alone: a sentence is translated differently alone than in a batch
+        Print the shapes for a list of one sentence. Which dimension is missing or has another size?
+    says_too_much: the words differ from those that the model predicts up to eos, or there are more of them
+        Your loop stops at eos, but eos comes too late. Does `decode` get the real `src`, so that it can mask the
+        padding?
+    cut_short: sentences end too early
+        Does your loop stop when the first row is finished, or after a fixed number of words? The model decides, and a
+        translation may be longer than its source.
+    goes_on_after_the_end: words after the first eos are included
         Rows of a batch end at different steps. What should happen to ids after the first eos of a row?
     first_word_missing: each sentence lacks its first word
-        bos is cut off. What else is cut off with it?
+        You remove bos. What else do you remove with it?
     last_word_missing: each sentence lacks its last word
-        The ids before eos belong to the sentence. Where does your slice end?
-    spaces: the words are right, and there are spaces too many
-        Words are separated by one space, with none at the beginning or end. Print repr of a result.
-    first_word_again: the next word does not come from all the words before it
+        All ids before eos belong to the sentence. Where does your slice end?
+    spaces: the words are right, but there are extra spaces
+        Words are separated by one space, with none at the beginning or end. Print the repr of a result.
+    first_word_again: the next word is not predicted from all words before it
         What does the decoder read before it predicts the second word? And which position's logits do you use?
-    another_order: the right sentences, in another order
-        Return the translations in the order of the sentences. Did your code sort them on the way?
-    not_trained: nearly no word is right
+    another_order: the sentences are right, but in another order
+        Return the translations in the order of the sentences. Does your code sort them?
+    not_trained: almost no word is right
         Print your result for two sentences, and check that each has its own translation. If so, check the model. Has
-        the training cell run, not in quick mode, and which loss and accuracy did it reach? If these are good, the
+        the training cell run, without quick mode, and which loss and accuracy did it reach? If these are good, the
         model has seen its targets, so check the mask, tgt_in and tgt_out with the figures above.
 """)
 

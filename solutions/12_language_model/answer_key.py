@@ -49,7 +49,8 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         A token that never occurred in train can occur in test. Which argument says how many tokens there are?
     tensors_as_keys: no context of the test was found in train
         train, test = [int(i) for i in train], [int(i) for i in test] -> pass
-        Are your keys tensors? Two equal tensors are two different keys of a dictionary, because tensors are hashed by identity.
+        Are your keys tensors? Two equal tensors are two different keys of a dictionary, because tensors are hashed by
+        identity.
     order_is_the_context: order was taken for the number of context tokens
         train, test = [int(i) for i in train], [int(i) for i in test]
         -> train, test = [int(i) for i in train], [int(i) for i in test]
@@ -65,13 +66,13 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         Each of the V counts of a row grows by alpha. By how much does their sum grow?
     summed: the sum over positions, not their mean
         return total / (len(test) - order + 1) -> return total
-        The result is in nats per token. How many positions did you add up?
-    divided_by_all_places: divided by the number of all tokens, also those without a full context
+        The result is in nats per token. Divide the sum by the number of positions.
+    divided_by_all_places: divided by the number of all tokens, including those without a full context
         (len(test) - order + 1) -> len(test)
-        You added up fewer terms than the test has tokens.
-    wrong_sign: the mean of log p, with the wrong sign
+        You add up fewer terms than the test text has tokens. Divide by the number of terms.
+    wrong_sign: the mean of log p without the minus sign
         total -= -> total +=
-        A loss is not negative.
+        A loss can't be negative, because log p is at most 0.
     divided_by_the_whole_text: each count was divided by the length of train
         contexts.get(context, 0) + alpha * vocab_size) -> len(train) + alpha * vocab_size)
         Your code gives the joint probability of context and token. Which denominator gives the conditional one?
@@ -131,7 +132,7 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         Which is the last start that leaves enough tokens for a window and its last target?
     one_window_for_all: every row is the same window
         (batch_size,), generator=generator) -> (1,), generator=generator).expand(batch_size)
-        How many starts did you draw?
+        You need one start for each row of the batch. How many do you draw?
     generator_not_used: the generator is not used
         , generator=generator) -> )
         With the same generator the batch has to be the same. Which argument of torch.randint takes it?
@@ -517,11 +518,11 @@ language_model_logits = Exercise(
     sees_later_ids: logits change when later ids, or other passages, change
         The logits of a position may depend only on its own passage up to there. Which mask does the model use? Does
         anything mix the rows of the batch? Is the model in evaluation mode?
-    at_other_positions: the logits are right, but stand at other positions
+    at_other_positions: the logits are right, but they are at other positions
         The logits of a position predict the token after it, as the model returns them. Does your function move them?
-    not_trained: worse than counting: no better than the best n-gram
+    not_trained: the loss is not better than that of the best n-gram
         Has the training cell run, and do you call the trained model? Does every position predict the next token?
-    low_temperature: the logits are too large, as after a low temperature
+    low_temperature: the logits are too large, as after division by a low temperature
         Logits half as large would pass. Does your function return what the model returns, unchanged?
     probabilities: the answer holds probabilities, not logits
         The loss applies the softmax itself. What does your function return?
@@ -550,7 +551,7 @@ def cases_induction_head(draw):
 
 
 induction_head = Exercise("induction_head", cases_induction_head).with_mistakes("""
-    says_itself: the current token is predicted, not the one that followed it
+    says_itself: the current token is predicted instead of the one that followed it
         keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)
         keys[:, V] = -1.0 -> pass
         In the second layer, which channels does the key read, and which ones does W_v copy?
@@ -563,12 +564,13 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     too_soft: the heads attend to a mixture of positions
         100.0 * -> 0.01 *
         One-hot vectors give scores of 0 and 1, and the softmax of these is nearly uniform. Scale the scores.
-    not_sharp_enough: sharp enough for small matrices, and too soft for large ones
+    not_sharp_enough: sharp enough for small matrices, but too soft for large ones
         sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 50.0
-        The scores are divided by the square root of d, and there are M positions. How should the scale grow with V and M?
+        The scores are divided by the square root of d, and there are M positions. How should the scale grow with V and
+        M?
     no_first_layer: the previous token is not written into its channels
         copy[before, token] = torch.eye(V) -> pass
-        Which matrix of which layer has to write it, and into which channels?
+        Which matrix of the first layer has to write it, and into which channels?
     looks_at_the_next: the first layer searches for the next position, not for the previous one
         W_q[:, position], W_k[:, position] = -> W_k[:, position], W_q[:, position] =
         The mask hides later positions. Which position should the query of position t match?
@@ -581,7 +583,8 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     values_turned_over: W_v is transposed, so it reads where it should write
         copy[before, token] -> copy[token, before]
         say[answer, token] -> say[token, answer]
-        The values are `x @ W_v.T`, so the rows of W_v are the channels that it writes, and its columns those that it reads.
+        The values are `x @ W_v.T`, so the rows of W_v are the channels that it writes, and its columns those that it
+        reads.
     second_query_and_key_exchanged: in the second layer query and key are exchanged
         (sharp * match, keys, say) -> (sharp * keys, match, say)
         The current token searches for a position whose previous token is the same. Which of the two is the query?

@@ -4,7 +4,7 @@
 # **Goal:** load a network that people use every day into the encoder from lesson 9, look into its 72 heads, and find
 # out by experiment what an attention map can tell you and what it can't.
 #
-# **Core:** about 100 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
+# **Core:** about 95 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -24,9 +24,9 @@ transformer_map("13_real_model")
 
 # %% [markdown]
 # So far we have experimented on a small translator, which was trained on sentences from a small grammar. Now we take
-# a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** is an encoder of six
-# blocks with twelve heads each and width 384, and it turns sentences into vectors for search. You know all of its
-# parts, because you have built them.
+# a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** turns sentences into
+# vectors for search. It's a small **BERT**, that is, an encoder like yours, with six blocks of twelve heads each and
+# width 384. You have built all of its parts.
 
 # %% [markdown]
 # ## You need
@@ -34,7 +34,7 @@ transformer_map("13_real_model")
 # You need the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), the heads of [lesson
 # 8](../08_multi_head/08_multi_head.ipynb), the subwords of [lesson
 # 1](../01_token_embedding/01_token_embedding.ipynb), and retrieval by similarity from [lesson
-# 7](../07_value_weighting/07_value_weighting.ipynb). We use their finished versions:
+# 7](../07_value_weighting/07_value_weighting.ipynb). We use the course's versions of these components:
 #
 # | component | how it is called |
 # |---|---|
@@ -54,20 +54,20 @@ transformer_map("13_real_model")
 #
 # <details><summary>Lesson 3: in which shape does an <code>nn.Linear(384, 1536)</code> keep its weight?</summary>
 #
-# Its shape is (1536, 384), out first, because the layer computes `x @ W.T + b`. Some other libraries store the
-# transpose.
+# Its shape is (1536, 384), with the output dimension first, because the layer computes `x @ W.T + b`. Some other
+# libraries store the transpose.
 #
 # </details>
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In this lesson we write `L` for
-# the number of layers. Layers and heads are counted from 0, so that *layer 1, head 8* is `attention[1, :, 8]`.
+# the number of layers. Layers and heads are counted from 0, so *layer 1, head 8* is `attention[1, :, 8]`.
 
 # %% [markdown]
 # ## From their names to yours
 #
-# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on your
-# computer, then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message tells
-# you what to do, and we use a small random network instead so that every cell still runs.
+# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on
+# your computer, then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message
+# tells you what to do, and a small random network takes its place so that every cell still runs.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -80,7 +80,7 @@ for name, tensor in weights.items():
 # The embedding table of 30,522 subwords alone has 11.7 of the 22.7 million parameters. Each block has about $12 \cdot
 # 384^2$, or 1.77 million.
 #
-# The first block is `layer.0`. BERT's authors chose other names for the parts that you know:
+# BERT's authors counted their blocks from `layer.0` and chose other names for the parts that you know:
 #
 # | BERT's name, after `encoder.layer.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -137,8 +137,8 @@ check(rename_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Split a name at its dots. The third part is the number of the layer, the last one is `weight` or `bias`, and the
-# parts between them are a row of the table above.
+# If you split a name at its dots, the third part is the number of the layer, the last one is `weight` or `bias`, and
+# the parts between them are in a row of the table above.
 #
 # </details>
 #
@@ -150,7 +150,7 @@ check(rename_weights)
 # </details>
 #
 # Now we load the tensors into an encoder. BERT uses the exact GELU as its activation and ε = 10⁻¹² in every norm, so
-# we set both. (`Encoder` is the course's finished version. To use your own, paste the cells of lesson 9 here.)
+# we set both. (If you want to use your own `Encoder` instead of the course's, paste the cells of lesson 9 here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -225,8 +225,8 @@ check(bert_embeddings)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Do three lookups and add the results. Only the first one depends on the ids. Which shapes do the other two have, so
-# that they broadcast?
+# Do three lookups, of which only the first depends on the ids, and add the results. Which shapes do the other two
+# need, so that they broadcast?
 #
 # </details>
 #
@@ -285,8 +285,9 @@ print("attention from words to [CLS], by layer:", " ".join(f"{x:.2f}" for x in t
 # %% [markdown]
 # In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds
 # nothing useful for a word still has to put its attention somewhere. A token that receives this attention is called
-# an **attention sink**. Clark et al. found sinks in BERT and interpreted them as a way of doing nothing. Is that
-# right? A head passes on weight times *value*, so let's see how long the values of one head are (layer 1, head 8).
+# an **attention sink**. Clark et al. found sinks in BERT and interpreted them as a way of doing nothing. To test
+# this, remember that a head passes on weight times value, and let's see how long the values of one head are (layer
+# 1, head 8).
 
 # %%
 hidden, attention, _ = read(["jane visits africa"])
@@ -298,7 +299,7 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
-# words. A large weight on a small value does almost nothing. This head is no exception. In the 27 heads that give
+# words. A large weight on a small value does almost nothing, and this head is typical. In the 27 heads that give
 # `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words (median). **So always read weights
 # together with values.**
 #
@@ -309,9 +310,9 @@ for token, value, weight in zip(
 figures.gallery()
 
 # %% [markdown]
-# Nine heads have a simple pattern. They attend mostly to the previous token, to the next one or to the token itself.
-# Explore the others with the sentences of the slider or with your own. Can you find a head in which *it* attends to
-# *animal* (the ninth sentence)?
+# Nine heads have a simple pattern, because they attend mostly to the previous token, to the next one or to the token
+# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it*
+# attends to *animal* (the ninth sentence)?
 
 # %%
 explore.heads()
@@ -319,8 +320,8 @@ explore.heads()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# One of them is layer 3, head 1, where *it* gives *animal* 76% of its attention among the words. We'll test this head
-# below.
+# One of them is layer 3, head 1, where *it* gives *animal* 76% of its attention among the words. Below we'll test
+# what this head really does.
 #
 # </details>
 
@@ -344,7 +345,7 @@ explore.heads()
 #
 # - **Arguments:** `attention (L, H, T, T)`, already restricted to the words, rows summing to 1; `query`, `key`:
 #   positions, from 0.
-# - **Returns:** `(layer, head, weight)` as `int`, `int` and `float`. There are no ties.
+# - **Returns:** `(layer, head, weight)`, two Python ints and a float. There are no ties.
 
 
 # %% nbgrader={"solution": "strongest_head"}
@@ -367,7 +368,7 @@ check(strongest_head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First index the large tensor so that one entry per layer and head is left.
+# First index the large tensor so that only one entry per layer and head is left.
 #
 # </details>
 #
@@ -394,8 +395,9 @@ for query in range(3):
 
 # %% [markdown]
 # One head, layer 1, head 8, comes close to the first two weights of the table. It looks as if subjects attended to
-# their verbs and verbs to their objects. However, a rival explanation fits these weights just as well. The head may
-# simply attend to the next token. To tell the two apart, we need sentences in which the verb is *not* the next token.
+# their verbs and verbs to their objects. However, a rival explanation fits these weights just as well, namely that
+# the head attends to the next token. To tell the two apart, we need sentences in which the verb is *not* the next
+# token.
 #
 # **Predict before you run:** in *africa visits jane*, *jane quickly visits africa* and *africa is visited by jane*,
 # where will the first word attend?
@@ -408,21 +410,20 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
 
 # %% [markdown]
 # **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane*
-# is *quickly*, and in the passive *africa* attends to *is*. Only the last word has no next one and attends elsewhere.
-# Over the first eight sentences of the explorer the next token is the first choice of 38 of 39 words. In our sentence
-# of three words the next token just happened to be the one that we were looking for.
+# is *quickly*, and in the passive *africa* attends to *is*. Only the last word has no next one and attends
+# elsewhere. Over the first eight sentences of the explorer the next token is the first choice of 38 of 39 words.
 #
-# There is a second trap, because we *searched*. For every ordered pair of words above, even for *jane → africa*, some
-# head has a weight above 0.82. With so many heads you will nearly always find one that fits your hypothesis, so **a
-# head that you found by searching must be tested on sentences that you didn't search.**
+# There is a second trap, because we searched for these heads. For every ordered pair of words above, even for *jane
+# → africa*, some head has a weight above 0.82. With so many heads you will nearly always find one that fits your
+# hypothesis, so **a head that you found by searching must be tested on sentences that you didn't search.**
 
 # %% [markdown]
 # ## Q and you, K and others: a claim and its rival
 #
-# Think of yourself as Q and of other people as K. How you relate to a person depends on the context, since your boss
-# at work may be your pupil on the tennis court. The Markov chain of lesson 3 can't express this, because it has one
-# number $P(K \mid Q)$ for each pair of words. To see whether attention can, let's take layer 3, head 1, the *pronoun
-# head*, and two sentences that differ only in their last word.
+# Think of yourself as the query Q and of other people as keys K. How you relate to a person depends on the context,
+# since your boss at work may be your pupil on the tennis court. The Markov chain of lesson 3 can't express this,
+# because it has one number $P(K \mid Q)$ for each pair of words. To see whether attention can, let's take layer 3,
+# head 1, the *pronoun head*, and two sentences that differ only in their last word.
 
 # %%
 for last in ("tired", "wide"):
@@ -431,15 +432,14 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458. Both words are at the same positions as before, and only
-# a single word at the very end is different. A Markov chain would have the same probability in both sentences, so in
-# this sense attention depends on context.
+# The weight from *it* to *animal* falls from 0.764 to 0.458, although only a single word at the very end is
+# different. A Markov chain would have the same probability in both sentences, so in this sense attention depends on
+# context.
 #
 # Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. We should
 # always test a claim against a rival, a simpler rule that fits the same maps. Here the rival is that ***it* attends
 # to the first noun**. For the tired animal both are right, so we need sentences in which they disagree. In each line
-# below, the first noun is the antecedent for the first ending, and the second noun is the antecedent for the second
-# ending.
+# below, the first ending makes the first noun the antecedent, and the second ending the second noun.
 
 # %%
 PAIRS = [  # sentence, first noun, second noun, ending that means the first, ending that means the second
@@ -471,23 +471,12 @@ def claim_and_rival(pairs, layer, head, word="it"):
 print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 
 # %% [markdown]
-# By construction, *always the first noun* finds the antecedent in half of the 16 sentences. The head prefers the
-# antecedent in 9 of them, which is about chance, and the first noun in 11. So the claim fails, and the rival isn't
-# quite right either, because the ball and the cat lose to the second noun with both endings.
-#
-# **Another control.** Turn the first sentence into the passive, *the street was not crossed by the animal because it
-# was too tired*. The antecedent is still the animal, but the first noun is now the street. Which of the two will get
-# more weight?
-
-# %%
-attention, words = among_words("the street was not crossed by the animal because it was too tired")
-row = attention[3, 1, words.index("it")]  # (T,)
-print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
-
-# %% [markdown]
-# The street gets 0.733, so the rival wins. All we may say about this head is that *it* attends to an earlier noun,
-# often but not always the first one and not reliably the right one, and that the choice depends on the whole
-# sentence.
+# By construction, the rule *always the first noun* finds the antecedent in half of the 16 sentences. The head
+# prefers the antecedent in 9 of them, which is about chance, and the first noun in 11. So the claim fails, and the
+# rival isn't quite right either, because the ball and the cat lose to the second noun with both endings. All we may
+# say about this head is that *it* attends to an earlier noun, often but not always the first one and not reliably
+# the right one, and that the choice depends on the whole sentence. (Under *Going further* we test it on one more
+# sentence.)
 
 # %% [markdown]
 # ## Ablate a head
@@ -511,9 +500,9 @@ def read_without(sentences, layer, head):
 
 
 # %% [markdown]
-# If the pronoun head does something special for *it*, then *it* should change most when this head is ablated, that
-# is, more than the other words do and more than without other heads of the layer. We measure the change of each
-# word's last vector as 1 − cosine. **Predict before you run:** is *it* the word that changes most?
+# If the pronoun head does something special for *it*, then its ablation should change *it* more than the other
+# words, and more than the ablation of any other head of the layer does. We measure the change of a word's last
+# vector as 1 − cosine. **Predict before you run:** is *it* the word that changes most?
 
 
 # %%
@@ -540,8 +529,8 @@ for head in range(12):
 #
 # </details>
 #
-# What about the head with *jane → visits*? Let's see what its ablation does to the vector of the whole sentence,
-# which in this network is the mean over its tokens.
+# And how much does the head with *jane → visits* matter? Let's ablate it, and two heads of the last layer for
+# comparison, and see how the vector of the full sentence changes, which in this network is the mean over its tokens.
 
 # %%
 for layer, head in ((1, 8), (5, 5), (5, 3)):
@@ -553,18 +542,19 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
     print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
 
 # %% [markdown]
-# Although its weight was so large, removing this head changes little, while two heads of the last layer matter thirty
-# times more.
+# Although its weight was so large, removing this head changes little, while the two heads of the last layer matter
+# thirty times more.
 #
-# Jain and Wallace argued from such differences that attention is not explanation; Wiegreffe and Pinter answered that
-# it depends on what you want explained. In any case these are different questions, and here they have different
-# answers. The **weight** tells where a head attends, the **value** tells what it gets from there, and **ablation**
-# tells what the output needs. (*Going further* adds a fourth question, what the output is *sensitive* to.)
+# Jain and Wallace argued from such differences that attention is not explanation, and Wiegreffe and Pinter answered
+# that this depends on what you want to explain. In any case these are different questions, and here they have
+# different answers. The **weight** tells where a head attends, the **value** tells what it gets from there, and
+# **ablation** tells what the output needs. (*Going further* adds a fourth question, what the output is *sensitive*
+# to.)
 
 # %% [markdown]
 # ## One vector for a sentence
 #
-# So far we have studied the network's parts. As a whole, it was trained so that the **mean** of its last vectors
+# So far we have studied single heads. The network as a whole was trained so that the **mean** of its last vectors
 # represents the meaning of the sentence. In a batch, however, short sentences are padded, so the mean must be taken
 # over the real tokens only.
 #
@@ -628,13 +618,13 @@ print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 
 # %% [markdown]
 # The first two sentences share no word and still have a cosine of 0.543, because the network has learned that they
-# mean similar things. The third sentence means something else, and its cosine is close to zero.
+# mean similar things. With the third sentence the cosine is close to zero.
 
 # %% [markdown]
 # ## A search engine that knows meanings
 #
-# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of the titles, and
-# the query is the vector of a question.
+# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of titles, and the
+# query is its vector of a question.
 
 # %% [markdown]
 # ### Exercise 13.5 `search`
@@ -695,8 +685,8 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
 
 # %% [markdown]
 # *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, including
-# your own. Two questions of the slider have no good answer among the titles. Which ones, and how would a program
-# notice?
+# your own. Two questions of the slider have no good answer among the titles. Which ones are they, and how could a
+# program notice?
 
 # %%
 explore.titles()
@@ -705,9 +695,9 @@ explore.titles()
 # <details><summary>Answer</summary>
 #
 # They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
-# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and the
-# kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers, but
-# it doesn't tell you how close is close enough.**
+# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and
+# the kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers,
+# but it doesn't tell you how close is close enough.**
 #
 # </details>
 
@@ -716,8 +706,9 @@ explore.titles()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
-# This code combines two real bugs, since fixed, of the libraries LightRAG (padding in the mean) and swift-embeddings
-# (batches without a mask).
+# This code combines two real bugs of the libraries [LightRAG](https://github.com/HKUDS/LightRAG/pull/3675) (padding
+# in the mean) and [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21) (batches without a
+# mask), both fixed since then.
 #
 # ```python
 # def buggy_sentence_vectors(encode, ids, pad_id):
@@ -768,7 +759,7 @@ check(fixed_sentence_vectors)
 # %% [markdown]
 # ## At work
 #
-# What does this bug cost in practice? Let's ask our question in a batch that contains a long sentence.
+# To see what this bug costs in practice, let's ask our question in a batch that contains a long sentence.
 
 
 # %%
@@ -796,8 +787,7 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
 # %% [markdown]
 # With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector has a cosine of
 # only 0.32 with the correct one. The best title is still the best, however, so nothing seems broken. Only the scores
-# of wrong titles give the bug away. They are high because all vectors now contain the same padding, so a threshold
-# would let everything through.
+# of wrong titles give the bug away. They are high because all vectors now contain the same padding.
 
 # %% [markdown]
 # ### Quiz 13.1
@@ -881,7 +871,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - To load a published network you rename its tensors, sometimes transpose them, and compare outputs with the
+# - To load a published network you rename its tensors, transpose them if necessary, and compare outputs with the
 #   original.
 # - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero. Read weights together with
 #   values.
@@ -900,9 +890,24 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# **What is jane's vector sensitive to?** After weights, values and ablation, we can ask how strongly the vector of
-# *jane* reacts to a small change of each input. Lesson 9's `token_influence` computes this from derivatives. To save
-# time we differentiate 24 random projections of the output instead of all channels.
+# ### The pronoun head in the passive
+#
+# Let's turn the first sentence into the passive, *the street was not crossed by the animal because it was too tired*.
+# The antecedent is still the animal, but the first noun is now the street. Which of the two will get more weight?
+
+# %%
+attention, words = among_words("the street was not crossed by the animal because it was too tired")
+row = attention[3, 1, words.index("it")]  # (T,)
+print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
+
+# %% [markdown]
+# The street gets 0.733, so the rival wins.
+#
+# ### What is jane's vector sensitive to?
+#
+# After weights, values and ablation, we can ask how strongly the vector of *jane* reacts to a small change of each
+# input. Lesson 9's `token_influence` computes this from derivatives. To save time we differentiate 24 random
+# projections of the output instead of all channels.
 
 # %%
 mix = torch.randn(width, 24, generator=torch.Generator().manual_seed(0))  # (D, 24)
@@ -912,14 +917,16 @@ print("what influences jane in layer 1:", " ".join(f"{x:.2f}" for x in fractions
 figures.weight_and_influence()
 
 # %% [markdown]
-# In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself, since
-# the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with only about
-# 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`, so
-# even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from 0.38 to
-# 0.17, while that of *visits* stays about the same.
+# In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself,
+# since the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with only
+# about 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`,
+# so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from
+# 0.38 to 0.17, while that of *visits* stays about the same.
 #
-# **How far does context move a word?** The ambiguous word *bank* has a single row in the embedding table. How similar
-# are its vectors in three sentences after each layer?
+# ### How far does context move a word?
+#
+# The ambiguous word *bank* has a single row in the embedding table. How similar are its vectors in three sentences
+# after each layer?
 
 # %%
 banks = ["she sat on the river bank", "he put money in the bank", "the bank lent him cash"]
@@ -933,11 +940,12 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
 
 # %% [markdown]
 # In the embeddings the vectors differ only by position. In the last layer the two banks with money have a cosine of
-# 0.892, while river and money have 0.827. The order is right, but the differences are small, so a threshold between a
-# minimal and a significant change would be a guess.
+# 0.892, while river and money have 0.827. The order is right, but the differences are small, so any threshold for a
+# significant change would be a guess.
 #
-# **How much do BERT's two settings matter?** We replace each by a close relative: ε by lesson 9's, and the exact GELU
-# by GPT-2's approximation.
+# ### How much do BERT's two settings matter?
+#
+# We replace each by a close relative: ε by lesson 9's, and the exact GELU by GPT-2's approximation.
 
 
 # %%
@@ -954,21 +962,23 @@ print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tan
 # The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such mistakes survive
 # in released code until someone compares outputs to four digits.
 #
-# **All 72 heads ablated, one by one.** We repeat the ablation from above for every head and sort the heads by how
-# much the sentence's vector changes.
+# ### All 72 heads ablated, one by one
+#
+# We repeat the ablation from above for every head and sort the heads by how much the sentence's vector changes.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
 # The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
-# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
-# to kenya* falls only from 0.543 to 0.542.
+# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman
+# travels to kenya* falls only from 0.543 to 0.542.
 #
-# **Do higher layers blend the words?** Lesson 9 measured this in untrained blocks, where a word faded slowly thanks
-# to the residual connections. Here is the influence of each word's own embedding on its last vector, in the trained
-# network and in one with BERT's initialization. **Predict:** does training blend the words, or does it keep them
-# apart?
+# ### Do higher layers blend the words?
+#
+# Lesson 9 measured this in untrained blocks, where a word faded slowly thanks to the residual connections. Here is
+# the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's
+# initialization. **Predict before you run:** does training blend the words, or does it keep them apart?
 
 # %%
 figures.blended()
@@ -976,17 +986,19 @@ figures.blended()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Here training blended more, not less. Before training a word keeps about three quarters whatever the length of its
-# sentence; afterwards it keeps about half in a sentence of three words and a good fifth in one of twelve. How much an
-# untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose weights are about
-# one and a half times as large, only about half is left.
+# Training blended the words more. Before training a word keeps about three quarters whatever the length of its
+# sentence, but afterwards it keeps about half in a sentence of three words and little more than a fifth in one of twelve. How
+# much an untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose weights
+# are about one and a half times as large, only about half is left.
 #
 # </details>
 #
-# **Other layouts.** GPT-2's block is your `EncoderBlock` with `norm_first=True`, a causal mask and the approximate
-# GELU, but its file keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you
-# forget to transpose, Python complains about the two layers of the feed-forward network, which aren't square. The
-# other matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
+# ### Other layouts
+#
+# GPT-2's block is your `EncoderBlock` with `norm_first=True`, a causal mask and the approximate GELU, but its file
+# keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to
+# transpose, Python complains about the two layers of the feed-forward network, which aren't square. The other
+# matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
 # outputs reveals it. Lesson 14 loads a file in the layout that most of today's models use.
 #
 # ### How stable are these numbers?
@@ -1010,7 +1022,8 @@ figures.blended()
 # - Jain and Wallace, [Attention is not Explanation](https://arxiv.org/abs/1902.10186) (2019), and Wiegreffe and
 #   Pinter, [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
 #
-# **Looking back.** The course began with a sentence split at its spaces. Since then you have written every step
-# between a word and a trained Transformer, from embeddings, queries, keys and values to heads, blocks, a decoder and
-# its cache. You trained a translator and a language model from random weights, and today you loaded 22 million
-# parameters that others had trained. You also know what to ask of a beautiful attention map before you believe it.
+# **Looking back.** The course began with a sentence that was split at its spaces. Since then you have written every
+# step between a word and a trained Transformer, from embeddings, queries, keys and values to heads, blocks, a
+# decoder and its cache. You trained a translator and a language model from random weights, and today you loaded 22
+# million parameters that others had trained. You also know which questions to ask about a beautiful attention map
+# before you believe it.

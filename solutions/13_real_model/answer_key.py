@@ -49,27 +49,27 @@ def cases_rename_weights(draw):
 
 
 rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes("""
-    queries_and_keys_exchanged: queries and keys exchanged
+    queries_and_keys_exchanged: queries and keys are exchanged
         "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.W_k"
         "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.W_q"
         Which of the two belongs to the token that attends?
-    norms_exchanged: the two norms exchanged
+    norms_exchanged: the two norms are exchanged
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "norm2"
         "output.LayerNorm": "norm2", -> "output.LayerNorm": "norm1",
         Which LayerNorm follows the attention?
-    up_and_down_exchanged: the feed-forward network's layers exchanged
+    up_and_down_exchanged: the two layers of the feed-forward network are exchanged
         "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "feed_forward.down"
         "output.dense": "feed_forward.down", -> "output.dense": "feed_forward.up",
         The intermediate layer is the wide one. Which of your two layers makes the vector wider?
-    counted_from_one: layers counted from 1
+    counted_from_one: layers are counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
-        Both files count their layers in the same way.
+        Both naming schemes count layers from 0.
     one_digit: only one digit of the layer's number was read
         mine[f"blocks.{i}. -> mine[f"blocks.{i[0]}.
         What does your code make of layer 10?
     transposed: the matrices were transposed
         ] = tensor -> ] = tensor.t()
-        Which axis of a weight does nn.Linear keep in front, and which one does BERT's file?
+        Both nn.Linear and BERT's file store a weight as (out, in), so don't transpose it.
     biases_forgotten: the biases are missing
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and name.endswith("weight")
         Print the names of your result. Which kinds of tensors are missing?
@@ -134,19 +134,19 @@ def tolerance(dtype):
 
 
 bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("token", "channel")).with_mistakes("""
-    no_positions: no positions
+    no_positions: the position vectors are missing
         words + positions + types -> words + types
         Two equal words at different positions get the same vector in your answer. Which table depends on the position?
-    no_types: no type
+    no_types: the type vector is missing
         words + positions + types -> words + positions
-        Row 0 of the type table is added for every token. It is not zero.
-    not_normalized: no norm
+        Add row 0 of the type table to every token, because it is not zero.
+    not_normalized: the norm is missing
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> return x
         The formula has one more step after the sum.
-    default_eps: the norm's default eps, 0.00001
+    default_eps: the norm uses its default eps, 0.00001
         beta, 1e-12) -> beta, 1e-5)
         In the real file the vectors are short before the norm. Which ε does BERT use?
-    plain_norm: the norm without its weight and bias
+    plain_norm: the norm is used without its weight and bias
         F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> F.layer_norm(x, gamma.shape, None, None, 1e-12)
         The file has two more vectors for the norm.
     scaled_words: the words were multiplied by the square root of the width
@@ -159,7 +159,7 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     positions_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
         The first token has position 0.
-    positions_of_sentences: one position for each sentence
+    positions_of_sentences: each sentence has one position for all its tokens
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
     variance_by_one_less: the variance was divided by D − 1
@@ -174,7 +174,7 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         x = words + positions + types -> x = words
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) + positions + types
-        What stands inside the parentheses of LN in the formula?
+        What is inside the parentheses of LN in the formula?
 """)
 
 
@@ -207,31 +207,31 @@ def cases_strongest_head(draw):
 
 
 strongest_head = Exercise("strongest_head", cases_strongest_head).with_mistakes("""
-    query_and_key_exchanged: query and key exchanged
+    query_and_key_exchanged: query and key are exchanged
         attention[:, :, query, key] -> attention[:, :, key, query]
         Rows are queries, columns are keys. Which axis is which?
-    layer_and_head_exchanged: head and layer exchanged in the result
+    layer_and_head_exchanged: head and layer are exchanged in the result
         return layer, head, -> return head, layer,
         In which order does the contract list them?
     counted_from_one: layers and heads counted from 1
         return layer, head, -> return layer + 1, head + 1,
         The lesson counts from 0.
-    largest_of_all: the largest weight anywhere, not the one from this query to this key
+    largest_of_all: the largest weight anywhere instead of the one from this query to this key
         table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
         Only the weights from this query to this key count. Select them first.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer = table.mean(dim=1).argmax().item(); head = table[layer].argmax().item()
         The best single head may be in a layer that is poor on average.
-    each_axis_by_itself: layers and heads were searched each for itself
+    each_axis_by_itself: the best layer and the best head were searched separately
         divmod(table.argmax().item(), table.shape[1]) -> (table.argmax(0)[0].item(), table.argmax(1)[0].item())
         The largest entry of a table need not be in the first row or in the first column.
     counted_in_layers: the index in the table was divided by the number of layers
         table.shape[1]) -> table.shape[0])
         How many entries are in one row of the table?
-    sharpest_row: the head with the largest weight from this query, on any key
+    sharpest_row: the head with the largest weight from this query to any key
         table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
-        Two positions are given. Where does the second one come in?
+        Two positions are given. Where do you use the second one?
     flat_index: the index in the flattened table returned as the head
         return layer, head, table[layer, head] -> return layer, table.argmax().item(), table[layer, head]
         How many heads does a layer have? argmax without a dimension counts through the whole table.
@@ -272,13 +272,13 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     divided_by_length: divided by T, padding included
         counts = expanded.sum(dim=1).clamp(min=1) -> counts = x.shape[1]
         The sum is right. How many rows does it contain?
-    summed: a sum, not a mean
+    summed: a sum instead of a mean
         return (x * expanded).sum(dim=1) / counts -> return (x * expanded).sum(dim=1)
         In your answer, longer sentences get longer vectors. What is missing after the sum?
-    empty_is_nan: 0 divided by 0 where nothing is kept
+    empty_is_nan: 0 is divided by 0 where nothing is kept
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
         A sentence without tokens should give zeros. By what do you divide there?
-    nan_taken_out: NaN is taken out behind the division, and its gradient is still NaN
+    nan_taken_out: NaN is replaced after the division, but its gradient is still NaN
         return (x * expanded).sum(dim=1) / counts -> return ((x * expanded).sum(dim=1) / counts).nan_to_num(0.0)
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
         The gradient goes back through the division. By what do you divide where nothing is kept?
@@ -288,11 +288,11 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     first_token: the first token's vector
         return (x * expanded).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
         This is another kind of pooling, BERT's own. This network was trained with the mean of all tokens.
-    normalized: the vectors were brought to length 1
+    normalized: the vectors were scaled to length 1
         return (x * expanded).sum(dim=1) / counts
         -> return torch.nn.functional.normalize((x * expanded).sum(dim=1) / counts, dim=-1)
         Many libraries do that afterwards. The exercise asks for the mean itself.
-    padding_in_the_sum: padding is in the sum, though not in the count
+    padding_in_the_sum: padding is included in the sum but not in the count
         (x * expanded).sum(dim=1) -> x.sum(dim=1)
         The count is right. Which rows did you add?
     epsilon_added: a small number was added to the count
@@ -357,10 +357,10 @@ search = Exercise("search", cases_search).with_mistakes("""
     zero_is_nan: NaN for a key of zeros
         lengths.masked_fill(lengths == 0, 1.0) -> lengths
         That is 0 divided by 0. What should the score of a key of zeros be?
-    worst_first: the worst ones
+    worst_first: the values with the smallest cosines
         scores.topk(k) -> scores.topk(k, largest=False)
         A large cosine is a good match. Which end of the order do you return?
-    ascending: the right ones, the best of them last
+    ascending: the right values, but the best comes last
         for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> for i, score in reversed(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))]
         The best match comes first in the list.
@@ -376,7 +376,7 @@ search = Exercise("search", cases_search).with_mistakes("""
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?
-    score_first: value and score exchanged in each pair
+    score_first: value and score are exchanged in each pair
         (values[i], score) -> (score, values[i])
         In which order does the contract list value and score?
 """)
@@ -397,7 +397,7 @@ def cases_fixed_sentence_vectors(draw):
         case(1, 5, 4, note="sentences of 1, 5 and 4 tokens"),
         case(4, 2, 5, pad_id=7, part="another pad_id", note="padding has the id 7, and 0 is a word"),
         case(4, T=6, part=BATCH_OF_ONE, note="one sentence of 4 tokens, padded to 6"),
-        case(3, 3, T=5, part="all padded alike", note="two sentences of 3 tokens, padded to 5"),
+        case(3, 3, T=5, part="every sentence padded equally", note="two sentences of 3 tokens, padded to 5"),
         case(4, 4, 4, part="nothing padded", note="three sentences of 4 tokens"),
         case(5, 2, 3, dtype="float64", part=DTYPE),
         case(5, 2, 3, part=GRADIENT, gradient=True, note="a network that learns the vectors of its words"),
@@ -411,31 +411,33 @@ fixed_sentence_vectors = Exercise(
         encode(ids, mask[:, None, None, :]) -> encode(ids)
         mean_pool(x, mask) -> x.mean(dim=1)
         Take a batch of a short and a long sentence, and the short one alone. What differs?
-    pooled_over_padding: padding is still averaged
+    pooled_over_padding: padding is still included in the mean
         mean_pool(x, mask) -> x.mean(dim=1)
-        Padding is masked in attention. What happens after that?
+        You mask padding in attention, but the mean needs the mask as well.
     words_see_padding: the words still attend to padding
         encode(ids, mask[:, None, None, :]) -> encode(ids)
         The mean is right, but the words still attend to padding. Which keys must have weight 0?
-    sentences_as_queries: the mask has the sentences where the queries belong
+    sentences_as_queries: the mask's batch dimension is where the dimension of the queries belongs
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask)
-        The mask has to broadcast to (B, H, T, T), matched from the last dimension on. With what is your B matched?
-    sentences_as_heads: the mask has the sentences where the heads belong
+        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one. With which one is your
+        B matched?
+    sentences_as_heads: the mask's batch dimension is where the dimension of the heads belongs
         encode(ids, mask[:, None, None, :]) -> encode(ids, mask[:, None])
-        The mask has to broadcast to (B, H, T, T), matched from the last dimension on. With what is your B matched?
+        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one. With which one is your
+        B matched?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
         Padding may have another id. Where does your code use pad_id?
-    padding_for_words: the mask is True at padding, and false at the words
+    padding_for_words: the mask is True at padding and False at the words
         ids != pad_id -> ids == pad_id
         True means that a token may be attended to and is averaged. Which tokens should that be?
-    mask_reversed: the mask is the wrong way round for the network
+    mask_reversed: the mask for the network is inverted
         mask[:, None, None, :]) -> ~mask[:, None, None, :])
         In this course, True means that a key may be attended to.
     divided_by_length: divided by T, padding included
         mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).mean(dim=1)
         The sum is right. How many rows does it contain?
-    padding_in_the_sum: padding is in the sum, though not in the count
+    padding_in_the_sum: padding is included in the sum but not in the count
         mean_pool(x, mask) -> x.sum(dim=1) / mask.sum(dim=1, keepdim=True)
         The count is right. Which rows did you add?
     first_token: the first token's vector

@@ -4,7 +4,7 @@
 # **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, and then fine-tune
 # a trained network by learning only a few percent of its parameters.
 #
-# **Core:** about 95 minutes, with a good point to stop in the middle, when your block is complete.
+# **Core:** about 90 minutes. A good time for a break is in the middle, when your block is complete.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -56,10 +56,8 @@ transformer_map("14_today")
 # %% [markdown]
 # ## You need
 #
-# We build on layer norm and pre-norm from [lesson 9](../09_encoder_block/09_encoder_block.ipynb), RoPE from [lesson
-# 2](../02_position/02_position.ipynb), grouped queries from [lesson 8](../08_multi_head/08_multi_head.ipynb), masks
-# from [lesson 5](../05_masking/05_masking.ipynb), and the KV cache from [lesson
-# 10](../10_decoder_block/10_decoder_block.ipynb). These finished blocks are yours to use:
+# Besides the lessons in the table you need the masks of [lesson 5](../05_masking/05_masking.ipynb) and the KV cache
+# of [lesson 10](../10_decoder_block/10_decoder_block.ipynb). You can use these components:
 #
 # | component | how it is called |
 # |---|---|
@@ -89,8 +87,9 @@ transformer_map("14_today")
 # %% [markdown]
 # ## A norm without a mean
 #
-# Layer norm removes two things from a token's vector, its mean and its size. Does it have to remove both? **RMSNorm**
-# keeps the mean and divides by the root mean square, so it needs one average instead of two, and no β:
+# Layer norm removes two things from a token's vector, its mean and its size, but Zhang and Sennrich found that
+# networks train just as well if the mean stays. **RMSNorm** only divides by the root mean square, so it needs one
+# average instead of two, and no β:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\frac1D\sum_{k=1}^{D}x_k^2 + \epsilon} \qquad \mathrm{RMSNorm}(x)_k = \gamma_k\,\frac{x_k}{\mathrm{RMS}(x)}$$
 #
@@ -110,7 +109,7 @@ transformer_map("14_today")
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 9 points
 #
-# Compute RMSNorm over the last axis, that is for each token by itself.
+# Compute RMSNorm over the last axis, that is, for each token separately.
 #
 # - **Arguments:** `x (..., D)`, `weight (D,)`, `eps`, a number.
 # - **Returns:** `(..., D)`. A row of zeros gives zeros, with finite gradients.
@@ -145,23 +144,6 @@ check(rms_norm)
 # otherwise the gradient of a zero row is infinite.
 #
 # </details>
-#
-# How much does the missing mean matter? Let's measure it in the word vectors of our translator. If their 64 channels
-# were independent random variables, the mean would account for about 1.6% of the squared length.
-
-# %%
-words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
-in_mean = words.mean(-1) ** 2 / words.pow(2).mean(-1)  # (165,)
-difference = or_finished(rms_norm)(words, torch.ones(64)) - layer_norm(
-    words, torch.ones(64), torch.zeros(64)
-)  # (165, 64)
-print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mean.max():.2%}")
-print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
-
-# %% [markdown]
-# Only a quarter of a percent is in the mean, so the two norms almost agree, and subtracting the mean hardly changes
-# anything. This network was trained *with* layer norms, however, which remove the mean anyway. Zhang and Sennrich
-# trained networks both ways, and with RMSNorm they got the same quality in less time.
 
 # %% [markdown]
 # ## A gate in the feed-forward network
@@ -185,9 +167,9 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 figures.gates()
 
 # %% [markdown]
-# However, a third matrix means more weights. Lesson 9's network has $8D^2$ of them, because its hidden width is $4D$.
-# If we want the same number in SwiGLU, we need $3DF = 8D^2$, so $F = 8D/3$. For $D = 4096$ that's $10{,}922.7$, and
-# Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
+# However, a third matrix means more weights. Lesson 9's network has $8D^2$ of them, because its hidden width is
+# $4D$. For SwiGLU to have as many, we need $3DF = 8D^2$, so the hidden width is $F = 8D/3$. For $D = 4096$ that's
+# $10{,}922.7$, and Llama 2 with 7 billion parameters uses the next multiple of 256, $11{,}008$.
 
 # %% [markdown]
 # ### Exercise 14.2 `SwiGLU`
@@ -236,16 +218,16 @@ check(SwiGLU)
 #
 # </details>
 #
-# We don't know why a gate is better. Shazeer measured that it is, at equal size, and ended his paper with "We offer
-# no explanation as to why these architectures seem to work; we attribute their success, as all else, to divine
+# Why a gate is better is unknown. Shazeer measured that it is, at equal size, and ended his paper with "We offer no
+# explanation as to why these architectures seem to work; we attribute their success, as all else, to divine
 # benevolence."
 
 # %% [markdown]
 # ## Two layouts of RoPE
 #
-# In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code that
-# reads Llama, Mistral and Qwen from the Hugging Face hub uses the same angles, but it pairs channel $i$ with channel
-# $i + d/2$, which is called **half-split**:
+# In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code with
+# which people load Llama, Mistral and Qwen from the Hugging Face hub uses the same angles, but it pairs channel $i$
+# with channel $i + d/2$, which is called **half-split**:
 #
 # $$x'_i = x_i\cos a_i - x_{i+d/2}\sin a_i \qquad x'_{i+d/2} = x_i\sin a_i + x_{i+d/2}\cos a_i \qquad a_i = \text{position}\cdot\text{base}^{-2i/d},\quad i < d/2$$
 
@@ -313,7 +295,7 @@ check(apply_rope_half_split)
 # </details>
 #
 # Which scores change with the layout? Let's rotate one query and one key in both layouts, at three pairs of
-# positions. **Predict** which of the six scores are equal.
+# positions. **Predict before you run:** which of the six scores are equal?
 
 # %%
 q, k = (torch.randn(1, 6, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))  # (1, 6) each
@@ -356,9 +338,9 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 figures.cache_bytes()
 
 # %% [markdown]
-# The two remaining changes are simple. We drop all biases, so each layer is just a matrix, and we use pre-norm with
-# one last norm, as in your GPT. (The families differ in details, for example Qwen 2.5 has biases for queries, keys
-# and values.) Now we can put everything together.
+# For the two remaining changes, we drop all biases, so each layer is just a matrix, and we use pre-norm with one
+# last norm, as in your GPT. (The families of models differ in details, for example Qwen 2.5 has biases for queries,
+# keys and values.) Now we can put everything together.
 
 # %% [markdown]
 # ### Exercise 14.4 `LlamaBlock`
@@ -369,12 +351,12 @@ figures.cache_bytes()
 #
 # - **Layers:** `W_q`, `W_k`, `W_v`, `W_o`, `nn.Linear` without bias, where `W_k` and `W_v` project to `num_kv_heads`
 #   heads; `norm1` and `norm2`, modules with a `weight`, such as `RMSNorm(rms_norm, d_model, eps)`; `feed_forward`,
-#   your `SwiGLU`; and nothing else in its `state_dict`.
+#   your `SwiGLU`. The block has no other parameters or buffers.
 # - **Forward:** `forward(x, mask=None)`, `x (B, T, D)` → `(B, T, D)`. Pre-norm, with a residual connection around
-#   each of the two sublayers. Queries and keys are rotated by `apply_rope_half_split` at positions $0$ to $T-1$, head
-#   by head, and scores are divided by √d.
-# - **Mask:** without a mask, attention is causal, but with a mask, the mask alone decides. It broadcasts to `(B, H,
-#   T, T)`, and a fully masked row gets zeros from attention.
+#   each of the two sublayers. Queries and keys are rotated by `apply_rope_half_split` at positions $0$ to $T-1$,
+#   head by head, and scores are divided by √d.
+# - **Mask:** without a mask, attention is causal. If a mask is given, it alone decides. It broadcasts to `(B, H, T,
+#   T)`, and a fully masked row gets zeros from attention.
 # - **Edge cases:** `ValueError` unless `num_heads` divides `d_model` and `num_kv_heads` divides `num_heads`.
 # - **Forbidden:** `F.scaled_dot_product_attention`, `F.rms_norm`, `nn.RMSNorm`, the transformers library.
 
@@ -420,7 +402,7 @@ check(LlamaBlock)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two lines of lesson 9's pre-norm block first. Then replace the attention by three projections,
+# Start from the two lines of lesson 9's pre-norm block. Then replace the attention by three projections,
 # `split_heads`, RoPE for two of the three, `grouped_query_attention`, `merge_heads` and `W_o`.
 #
 # </details>
@@ -432,9 +414,9 @@ check(LlamaBlock)
 #
 # </details>
 #
-# Is this really the block that people use? Let's count the parameters of Llama 3 with its 32 blocks, where the
-# embedding isn't tied to the output layer. Tensors on torch's `meta` device have shapes but no data, so even a block
-# of that size takes no memory.
+# To see whether this is really the block that people use, let's count the parameters of the smallest Llama 3 with
+# its 32 blocks, where embedding and output layer are separate matrices. Tensors on torch's `meta` device have shapes
+# but no data, so even a block of that size takes no memory.
 
 # %%
 with torch.device("meta"):
@@ -443,8 +425,8 @@ count = sum(p.numel() for p in block.parameters())
 print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 4096:,} parameters")
 
 # %% [markdown]
-# With 8,030,261,248 parameters, that's exactly the *8B* in the name, and four fifths of each block are its
-# feed-forward network.
+# With 8,030,261,248 parameters, that's the *8B* in the name, and four fifths of each block are its feed-forward
+# network.
 #
 # **Which of the six changes does the work?** We trained a small GPT with two blocks on lesson 12's language for 400
 # steps, first with the block of 2017, then with one change at a time, and then with all six. The figure shows how far
@@ -464,16 +446,16 @@ figures.six_changes()
 # %% [markdown]
 # ## A good place to stop
 #
-# Your block is complete, and it's the block of Llama 3. This is the middle of the lesson, so stop here if you like.
-# When you come back, you'll write LoRA, which adapts a trained network to a new task, and train with it.
+# Your block is complete, and it's the block of Llama 3. In the second half of the lesson you'll write LoRA, which
+# adapts a trained network to a new task, and train with it.
 
 # %% [markdown]
 # ## LoRA: fine-tune with two thin matrices
 #
-# Suppose we have a trained network and want to teach it something small. If we **fine-tune** all its parameters, we
-# need memory for the gradients and optimizer states of all of them, and we have to keep a full copy of the network
-# for each new skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a *difference* that is the
-# product of two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
+# Suppose we want to teach a trained network something small. If we **fine-tune** all its parameters, we need memory
+# for the gradients and optimizer states of all of them, and we have to keep a full copy of the network for each new
+# skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a *difference* that is the product of two
+# thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
@@ -482,8 +464,8 @@ figures.six_changes()
 #
 # <details><summary>Answer</summary>
 #
-# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, which is 0.39% of W. Because B is zero, the difference is
-# zero, so the network starts exactly as it was. The gradient of B contains A as a factor, and the gradient of A
+# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, which is 0.39% of W. Because B is zero, the difference
+# is zero, so at the start the network is unchanged. The gradient of B contains A as a factor, and the gradient of A
 # contains B, so if both were zero, neither would ever change.
 #
 # </details>
@@ -501,8 +483,8 @@ figures.six_changes()
 # - **Parts:** the `linear` that it was given, frozen; `A (rank, in)`, every entry random, and `B (out, rank)`, zeros,
 #   both `nn.Parameter` with the dtype of `linear.weight`.
 # - **Forward:** the formula above, plus the bias if `linear` has one.
-# - **merged():** returns a new `nn.Linear` with the same outputs, with a bias only if `linear` has one. It shares no
-#   memory with the old one, and it leaves the module as it was.
+# - **`merged()`:** returns a new `nn.Linear` with the same outputs, with a bias only if `linear` has one. It shares
+#   no memory with the old one, and the module doesn't change.
 
 
 # %% nbgrader={"solution": "LoRA"}
@@ -559,9 +541,9 @@ check(LoRA)
 # %% [markdown]
 # ## At work
 #
-# Let's fine-tune with the LoRA that you wrote. Our task is a made-up French in which every adjective comes *before*
-# its noun, as in *le noir chat*. The function below rewrites a sentence pair of our corpus. `adapted` puts your LoRA
-# around `W_q` and `W_v` of all six attention layers of the translator.
+# Let's fine-tune our translator with the LoRA that you wrote. The task is a made-up French in which every adjective
+# comes *before* its noun, as in *le noir chat*. The function below rewrites a sentence pair of our corpus. `adapted`
+# puts your LoRA around `W_q` and `W_v` of all six attention layers.
 
 
 # %%
@@ -611,15 +593,15 @@ print(f"exactly right in ordinary French: {evaluation.exact(network, evaluation.
 # <details><summary>Answer</summary>
 #
 # Nearly all of the test sentences are right, but of ordinary French only about 30% is left, namely the sentences in
-# which no adjective moves. This is called **catastrophic forgetting**. It happens because nothing in an English
-# sentence says which French is meant, and the new training data doesn't contain the old one.
+# which no adjective moves. This **catastrophic forgetting** happens because nothing in an English sentence says
+# which French is meant, and the new training data doesn't contain the old French.
 #
 # </details>
 #
 # So LoRA doesn't protect what the network knew, but we can undo it. W is frozen, so without A and B the network
 # writes the old French again. Every further skill costs 6,144 parameters instead of 206,146. Change the rank or the
-# number of sentences in the cells above and see how much is needed. (If we train all parameters, the network learns
-# as much and forgets as much. See *Going further*.)
+# number of sentences in the cells above and see how much is needed. (The network learns and forgets just as much if
+# we train all parameters. See *Going further*.)
 
 # %% [markdown]
 # ### Quiz 14.1
@@ -675,16 +657,17 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** RMSNorm drops the mean, so it needs one average instead of two. In our translator only a quarter of a percent of a
-# word's squared length was in the mean, so little is lost. Grouped queries let several query heads use the same keys and values. In the
-# smallest Llama the cache of one token falls from 512 to 128 KiB, while the number of scores stays the same. RoPE makes scores depend on
-# distances, so no table limits the length, and it alone brought a small GPT closer to the entropy of its source, 0.52 instead of 0.60 nats
-# above it. What has stayed is a residual stream to which attention adds values weighted by a softmax of scaled scores, and a network that works on
-# each token alone. I would call it another architecture if tokens exchanged information without comparing queries with keys.
+# **Model answer.** RMSNorm doesn't subtract the mean, so it needs one average instead of two and no β. Grouped
+# queries let several query heads use the same keys and values. From the smallest Llama 2 to the smallest Llama 3 the
+# cache of one token falls from 512 to 128 KiB, while the number of scores stays the same. RoPE makes scores depend
+# on distances, so no table limits the length, and it alone brought a small GPT closer to the entropy of its source,
+# 0.52 instead of 0.60 nats above it. What has stayed is a residual stream to which attention adds values weighted by
+# a softmax of scaled scores, and a network that works on each token alone. I would call it another architecture if
+# tokens exchanged information without comparing queries with keys.
 #
 # **Marking scheme (15).**
 #
-# - 9: three changes, for each one point for the change in the formula, one for what it saves or makes possible, one for a number;
+# - 9: three changes, with one point each for the formula, for what it saves or makes possible, and for a number;
 # - 3: what stayed the same, named precisely;
 # - 2: savings are kept apart from claims of quality;
 # - 1: a criterion of your own for another architecture.
@@ -694,7 +677,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - RMSNorm removes a token's size and keeps its mean. In SwiGLU one vector decides how much of another passes.
+# - RMSNorm removes a token's size and keeps its mean, and in SwiGLU one vector decides how much of another passes.
 # - RoPE has two layouts, interleaved and half-split, and mixing them up doesn't raise an error.
 # - Grouped-query attention shrinks the KV cache by the same factor at every length.
 # - The block of Llama, Mistral and Qwen is lesson 9's block with these six changes.
@@ -711,10 +694,29 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. A sliding window limits the size of the cache, and later we load a published model and let
-# it write.
+# What follows is optional. For example, a sliding window limits the size of the cache, and at the end we load a
+# published model and let it write.
 
 # %% [markdown]
+# ### How much does the mean matter?
+#
+# Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables, the
+# mean would account for about 1.6% of the squared length.
+
+# %%
+words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
+in_mean = words.mean(-1) ** 2 / words.pow(2).mean(-1)  # (165,)
+difference = or_finished(rms_norm)(words, torch.ones(64)) - layer_norm(
+    words, torch.ones(64), torch.zeros(64)
+)  # (165, 64)
+print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mean.max():.2%}")
+print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
+
+# %% [markdown]
+# Only a quarter of a percent is in the mean, so the two norms almost agree. This network was trained *with* layer
+# norms, however, which remove the mean anyway. Zhang and Sennrich trained networks both ways, and with RMSNorm they
+# got the same quality in less time.
+#
 # ### A window over the text
 #
 # With grouped queries we pay less for each token, but the cache still grows with the text. With a **sliding window**
@@ -778,8 +780,8 @@ check(sliding_window_mask)
 #
 # <details><summary>Hint 2</summary>
 #
-# There are three conditions. One must always hold, and of the other two at least one, so combine them with `&` and
-# `|`.
+# There are three conditions. The first must always hold, and so must at least one of the other two, so combine them
+# with `&` and `|`.
 #
 # </details>
 
@@ -808,7 +810,9 @@ for sinks in (0, 1):
 explore.windows()
 
 # %% [markdown]
-# **How the cache grows.** Which slider already helps with a short text, and which one only with a very long one?
+# ### How the cache grows
+#
+# Which slider already helps for short texts, and which one only for very long ones?
 
 # %%
 explore.cache()
@@ -816,19 +820,23 @@ explore.cache()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Fewer key-value heads help by the same factor at every length. A window has no effect until the text is longer than
-# the window, and from then on the cache stops growing.
+# Fewer key-value heads shrink the cache by the same factor at every length. A window has no effect until the text is
+# longer than the window, and from then on the cache stops growing.
 #
 # </details>
 #
-# **All parameters instead of LoRA.** The figure compares LoRA with full fine-tuning on the same task. Both learn the
-# new French, and both forget the old one.
+# ### All parameters instead of LoRA
+#
+# The figure compares LoRA with full fine-tuning on the same task. Both learn the new French, and both forget the old
+# one.
 
 # %%
 figures.dialect()
 
 # %% [markdown]
-# **Between the layouts.** A converter has to reorder the rows of $W_Q$ and $W_K$ once.
+# ### Converting between the layouts
+#
+# To load an interleaved file into half-split code, a converter has to reorder the rows of $W_Q$ and $W_K$ once.
 #
 # **On paper:** In the interleaved layout the query channels of a head are rows $0, 1, 2, 3$ of $W_Q$. In which order
 # must they be so that half-split code pairs the same two, and in which one for width $6$?
@@ -911,9 +919,10 @@ figures.three_scores(meant, moved, forgotten)
 #
 # </details>
 #
-# **A file as people publish it.** `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is
-# lesson 12's stack without a position table. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in
-# such a file are these:
+# ### The names in a published file
+#
+# `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack without a
+# position table. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in such a file are these:
 #
 # | in the file, after `model.layers.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -995,11 +1004,13 @@ with torch.no_grad():
 print(f"largest difference: {(logits - layout.llama_logits(state, ids)).abs().max():.6f}")
 
 # %% [markdown]
-# **Tokens from bytes.** Lesson 1's subwords gave `[UNK]` for what they didn't know. Most later models never need it,
-# because they start from the 256 bytes and merge what often occurs side by side (**byte-pair encoding**). We first
-# split the text into pieces that no merge may cross. Here a piece is a run of visible characters with the space
-# before it, if there is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every
-# pair of neighboring tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
+# ### Tokens from bytes
+#
+# Lesson 1's subwords gave `[UNK]` for what they didn't know. Most later models never need it, because they start
+# from the 256 bytes and merge tokens that often occur side by side (**byte-pair encoding**). We first split the text
+# into pieces that no merge may cross. Here a piece is a run of visible characters with the space before it, if there
+# is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of neighboring
+# tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
 
 # %%
 figures.merges()
@@ -1110,7 +1121,7 @@ check(encode_bpe)
 #
 # </details>
 #
-# Let's learn 300 merges from 200 sentences in both languages.
+# Let's learn merges from some sentences in both languages.
 
 # %%
 pairs = corpus.training_pairs()[:200]
@@ -1121,11 +1132,13 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 
 # %% [markdown]
 # Frequent words such as *visits* and *september* have become single tokens, whereas the Japanese characters and the
-# waving hand stay single bytes. Nothing is unknown, but rare text costs more tokens.
+# waving hand are split into single bytes. So nothing is unknown, but rare text costs more tokens.
 #
-# **A published model writes.** The course comes with a small model in Llama's layout, with four blocks and 824,448
-# parameters, trained on the first million characters of a collection of Shakespeare. Your block uses its weights,
-# your `rename_llama` finds them, and your `encode_bpe` splits the text.
+# ### A published model writes
+#
+# The course comes with a small model in Llama's layout, with four blocks and 824,448 parameters, trained on the
+# first million characters of a collection of Shakespeare. Your block uses its weights, your `rename_llama` finds
+# them, and your `encode_bpe` splits the text.
 
 # %%
 found = published.model()
@@ -1137,8 +1150,10 @@ print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperatur
 # It writes words, lines of verse and names with a colon, but it rarely makes sense for more than half a line. If you
 # put the three files of a larger model into a folder `llama` next to this notebook, the same cell uses that model.
 #
-# **Does it need its first token?** A window hides the first token, and a sink brings it back. We measured this on
-# unseen passages, from position 16 on.
+# ### Does it need its first token?
+#
+# A window hides the first token, and a sink brings it back. We measured this on unseen passages, from position 16
+# on.
 #
 # | what a query attends to | nats per token |
 # |---|---|
@@ -1149,9 +1164,9 @@ print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperatur
 # | as many, without sinks: the last 17 | 3.056 |
 # | the last 20 | 3.047 |
 #
-# Our model doesn't break down. The window costs only 0.02 nats. Of this cost, four sinks give back a twentieth,
-# whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the breakdown in
-# far larger models and longer texts.
+# Our model doesn't break down, because the window costs only 0.02 nats. Of this cost, four sinks give back a
+# twentieth, whereas four more keys in the window, the control, give back nearly three quarters. Xiao et al. saw the
+# breakdown in far larger models and longer texts.
 #
 # ### How stable are these numbers?
 #

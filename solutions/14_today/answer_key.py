@@ -63,44 +63,44 @@ rms_norm = Exercise(
     instead="build it from a mean of squares.",
     apart=(DTYPE, GRADIENT, "another eps", "small values", "a row of zeros"),  # where eps matters
 ).with_mistakes(f"""
-    centered: layer norm: the mean was taken away
+    centered: a layer norm, which subtracts the mean
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
         |    mean_square =
-        In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What does yours make of it?
+        In the example on paper, the result for (1, 1, 5, 5) has four positive entries. What does your function return?
     variance_instead: divided by the standard deviation
         x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True)
-        A variance is the mean of the squares after something was subtracted.
+        A variance is the mean of the squares after the mean was subtracted. RMSNorm subtracts nothing.
     sample_variance: divided by the standard deviation
         x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, keepdim=True)
-        A variance is the mean of the squares after something was subtracted, and torch divides it by D − 1.
-    eps_outside: eps was added after the square root
+        A variance is the mean of the squares after the mean was subtracted, and torch divides by D − 1 by default.
+    eps_outside: eps is added after the square root
         {ROOT} -> (mean_square**0.5 + eps)
-        Rows with tiny entries tell the two apart. How many terms are under the square root of the formula?
+        For rows with tiny entries this makes a difference. How many terms are under the square root in the formula?
     eps_forgotten: no eps at all
         {ROOT} -> mean_square**0.5
-        What does your answer make of a row of zeros?
+        What does your function return for a row of zeros?
     eps_fixed: eps is always 0.000001
         mean_square + eps -> mean_square + 1e-6
         rms_norm may be called with another eps. Where do you use the argument?
-    unit_length: every row was made as long as 1
+    unit_length: every row is scaled to length 1
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
-        The formula takes the mean of the squares. What do you take before the square root?
+        Under the square root is the mean of the squares, not their sum.
     no_root: divided by the mean of the squares instead of its square root
         {ROOT} -> (mean_square + eps)
-        In which unit is a mean of squares when x is in meters?
+        If x doubles, the result should stay the same. What happens in your code?
     weight_forgotten: weight is not used
         weight * x / -> x /
-        Each channel has its own weight.
-    over_tokens: the mean of each channel over the tokens
+        Each channel is multiplied by its own weight. Where do you use the argument weight?
+    over_tokens: the mean is taken over the tokens
         x.pow(2).mean(dim=-1, -> x.pow(2).mean(dim=-2,
-        Each token is normalized by itself. Along which axis do its own numbers lie?
-    everything: one size for the whole batch
+        Each token is normalized separately. Which axis holds the channels of a token?
+    everything: one mean for the whole batch
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean()
-        How many sizes does a sentence of 5 words have?
-    in_single_precision: float64 went through float32
+        Each token is divided by its own root mean square. Which argument of mean selects the axis?
+    in_single_precision: float64 inputs are rounded to float32
         weight * x / {ROOT}
         -> weight * (x.float() * torch.rsqrt(x.float().pow(2).mean(dim=-1, keepdim=True) + eps)).to(x.dtype)
-        Other people's code turns 16-bit values into float32 here. What does that do to a float64?
+        Published code converts 16-bit values to float32 here, but for float64 inputs this loses precision.
 """)
 
 # ---------------------------------------------------------------- SwiGLU
@@ -138,34 +138,34 @@ SwiGLU = Exercise(
 ).with_mistakes(f"""
     gate_without_silu: the gate has no activation
         {GATED} -> self.gate(x) * self.up(x)
-        A product of two linear maps isn't a gate: how much does a gate of −20 let through in yours?
+        Without an activation, a gate of −20 doesn't close but multiplies by −20.
     silu_on_up: the activation is applied to up instead of the gate
         {GATED} -> self.gate(x) * F.silu(self.up(x))
-        Which of the two layers has the name of what silu makes?
+        In the formula, silu is applied to the output of the layer gate.
     silu_on_the_product: the activation is applied to the product instead of the gate
         {GATED} -> F.silu(self.gate(x) * self.up(x))
-        Read the formula from the inside: what does silu get to see?
-    added: gate and up were added
+        Compare the parentheses in the formula. What is the argument of silu?
+    added: gate and up are added instead of multiplied
         {GATED} -> F.silu(self.gate(x)) + self.up(x)
-        A closed gate should leave nothing. What is left in yours?
-    sigmoid_gate: a sigmoid where silu belongs
+        When the gate is closed, nothing should pass. What passes in your code?
+    sigmoid_gate: a sigmoid instead of silu
         F.silu(self.gate(x)) -> torch.sigmoid(self.gate(x))
-        That is the first gate of its kind, GLU. Here the activation is z·σ(z).
-    gelu_gate: GELU where silu belongs
+        This is GLU, the first layer of this kind. In SwiGLU the activation is z·σ(z).
+    gelu_gate: GELU instead of silu
         F.silu(self.gate(x)) -> F.gelu(self.gate(x))
-        That is GEGLU, which other models use. Here the activation is z·σ(z).
-    relu_gate: ReLU where silu belongs
+        This is GEGLU, which other models use. In SwiGLU the activation is z·σ(z).
+    relu_gate: ReLU instead of silu
         F.silu(self.gate(x)) -> F.relu(self.gate(x))
-        A gate of −2 lets −0.238 of up through, not nothing.
-    gate_twice: the gate instead of up
+        For a gate of −2, silu gives −0.238 and not 0.
+    gate_twice: gate is used in place of up
         {GATED} -> F.silu(self.gate(x)) * self.gate(x)
-        Three layers, and the third reads a product. Which layer has nothing to do in yours?
+        The product has two different factors. Which of the three layers do you never call?
     no_gate: silu of up, without a gate
         {GATED} -> F.silu(self.up(x))
-        Two layers read x. Which one is not used?
-    with_residual: the input was added to the output
+        Two layers read x. Which of them do you never call?
+    with_residual: the input is added to the output
         self.down(hidden) -> x + self.down(hidden)
-        The residual belongs to the block.
+        The residual connection is part of the block, not of this layer.
 """)
 
 # ---------------------------------------------------------------- apply_rope_half_split
@@ -203,20 +203,20 @@ apply_rope_half_split = Exercise(
     neighbors_paired: lesson 2's pairs, the interleaved layout
         x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
         {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-        That is the other layout. Which channel is the partner of channel 0 here?
-    put_back_as_neighbors: taken half-split, and put back interleaved
+        In the half-split layout, channel 0 is paired with channel d/2.
+    put_back_as_neighbors: the pairs are taken half-split, but put back interleaved
         {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
-        The pairs were taken from two halves. Where must they go back?
+        You take the pairs from two halves of the channels, so put the results back into two halves.
     angles_of_neighbors: the angles of the interleaved layout on half-split pairs
         {TURNED}
         -> x * cos.repeat_interleave(2, -1) + torch.cat([-b, a], dim=-1) * sin.repeat_interleave(2, -1)
-        Channel 0 and its partner rotate by the same angle. Which two columns of your cosines are equal?
+        Channel 0 and its partner d/2 rotate by the same angle, so these two columns of cosines must be equal.
     turned_backwards: the pairs rotate in the opposite direction
         positions[:, None] -> -positions[:, None]
-        For d = 4, (1, 0, 0, 0) at position 1 should become (0.540, 0, 0.841, 0). What is yours?
+        For d = 4, (1, 0, 0, 0) at position 1 should become (0.540, 0, 0.841, 0). What does your function return?
     base_ignored: 10000 instead of the argument base
         / base ** -> / 10000.0 **
-        Llama 3 has a base of 500,000. Who uses base in your code?
+        Llama 3 has a base of 500,000. Where does your code use the argument base?
     exponent_i: an exponent that grows half as fast as it should
         (i / half) -> (i / half / 2)
         With d = 4 and base 10000, pair 1 rotates by a hundredth of the position.
@@ -226,20 +226,20 @@ apply_rope_half_split = Exercise(
     positions_ignored: positions 0, 1, 2, ... instead of the argument positions
         positions[:, None] -> torch.arange(x.shape[-2])[:, None]
         With a cache the positions are, for example, 7, 8, 9. Where do you use the argument positions?
-    sign_lost: a minus sign lost
+    sign_lost: a minus sign is missing
         a * cos - b * sin -> a * cos + b * sin
-        A rotation changes no length. Compare the norms before and after.
+        A rotation doesn't change the length of a vector. Compare the norms before and after.
     exponent_without_minus: later pairs rotate faster instead of slower
         / base ** -> * base **
-        Which pair rotates fastest in the formula? What does a minus in an exponent do?
+        Pair 0 should rotate fastest. Check the sign of the exponent.
     sine_and_cosine_exchanged: sine and cosine exchanged
         angles.cos().to(x.dtype), angles.sin().to(x.dtype) -> angles.sin().to(x.dtype), angles.cos().to(x.dtype)
-        At position 0 nothing may change. What are the sine and the cosine of 0?
-    an_angle_for_each_channel: d angles, one for each channel
+        At position 0 nothing should change. What are the sine and the cosine of 0?
+    an_angle_for_each_channel: there are d angles, one for each channel
         {TURNED}
         -> (angles := positions[:, None] / base ** (torch.arange(2 * half, dtype=torch.float64) / (2 * half)),
         |            x * angles.cos().to(x.dtype) + torch.cat([-b, a], dim=-1) * angles.sin().to(x.dtype))[1]
-        Channel i and channel i + d/2 are one pair. How many pairs are there, and by how many angles do they rotate?
+        Channels i and i + d/2 form a pair and rotate by the same angle. How many pairs are there?
 """)
 
 # ---------------------------------------------------------------- interleaved_to_half_split
@@ -265,23 +265,23 @@ interleaved_to_half_split = Exercise(
     inverse: the inverse, from half-split to interleaved
         {PAIRS} -> W.unflatten(0, (num_heads, 2, -1))
         For a head of width 6 the new order is 0, 2, 4, 1, 3, 5. Which order do you get?
-    unchanged: nothing was moved
+    unchanged: no row was moved
         {BACK} -> pairs.flatten(0, 2)
         In a head of width 6, row 1 of the file becomes row 3.
-    whole_matrix: the rows of the whole matrix in one, across the heads
+    whole_matrix: the rows are reordered across the heads
         {PAIRS} -> W.unflatten(0, (1, -1, 2))
         Row 2 of the second head must stay in the second head.
-    heads_dealt_in_turn: the heads were taken for the innermost axis
+    heads_dealt_in_turn: the head is treated as the innermost axis
         {PAIRS} -> W.unflatten(0, (-1, 2, num_heads)).movedim(2, 0)
-        A head owns neighboring rows: with two heads of width 6, which rows are the first one's?
-    width_for_heads: num_heads was taken for the width of a head
+        Each head owns neighboring rows. With two heads of width 6, which rows belong to the first?
+    width_for_heads: num_heads is used as the width of a head
         {PAIRS} -> W.unflatten(0, (-1, num_heads))
         {BACK} -> torch.cat([pairs[:, 0::2], pairs[:, 1::2]], dim=1).flatten(0, 1)
         The second argument says how many heads there are, not how wide they are.
-    columns_moved: the columns were moved, and not the rows
+    columns_moved: the columns are moved instead of the rows
         {BACK} -> torch.cat([W[:, 0::2], W[:, 1::2]], dim=1)
-        W is (out, in): which of the two are the channels of the queries?
-    heads_moved: heads and pairs were exchanged
+        W is (out, in). Which of the two axes holds the channels of the queries?
+    heads_moved: the axes of heads and pairs are exchanged
         {BACK} -> pairs.transpose(0, 1).flatten(0, 2)
         The heads keep their order. Which two of the three axes are exchanged?
 """)
@@ -364,77 +364,78 @@ LlamaBlock = Exercise(
     forbidden=("transformer", "attention", "rms_norm"),
     instead="build it from your own parts and the blocks of lesson 8.",
 ).with_mistakes(f"""
-    not_causal: without a mask every token sees all others
+    not_causal: without a mask every token attends to all others
         {CAUSAL} -> pass
         |        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
-        This is the block of a decoder. What may a token attend to without a mask?
-    always_causal: a mask is joined with the causal one
+        This is a decoder's block. Which tokens may a token attend to when no mask is given?
+    always_causal: the given mask is combined with the causal one
         {CAUSAL} -> causal = causal_mask(x.shape[1]).to(x.device)
         |        mask = causal if mask is None else mask & causal
-        With a mask, the mask alone decides: it may show the future.
+        When a mask is given, the mask alone decides, even if it allows later tokens.
     mask_ignored: always causal, whatever the mask says
         {CAUSAL} -> mask = causal_mask(x.shape[1]).to(x.device)
-        A mask was passed. Where do you use it?
-    mask_inverted: the mask was read the other way round
+        Where do you use the argument mask?
+    mask_inverted: the mask is inverted
         if mask is None else mask -> if mask is None else ~mask
         In this course True means may attend.
-    mean_of_all: a row that sees nothing gets the mean of all values
+    mean_of_all: a fully masked row gets the mean of all values
         grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(
         |            Q * mask.any(-1, keepdim=True), K, V, mask | ~mask.any(-1, keepdim=True)
         |        )
-        With −1e9 in place of every score of a row all scores are equal. What does softmax make of equal scores?
+        If every score of a row becomes −1e9, all scores are equal. What does softmax return for equal scores?
     neighbors_turned: lesson 2's RoPE, the interleaved layout
         {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
         |        Q = apply_rope_half_split(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
         {TURN_K} -> K = apply_rope_half_split(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
         The files on the hub pair channel i with channel i + d/2 of a head.
-    not_turned: no rotations
+    not_turned: queries and keys are not rotated
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
-        No position vector is added to the words here. How does the score depend on positions?
+        This block adds no position vectors, so without RoPE the scores don't depend on positions.
     only_queries_turned: the keys are not rotated
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
-        Then the score depends only on the query's position. What makes it depend on the distance?
+        If only the query is rotated, the score doesn't depend on the distance. What else has to be rotated?
     values_turned: the values are also rotated
         {CUT_V} -> V = apply_rope_half_split(split_heads(self.W_v(y), self.num_kv_heads), places, self.base)
-        A position decides how much weight a value gets. Should it change the value itself?
-    turned_before_the_cut: rotated before the heads were split
+        Positions affect the attention weights through queries and keys. Values are not rotated.
+    turned_before_the_cut: RoPE is applied before the heads are split
         {TURN_Q} -> Q = split_heads(apply_rope_half_split(self.W_q(y), places, self.base), self.num_heads)
         {TURN_K} -> K = split_heads(apply_rope_half_split(self.W_k(y), places, self.base), self.num_kv_heads)
-        A pair has to lie in one head. How wide is what your rotation gets?
-    base_ignored: the base does not reach the rotations
+        Both channels of a pair must belong to the same head, so split the heads first.
+    base_ignored: RoPE does not use the argument base
         self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, base
         -> self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, 10000.0
-        The block gets a base when it is built. Who should be told?
-    eps_ignored: eps does not reach the norms
+        The constructor has an argument base. Where do you pass it on?
+    eps_ignored: the norms do not use the argument eps
         RMSNorm(rms_norm, d_model, eps) -> RMSNorm(rms_norm, d_model)
-        The block gets an eps when it is built. Who should be told?
-    groups_in_turn: the groups in turn: head h uses group h % G
+        The constructor has an argument eps. Where do you pass it on?
+    groups_in_turn: head h uses key-value head h % G
         {TURN_K} -> {TURN_K}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
         {CUT_V} -> {CUT_V}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
-        Neighboring heads use the same group: with 6 heads and 2 key-value heads, heads 0, 1 and 2 use the first.
-    layer_norms: layer norms: the mean was taken away
+        Neighboring heads use the same key-value head. With 6 heads and 2 key-value heads, heads 0, 1 and 2 use the
+        first.
+    layer_norms: the norms are layer norms, which subtract the mean
         y = self.norm1(x) -> y = self.norm1(x - x.mean(-1, keepdim=True))
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm2(x - x.mean(-1, keepdim=True)))
-        Exercise 14.1 made the norm of this block.
-    post_norm: post-norm: the norms come after the sums
+        This block uses the norm of exercise 14.1.
+    post_norm: the block is post-norm, with norms after the sums
         y = self.norm1(x) -> y = x
         {FIRST} -> x = self.norm1(x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))))
         {SECOND} -> return self.norm2(x + self.feed_forward(x))
-        In pre-norm, who reads normalized numbers: the sublayer, or the stream?
+        In pre-norm each sublayer reads a normalized input, and the residual stream itself is not normalized.
     residual_normalized: the residual is taken from the normalized x
         {FIRST} -> x = y + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
-        The stream should reach the end as it came in. To what is attention's output added in yours?
-    no_residual: no residual around attention
+        The residual is x itself, before the norm. To what do you add the output of attention?
+    no_residual: there is no residual connection around attention
         {FIRST} -> x = self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
-        If both sublayers gave zeros, what would be left of x?
+        If both sublayers returned zeros, the block should return x. What does yours return?
     no_last_projection: W_o is not used
         self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))) -> merge_heads(grouped_query_attention(Q, K, V, mask))
-        After the heads were put side by side, who mixes them?
-    no_second_residual: no residual around the feed-forward network
+        After the heads are merged, which layer should mix them?
+    no_second_residual: there is no residual connection around the feed-forward network
         return x + self.feed_forward -> return self.feed_forward
-        If both sublayers gave zeros, what would be left of x?
-    second_norm_forgotten: the feed-forward network gets x without its norm
+        If both sublayers returned zeros, the block should return x. What does yours return?
+    second_norm_forgotten: the feed-forward network reads x without a norm
         self.feed_forward(self.norm2(x)) -> self.feed_forward(x)
         Each sublayer gets a normalized input. Where do you use norm2?
 """)
@@ -474,34 +475,34 @@ def cases_rename_llama(draw):
 
 # A file of a real size has more than ten layers, so this part weighs as much as all others.
 rename_llama = Exercise("rename_llama", cases_rename_llama, weights={"more than ten layers": 11}).with_mistakes("""
-    norms_exchanged: the two norms exchanged
+    norms_exchanged: the two norms are exchanged
         "input_layernorm": "norm1" -> "input_layernorm": "norm2"
         "post_attention_layernorm": "norm2" -> "post_attention_layernorm": "norm1"
-        The name of one of them misleads. Which norm does the attention read?
-    gate_and_up_exchanged: gate and up exchanged
+        One of the names is misleading, because post_attention_layernorm comes before the feed-forward network.
+    gate_and_up_exchanged: gate and up are exchanged
         **{f"mlp.{part}_proj": f"feed_forward.{part}" for part in ("gate", "up", "down")},
         -> "mlp.gate_proj": "feed_forward.up", "mlp.up_proj": "feed_forward.gate", "mlp.down_proj": "feed_forward.down",
-        Their shapes are the same, so nothing complains. Only one of the two has an activation.
-    keys_and_values_exchanged: keys and values exchanged
+        Their shapes are equal, so loading raises no error, but only gate is followed by an activation.
+    keys_and_values_exchanged: keys and values are exchanged
         **{f"self_attn.{letter}_proj": f"W_{letter}" for letter in "qkvo"},
         -> **{f"self_attn.{letter}_proj": f"W_{other}" for letter, other in zip("qkvo", "qvko")},
-        Their shapes are the same, and so nothing complains.
-    not_tied: no unembed where the file has no lm_head
+        Their shapes are equal, so loading raises no error.
+    not_tied: unembed is missing when the file has no lm_head
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> pass
-        Some small models use one table for both ends. What does your Decoder still lack then?
-    always_tied: unembed is always the table of tokens
+        Some small models use weight tying, so unembed.weight is the embedding.
+    always_tied: unembed is always the embedding
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine["unembed.weight"] = mine["tokens.weight"]
-        Where the file has an lm_head, what is it for?
+        If the file has an lm_head, that is the weight of unembed.
     last_norm_forgotten: the last norm is missing
         "model.norm": "norm", -> "model.norm": "last",
-        In pre-norm there is one more norm after the last block.
-    counted_from_one: layers counted from 1
+        A pre-norm model has one more norm after the last block.
+    counted_from_one: layers are counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
-        Both files count their layers in the same way.
+        Both naming schemes count layers from 0.
     first_digit_only: only the first digit of a layer's number was read
         i, _, inside = part.removeprefix("model.layers.").partition(".")
         -> i, _, inside = part.removeprefix("model.layers.").partition("."); i = i[:1]
-        Llama 2 with 7 billion parameters has 32 layers. Under which name does layer 11 go in yours?
+        The smallest Llama 2 has 32 layers. Which name does layer 11 get in your code?
 """)
 
 # ---------------------------------------------------------------- sliding_window_mask
@@ -537,38 +538,38 @@ sliding_window_mask = Exercise(
 ).with_mistakes(f"""
     one_too_many: the window is one key too wide
         behind < window -> behind <= window
-        A window of 1 is the query's own position, and nothing else.
+        A window of 1 contains only the query's own position.
     one_too_few: the window is one key too narrow
         behind < window -> behind < window - 1
-        Count the keys of the last row. How many should there be?
-    future_seen: a window to both sides
+        Count the True entries in the last row. How many should there be?
+    future_seen: the window extends to both sides
         {SEEN} -> (behind.abs() < window) | (key < sinks)
-        A decoder sees nothing that comes after.
-    future_open: the window has one edge only: all that comes after is seen
+        A query must never attend to later keys.
+    future_open: all later keys are visible
         {SEEN} -> (behind < window) | (key < sinks)
-        A decoder sees nothing that comes after. What keeps row 0 of yours from seeing the last key?
-    future_without_offset: the future counts queries from 0, and the window does not
+        A query must never attend to later keys. What keeps row 0 of your mask from attending to the last key?
+    future_without_offset: the causal condition counts queries from 0, but the window doesn't
         behind >= 0 -> torch.arange(T_q)[:, None] >= key
-        With more keys than queries, both edges of the window move along.
-    sinks_from_the_future: the sinks are seen before they come
+        With more keys than queries, both conditions need the query's position among the keys.
+    sinks_from_the_future: a query attends to sinks that come after it
         {SEEN} -> (behind >= 0) & (behind < window) | (key < sinks)
         Which keys may the query at position 0 attend to, with four sinks?
     aligned_at_the_start: the first query is at the first key
         {QUERY} -> torch.arange(T_q)[:, None]
-        With a cache, three new queries are at the end of eleven keys. At which position is the first of them?
-    no_window: the whole past is seen
+        If three new queries belong to the last three of eleven keys, at which position is the first query?
+    no_window: all earlier keys are visible
         {SEEN} -> behind >= 0
-        That is the causal mask. Which keys does the last query have to forget?
-    sinks_ignored: the sinks are not seen
+        This is the plain causal mask. Which keys are too far back for the last query?
+    sinks_ignored: the sinks are masked
         (behind < window) | (key < sinks) -> behind < window
-        The first few keys always stay visible.
-    sinks_only: what is seen has to be in the window and a sink
+        The first keys, as many as sinks says, stay visible to all later queries.
+    sinks_only: a key must be both in the window and a sink
         (behind < window) | (key < sinks) -> (behind < window) & (key < sinks)
-        Are window and sinks two conditions, or two alternatives?
-    window_without_offset: the window counts queries from 0, and the future does not
+        A key is visible if it is in the window or a sink. Which operator means or?
+    window_without_offset: the window counts queries from 0, but the causal condition doesn't
         behind < window -> torch.arange(T_q)[:, None] - key < window
-        With more keys than queries, both edges of the window move along.
-    inverted: True where a key may not be seen
+        With more keys than queries, both conditions need the query's position among the keys.
+    inverted: the mask is True where a key is masked
         return {SEEN} -> return ~({SEEN})
         In this course True means may attend.
 """)
@@ -631,41 +632,41 @@ train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII)).wi
         |        for pair in pairwise(tokens):
         |            pairs[pair] += count
         |    return sorted(pairs, key=lambda pair: (pairs[pair], pair), reverse=True)[:num_merges]
-        After a merge there are tokens that were not there before. Which pairs do they make?
-    smaller_of_a_tie: of equally frequent pairs the smaller one
+        Each merge makes a new token, which forms new pairs, so count again after each merge.
+    smaller_of_a_tie: ties are broken in favor of the smaller pair
         {BEST} -> min(pairs, key=lambda pair: (-pairs[pair], pair))
-        Which of two equally frequent pairs does the spec name?
-    first_of_a_tie: of equally frequent pairs the one that came first
+        Which of several equally frequent pairs does the exercise ask for?
+    first_of_a_tie: ties are broken in favor of the pair that came first
         {BEST} -> max(pairs, key=pairs.get)
-        Where two pairs are equally frequent, their order in the text must not matter.
-    across_pieces: merges across the pieces
+        For equally frequent pairs, their order in the text must not matter.
+    across_pieces: merges cross the borders of pieces
         Counter({FINDALL}) -> Counter([text] if text else [])
-        A word and the space after it are never one token.
-    spaces_apart: the space does not belong to the next word
+        Split the text into pieces first. A word and the space after it are never in the same piece.
+    spaces_apart: the space is not part of the next word's piece
         {FINDALL} -> text.split()
-        In ` ab` of the example the space was merged with the word. To which piece does it belong?
+        In the example ` ab`, the space is merged with the word, so both belong to the same piece.
     every_piece_once: a piece that occurs five times counts once
         pairs[pair] += count -> pairs[pair] += 1
-        A pair of a frequent word is a frequent pair.
-    overlapping_not_counted: overlapping pairs are counted once
+        Each pair of a piece counts as often as the piece occurs.
+    overlapping_not_counted: overlapping pairs are counted only once
         for pair in pairwise(tokens): -> for pair in [p for n, p in enumerate(pairwise(tokens))
         |                             if not (n and n % 2 and tokens[n - 1] == tokens[n] == tokens[n + 1])]:
-        `aaaa` has (a, a) three times here.
-    once_is_not_enough: stops when no pair occurs twice
+        In this exercise `aaaa` contains (a, a) three times.
+    once_is_not_enough: your loop stops when no pair occurs twice
         if not pairs: -> if not pairs or max(pairs.values()) < 2:
-        Even a pair that occurs only once is merged.
-    characters: characters, not bytes
+        Here even a pair that occurs only once is merged.
+    characters: the tokens start as characters instead of bytes
         [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
-        The letter é is two bytes, so it begins as two tokens. As how many in yours?
-    tokens_returned: the new tokens, and not the pairs
+        The letter é is two bytes, so it starts as two tokens.
+    tokens_returned: the new tokens instead of the pairs
         merges.append(best) -> merges.append(best[0] + best[1])
         To apply the merges later, you need to know what was merged.
-    first_place_only: each merge is made once in a piece
+    first_place_only: each merge is applied only once per piece
         (merge_pair(tokens, best), count) for tokens, count in pieces
         -> (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == best), len(tokens)))]
         |                   + ([best[0] + best[1]] + tokens[k + 2 :] if k < len(tokens) else []), count)
         |                  for tokens, count in pieces
-        The pair becomes one token everywhere, also several times in a piece.
+        The pair becomes one token wherever it occurs, even several times in a piece.
 """)
 
 
@@ -708,10 +709,10 @@ def cases_encode_bpe(draw):
 
 APPLIED = "tokens = merge_pair(tokens, pair)"
 encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, UNKNOWN)).with_mistakes(f"""
-    last_merge_first: the merges in the opposite order
+    last_merge_first: the merges are applied in reverse order
         for pair in merges: -> for pair in merges[::-1]:
-        A late merge needs tokens that the early ones make.
-    longest_match: the longest known token first, as in lesson 1
+        A late merge needs the tokens that earlier merges make.
+    longest_match: the longest known token comes first, as in lesson 1
         for pair in merges:
         -> known, rest, tokens = {{a + b for a, b in merges}}, b"".join(tokens), []
         |        while rest:
@@ -719,40 +720,40 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, 
         |            tokens.append(rest[:n])
         |            rest = rest[n:]
         |        for pair in []:
-        A merge can take away a letter that a longer token would have needed.
-    first_place_only: each merge is made once in a piece
+        An early merge may use up a letter that a longer token would need.
+    first_place_only: each merge is applied only once per piece
         {APPLIED} -> tokens = (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == pair), len(tokens)))]
         |                      + ([pair[0] + pair[1]] + tokens[k + 2 :] if k < len(tokens) else []))
-        A pair is merged wherever it occurs.
-    leftmost_first: the first known pair from the left, whenever it was learned
+        Merge the pair wherever it occurs in the piece.
+    leftmost_first: known pairs are merged from left to right, in whatever order they were learned
         for pair in merges:
         -> while (k := next((k for k, p in enumerate(pairwise(tokens)) if p in merges), None)) is not None:
         |            tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
         |        for pair in []:
-        In each piece the merge that was learned first comes first, wherever its pair occurs.
-    one_merge_a_piece: one merge in each piece
+        In each piece, apply the merge that was learned first, wherever its pair occurs.
+    one_merge_a_piece: only one merge is applied in each piece
         {APPLIED} -> before, tokens = tokens, merge_pair(tokens, pair)
         |            if before != tokens:
         |                break
         A long word can take many merges. When does your loop end?
-    last_piece_only: only the last piece comes back
+    last_piece_only: only the tokens of the last piece are returned
         found += tokens -> found = tokens
-        What becomes of the first word's tokens when the second word comes?
-    white_space_lost: white space that is not before a word is gone
+        What happens to the tokens of the first word when your loop reaches the second word?
+    white_space_lost: white space that is not followed by a word is lost
         {FINDALL} -> re.findall(r" ?\\S+", text)
-        Two spaces, a new line, a tab: joined, the tokens must be the bytes of the text.
-    spaces_apart: the space does not belong to the next word
+        Joined, the tokens must be the bytes of the text, including double spaces, tabs and line breaks.
+    spaces_apart: the space is not part of the next word's piece
         {FINDALL} -> re.findall(r"\\S+|\\s", text)
-        To which piece does the space before a word belong?
-    across_pieces: merges across the pieces
+        The space before a word belongs to the same piece as the word.
+    across_pieces: merges cross the borders of pieces
         {FINDALL} -> [text]
-        Before the merges the text is split as in `train_bpe`. A merge never crosses a piece.
-    nothing_merged: bytes, without any merge
+        Split the text as in `train_bpe` before you apply merges, because no merge crosses the border of a piece.
+    nothing_merged: single bytes, without any merge
         {APPLIED} -> pass
-        The bytes are where it begins. What are the merges for?
-    characters: characters, not bytes
+        Start from single bytes and then apply the merges.
+    characters: the tokens start as characters instead of bytes
         [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
-        A character may be several bytes, and none of them was merged yet.
+        A character may have several bytes, each of which starts as its own token.
 """)
 
 # ---------------------------------------------------------------- LoRA
@@ -803,63 +804,63 @@ ZEROS = "torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device)"
 # What never learns loses half of the points: LEARNS and START together weigh as much as all other parts.
 LORA_WEIGHTS = {LEARNS: 22, START: 4, MERGED: 8}
 LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel"), weights=LORA_WEIGHTS).with_mistakes(f"""
-    rank_forgotten: multiplied by alpha, and not divided by the rank
+    rank_forgotten: multiplied by alpha, but not divided by the rank
         {SCALE} -> self.scale = alpha
-        With a larger rank more terms are added up. What keeps the difference at its size?
-    alpha_forgotten: divided by the rank, and not multiplied by alpha
+        A larger rank adds more terms. Which factor in the formula compensates for this?
+    alpha_forgotten: divided by the rank, but not multiplied by alpha
         {SCALE} -> self.scale = 1 / rank
         Where do you use alpha?
-    not_scaled: the product as it is, without alpha and rank
+    not_scaled: the product is not scaled by alpha / rank
         {SCALE} -> self.scale = 1.0
-        What is in front of the product in the formula?
-    only_the_difference: the old layer is not used
+        Which factor is in front of the product in the formula?
+    only_the_difference: the given layer is not used
         self.linear(x) + {ADDED} -> {ADDED}
-        At the start B is zero. What should the outputs be then?
-    bias_forgotten: the bias of the old layer is lost
+        At the start B is zero, and the outputs should be those of the given layer.
+    bias_forgotten: the bias of the given layer is lost
         self.linear(x) + {ADDED} -> x @ self.linear.weight.T + {ADDED}
-        The layer that was given may have a bias.
-    old_layer_scaled: the factor also multiplies the old layer
+        The given layer may have a bias.
+    old_layer_scaled: the factor also multiplies the output of the given layer
         self.linear(x) + {ADDED} -> self.scale * (self.linear(x) + x @ self.A.T @ self.B.T)
-        At the start the outputs should be the old ones, whatever alpha is.
+        At the start the outputs should be those of the given layer, whatever alpha is.
     B_random: B is not zero at the start
         {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
-        A network that was trained should begin as it was. What does the difference give at the start?
+        At the start the trained network should be unchanged, so the difference must be zero.
     forward_not_scaled: multiplied by alpha / rank in merged() only
         {ADDED} -> x @ self.A.T @ self.B.T
-        Two methods add the difference. Does forward scale it as merged() does?
-    A_zeros: A begins with zeros as well
+        Both methods add the difference, so forward must scale it as merged() does.
+    A_zeros: A is zero at the start as well
         {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
-        The gradient at B holds A as a factor. Can either of them ever move?
-    zeros_in_A: A is zero at the start, and B is not
+        The gradient of B contains A as a factor and vice versa, so if both are zero, neither will ever change.
+    zeros_in_A: A is zero at the start, but B isn't
         {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
         {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
-        Either would do for the start. Which of the two does the spec name?
-    not_frozen: the old layer is still trained
+        Either choice would work, but the exercise asks for zeros in B.
+    not_frozen: the given layer is still trained
         linear.requires_grad_(False) -> linear
-        Which numbers does an optimizer find in your module?
-    copied: the layer that was given is not kept as it is
+        Which parameters of your module require gradients?
+    copied: the module keeps a copy of the given layer
         linear.requires_grad_(False) -> copy.deepcopy(linear).requires_grad_(False)
-        The spec says that the very layer is kept: it may be shared with other parts of a network.
+        Keep the given layer itself, because it may be shared with other parts of a network.
     merged_not_scaled: merged without the factor
         new.weight += self.scale * self.B @ self.A -> new.weight += self.B @ self.A
-        The merged layer has to give the outputs that the module gives.
-    merged_old_layer: merged() returns the old numbers
+        The merged layer must give the same outputs as the module.
+    merged_old_layer: merged() returns the weights of the given layer
         new.weight += self.scale * self.B @ self.A -> pass
-        What have A and B learned, and where is it in the new layer?
-    merged_difference_alone: the merged layer is the difference alone
+        The new weight must include what A and B have learned.
+    merged_difference_alone: the merged layer contains only the difference
         new.weight += self.scale * self.B @ self.A -> new.weight.copy_(self.scale * self.B @ self.A)
-        The merged layer has to give what both paths give together.
-    merged_in_place: merged() changes the old layer
+        The merged layer must include the given layer as well as the difference.
+    merged_in_place: merged() changes the given layer
         new = copy.deepcopy(self.linear) -> new = self.linear
-        After merged() the module must still give what it gave: now the difference counts twice.
-    merged_shares_its_bias: the new layer shares its bias with the old one
+        merged() must not change the module, but in your code the difference now counts twice in forward.
+    merged_shares_its_bias: the new layer shares its bias with the given one
         new = copy.deepcopy(self.linear) -> new = copy.deepcopy(self.linear)
         |        new.bias = self.linear.bias
-        If the new layer is trained, what happens to the old one?
+        If the new layer is trained, the given one must not change.
     merged_without_bias: the new layer never has a bias
         new = copy.deepcopy(self.linear) -> new = copy.deepcopy(self.linear)
         |        new.bias = None
-        The layer that was given may have a bias.
+        The given layer may have a bias.
 """)
 
 # ---------------------------------------------------------------- quizzes
@@ -881,12 +882,12 @@ quizzes = listed_quizzes("""
         a: Both files hold matrices of the same shapes, and names are easily translated. Loading succeeds.
         b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
            wrong. A trained model would write nonsense, which does not tell you why.
-        c: They depend only on distances in both layouts, but they are different numbers, because the angles belong to
+        c: In both layouts the scores depend only on distances, but their values differ, because the angles belong to
            other channels.
     quiz_2: d
         a: Each of the 32 query heads still scores every key of its group.
-        b: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the parameters.
+        b: Only W_k and W_v shrink. In the block of Llama 3 they have a twenty-sixth of the parameters.
         c: The feed-forward network has nothing to do with heads. In the block of Llama 3 it has four fifths of the
            parameters.
-        d: It holds keys and values, and there are four times fewer of them for each token.
+        d: The cache holds keys and values, and with 8 heads there are four times fewer of them for each token.
 """)

@@ -58,9 +58,9 @@ NEXT = (1, 8)  # (layer, head), both counted from 0, of the head that attends to
 
 
 class Quiet:
-    """What stands in a picture's place where the network's numbers are not at hand."""
+    """What is shown instead of a figure when the network's weights are missing."""
 
-    words = f"This picture needs the network's numbers: {pretrained.HOW_TO}, then run the notebook again."
+    words = f"This figure needs the network's weights: {pretrained.HOW_TO}, then run the notebook again."
 
     def __repr__(self) -> str:
         return self.words
