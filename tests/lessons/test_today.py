@@ -6,7 +6,6 @@ import math
 import os
 import random
 import re
-import types
 
 import pytest
 import torch
@@ -23,7 +22,6 @@ from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
-from helpers.lessons.today.stand_ins import STAND_INS
 from helpers.translator import evaluation
 from tests.conftest import stored_key
 from tests.judged import stored_verdict
@@ -541,54 +539,6 @@ def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
 
 
 verdict_on = functools.partial(stored_verdict, LESSON)
-
-
-def elsewhere(piece):
-    """The same function, not known for the course's own."""
-    code = piece.__code__.replace(co_filename="somewhere")
-    made = types.FunctionType(code, piece.__globals__, piece.__name__, piece.__defaults__, piece.__closure__)
-    made.__module__ = "somewhere"
-    return made
-
-
-ALONE = (
-    "rms_norm apply_rope_half_split interleaved_to_half_split rename_llama sliding_window_mask".split()
-)  # call no other part
-
-
-@pytest.mark.parametrize("name", ALONE)
-def test_a_stand_in_does_what_the_exercise_does(name):
-    verdict = verdict_on(name, elsewhere(STAND_INS[name]), forbidden=())
-    assert verdict.passed, verdict.message
-
-
-def test_the_stand_ins_of_byte_pairs_are_them():
-    text = "the cat, the cats\n  aaaa aaa é é 東京"
-    merges = blocks.train_bpe(text, 20)
-    assert STAND_INS["train_bpe"](text, 20) == merges and STAND_INS["train_bpe"]("", 3) == []
-    assert STAND_INS["encode_bpe"](f"{text} hats", merges) == blocks.encode_bpe(f"{text} hats", merges)
-
-
-def test_the_stand_in_of_a_block_is_one():
-    for mask in (None, torch.rand(5, 5, generator=torch.Generator().manual_seed(0)) < 0.5):
-        mine, theirs = blocks.LlamaBlock(24, 4, 2, 10, 30.0, 1e-3), STAND_INS["LlamaBlock"](24, 4, 2, 10, 30.0, 1e-3)
-        theirs.load_state_dict(mine.state_dict())
-        x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
-        torch.testing.assert_close(theirs(x, mask), mine(x, mask), atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError):
-        STAND_INS["LlamaBlock"](24, 4, 3, 10)
-
-
-def test_the_stand_in_of_lora_is_one():
-    linear = nn.Linear(7, 5)
-    mine, theirs = blocks.LoRA(linear, 3, 2.0), STAND_INS["LoRA"](linear, 3, 2.0)
-    with torch.no_grad():
-        mine.B.normal_()
-        theirs.A.copy_(mine.A)
-        theirs.B.copy_(mine.B)
-    x = torch.randn(4, 7)
-    torch.testing.assert_close(theirs(x), mine(x))
-    torch.testing.assert_close(theirs.merged()(x), mine(x))
 
 
 @pytest.mark.parametrize(
