@@ -5,11 +5,13 @@ from dataclasses import replace
 
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
+from helpers.checking.facets import agree
 from helpers.checking.key import ExerciseKey
 from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import Verdict
+from helpers.checking.views import viewed
 from helpers.course import course
 from tests.conftest import stored_key
 
@@ -39,3 +41,14 @@ def stored_verdict(lesson: str, name: str, answer, /, time_limit: float = 5.0, *
     key = stored_key(lesson, name)
     own = replace(key.facts, **{"lesson": "99_test", "time_limit": time_limit} | facts)
     return decide(key, observe_all(answer, key.cases, own))
+
+
+def differing_parts(lesson: str, name: str, answer) -> set[str]:
+    """The parts of an exercise in which something returns other values than its reference, whatever it calls."""
+    key = stored_key(lesson, name)
+    seen = observe_all(answer, key.cases, replace(key.facts, forbidden=()))
+    return {
+        case.part
+        for case, expected, one in zip(key.cases, key.expected, seen, strict=True)
+        if not agree(case, expected, viewed(case, one), "output")
+    }

@@ -9,14 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.codec import BadTree, Odd, dumps, loads, plain
+from helpers.checking.codec import dumps
 from helpers.checking.key import key_to_tree, load_keys, save_keys
 from helpers.checking.make_keys import UnsoundKey, make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, Observation, observe, observe_all
 from helpers.checking.rendering import as_html, as_text
-from helpers.checking.verdict import decide_quiz
-from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz, Raises, tensor_cases
+from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Raises, tensor_cases
 from tests.lab import ROOT
 
 LESSON = "50_test"
@@ -211,10 +210,6 @@ def test_a_helper_of_the_same_name_is_the_learners_own(key):
     assert verdict(key, with_own_helper).passed
 
 
-def uses_autograd(x):
-    return torch.autograd.grad((x**2).sum(), x)[0]
-
-
 def test_autograd_is_seen_under_any_name():
     def twice(x):
         return 2 * x
@@ -315,16 +310,6 @@ def test_a_module_is_judged_with_given_weights():
     assert "plain" not in as_text(verdict(made, Renamed))
 
 
-def test_a_quiz_explains_every_option_and_pays_for_any():
-    made = make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
-    right, wrong, empty, odd = (decide_quiz(made, value) for value in ("B ", "a", None, 3))
-    assert right.passed and right.points == 2 and "Yes: roots." in as_text(right)
-    assert not wrong.passed and wrong.points == 2 and "No: sums." in as_text(wrong)
-    assert as_text(wrong).startswith("○ quiz_1   not the best choice; your attempt keeps its 2 points")
-    assert not empty.answered and empty.points == 0
-    assert odd.mistake == "wrong_type" and odd.points == 0
-
-
 def test_keys_come_back_as_they_were_saved(key, tmp_path):
     save_keys(tmp_path / "a.npz", [key])
     save_keys(tmp_path / "b.npz", [key])
@@ -360,39 +345,6 @@ def test_cases_that_show_a_mistake_by_chance_are_drawn_until_they_do():
     assert all(x < 0 for x in shown) and len({x.item() for x in shown}) > 1
     with pytest.raises(UnsoundKey, match="signs differs from the solution on no case"):
         make_key(LESSON, exercise(lambda x: 2 * x), 20, False, doubled, 0)
-
-
-@pytest.mark.parametrize(
-    "tree",
-    [
-        None,
-        True,
-        3,
-        -0.5,
-        float("inf"),
-        "ä",
-        [1, [2, (3,)]],
-        {"a": torch.tensor(2.0), 3: None, (1, 2): "b"},
-        torch.arange(6).reshape(2, 3),
-        torch.zeros(0, 3),
-        torch.tensor(True),
-        torch.tensor(1, dtype=torch.int32),
-        torch.tensor([1.5], dtype=torch.bfloat16),
-        Odd("set"),
-    ],
-)
-def test_trees_travel_as_bytes(tree):
-    back = loads(dumps(plain(tree)))
-    assert str(back) == str(plain(tree))
-    assert getattr(back, "dtype", None) == getattr(tree, "dtype", None)
-
-
-@pytest.mark.parametrize("data", [b"", b"\xff" * 40, dumps([1, torch.ones(3)])[:-4], b"\x02" + b"\0" * 7 + b"[]"])
-def test_bytes_that_hold_no_tree_are_refused(data):
-    with pytest.raises(BadTree):
-        loads(data)
-    with pytest.raises(ValueError):
-        Observation.from_tree({"output": 1})
 
 
 def test_observing_leaves_the_learners_random_numbers_alone(key):

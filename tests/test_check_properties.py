@@ -1,34 +1,23 @@
 """Properties of the check: trees and observations travel, modules are watched, vmap is allowed, names are promises."""
 
-import math
 import warnings
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from helpers.checking.codec import Odd, dumps, loads, plain
-from helpers.checking.facets import FACETS, agree, differs
+from helpers.checking.facets import differs
 from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import SAID_LINES, Error, Facts, Observation, observe, observe_all
-from helpers.checking.vocabulary import DTYPE, Case, Exercise, Mistake, Raises, tensor_cases
+from helpers.checking.vocabulary import Case, Exercise, Mistake, tensor_cases
 
 torch.set_num_threads(1)
 LESSON = "50_test"
 FACTS = Facts("answer", LESSON)
-DTYPES = (
-    torch.float32,
-    torch.float64,
-    torch.float16,
-    torch.bfloat16,
-    torch.int64,
-    torch.int32,
-    torch.bool,
-    torch.uint8,
-)
+DTYPES = [getattr(torch, name) for name in "float32 float64 float16 bfloat16 int64 int32 bool uint8".split()]
 
 
 def tensors():
@@ -92,14 +81,6 @@ def test_observations_come_back_and_agree_with_themselves(output, changed, said)
         assert not differs(Case(()), seen, back)
 
 
-@pytest.mark.parametrize("facet", FACETS)
-def test_an_answer_that_raises_agrees_with_none_that_returns(facet):
-    case, returned = Case(()), Observation(torch.ones(3), gradients=[torch.ones(2)])
-    raised = Observation(error=Error("ValueError"))
-    assert agree(case, returned, raised, facet) is (False if facet == "output" else None)
-    assert agree(case, raised, Observation(error=Error("TypeError")), facet) is (False if facet == "output" else None)
-
-
 def halves(x):
     return x / 2
 
@@ -130,30 +111,6 @@ def test_errors_on_every_call_are_no_mistakes_name():
     exercise = Exercise("halves", lambda d: [Case((d.normal(3),))], mistakes=[Mistake("crash", "it", "Hm?", crash)])
     key = make_key(LESSON, exercise, 10, False, halves, 0)
     assert decide(key, observe_all(crash, key.cases, key.facts)).mistake == "raises"
-
-
-def test_an_error_must_say_its_words():
-    case = Case((), raises=Raises("KeyError", "dessert"))
-    good, bare = Error("Mine", "'dessert'", bases=("KeyError",)), Error("KeyError", "")
-    assert agree(case, Observation(error=Error("KeyError", "'dessert'")), Observation(error=good), "output")
-    assert not agree(case, Observation(error=good), Observation(error=bare), "output")
-
-
-def test_a_python_float_in_a_case_of_dtypes_is_as_exact_as_its_inputs():
-    def total(x):
-        return x.sum().item()
-
-    key = make_key(
-        LESSON,
-        Exercise("total", lambda d: [Case((d.normal(5),)), Case((d.normal(5, dtype=torch.float64),), part=DTYPE)]),
-        10,
-        False,
-        total,
-        0,
-    )
-    assert decide(key, observe_all(total, key.cases, key.facts)).passed
-    for wrong in (lambda x: x.float().sum().item(), lambda x: round(x.sum().item(), 4)):
-        assert not decide(key, observe_all(wrong, key.cases, key.facts)).passed
 
 
 class Masked(nn.Module):
@@ -245,8 +202,3 @@ def test_what_is_printed_is_kept_within_bounds(lines, width):
 
     said = observe(talks, Case((torch.ones(1),)), FACTS).said
     assert len(said.splitlines()) <= SAID_LINES + 1 and len(said) <= 2003
-
-
-def test_no_tolerance_hides_a_nan():
-    case = Case(())
-    assert not agree(case, Observation(1.0), Observation(math.nan), "output")

@@ -122,22 +122,6 @@ TREES = st.recursive(
 )
 
 
-def same(one, other) -> bool:
-    if isinstance(one, torch.Tensor):
-        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, (list, tuple)):
-        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return isinstance(other, dict) and list(one) == list(other) and all(same(one[key], other[key]) for key in one)
-    return type(one) is type(other) and (one == other or one != one)
-
-
-@MANY
-@given(TREES)
-def test_a_tree_comes_back_as_it_was(tree):
-    assert same(loads(dumps(tree)), tree)
-
-
 @MANY
 @given(TREES, st.data())
 def test_changed_bytes_are_a_tree_or_none(tree, data):

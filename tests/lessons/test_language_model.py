@@ -516,17 +516,6 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
 # What stands in for answers that are not there yet.
 
 
-def test_stand_ins_do_what_the_finished_ones_do():
-    logits, targets = torch.randn(3, 5, 7, generator=seeded(0)), torch.randint(7, (3, 5), generator=seeded(1))
-    torch.testing.assert_close(STAND_INS["next_token_loss"](logits, targets), blocks.next_token_loss(logits, targets))
-    train, test = torch.randint(5, (400,), generator=seeded(2)), torch.randint(5, (60,), generator=seeded(3))
-    for order in (1, 2, 3):
-        mine, theirs = (part(train, test, order, 5, 0.1) for part in (STAND_INS["ngram_loss"], blocks.ngram_loss))
-        assert mine == pytest.approx(theirs)
-    x, y = STAND_INS["get_batch"](torch.arange(9), 4, 50, seeded(4))
-    assert torch.equal(y, x + 1) and set(x[:, 0].tolist()) == set(range(5))
-
-
 def test_the_stand_in_gpt_is_causal_and_writes():
     torch.manual_seed(0)
     model = STAND_INS["GPT"](7, 6, 8, 2, 2).eval()
@@ -709,16 +698,6 @@ def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
     assert "but the current token is predicted" in words and re.search(r"yours: .* at 0 of \d+ positions", words)
 
 
-def test_a_segment_is_found_as_late_as_it_fits():
-    def blind_to_late_places(vocab_size, max_len):
-        ((ask, before, copy), second) = blocks.induction_head(vocab_size, max_len)
-        before = before.clone()
-        before[max_len // 2 + 1 :] = 0
-        return [(ask, before, copy), second]
-
-    assert not judged("induction_head", blind_to_late_places).passed
-
-
 def drawn(starts_of):
     """Windows at starts_of(the number of possible starts, the size of the batch, a generator)."""
 
@@ -738,7 +717,6 @@ def mostly_early(possible, size, generator):
 
 EQUALLY = "how often starts are drawn: about equally often"
 DRAWN = {
-    "the first again": (lambda n, size, g: torch.randint(n, (size,), generator=seeded(0)), "the next batch is another"),
     "in a row": (in_a_row, "each row is drawn by itself"),
     "rounded": (lambda n, size, g: (torch.rand(size, generator=g) * (n - 1)).round().long(), EQUALLY),
     "mostly early": (mostly_early, EQUALLY),
@@ -759,13 +737,6 @@ def test_what_is_said_of_y_is_what_it_holds():
 
     verdict = judged("get_batch", rolled)
     assert not verdict.passed and verdict.mistake is None and "something else" in as_text(verdict)
-
-
-def test_a_choice_at_a_low_temperature_is_still_drawn():
-    def careful(model, ids, max_new_tokens, temperature=1.0, **options):
-        return blocks.generate(model, ids, max_new_tokens, max(temperature, 0.1), **options)
-
-    assert not judged("generate", careful).passed
 
 
 # ---------------------------------------------------------------- what passed once, and was wrong
@@ -899,58 +870,6 @@ def test_an_induction_head_is_told_which_layer_looks_everywhere():
     )
 
 
-def test_contexts_with_the_same_digits_are_not_the_same():
-    def joined(train, test, order, vocab_size, alpha):
-        pairs, rows = Counter(), Counter()
-        train, test = list(map(int, train)), list(map(int, test))
-        key = lambda text, t: "".join(map(str, text[t - order + 1 : t]))  # noqa: E731
-        for t in range(order - 1, len(train)):
-            pairs[key(train, t), train[t]] += 1
-            rows[key(train, t)] += 1
-        chances = [
-            (pairs[key(test, t), test[t]] + alpha) / (rows[key(test, t)] + alpha * vocab_size)
-            for t in range(order - 1, len(test))
-        ]
-        return -sum(map(math.log, chances)) / len(chances)
-
-    verdict = quickly("ngram_loss", joined)
-    assert not verdict.passed and verdict.points > 0
-
-
-def writer(threshold_of=lambda kth: kth, exp=lambda x: (x - x.amax(-1, keepdim=True)).exp()):
-    def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-        was = model.training
-        model.eval()
-        for _ in range(max_new_tokens):
-            logits = model(ids[:, -model.block_size :])[:, -1] / temperature
-            if top_k:
-                logits = logits.masked_fill(logits < threshold_of(logits.topk(top_k).values[:, -1:]), -math.inf)
-            ids = torch.cat([ids, torch.multinomial(exp(logits), 1, generator=generator)], dim=1)
-        model.train(was)
-        return ids
-
-    return generate
-
-
-def sure_without_dice(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    sure = {} if generator else {"top_k": 1}
-    return blocks.generate(model, ids, max_new_tokens, temperature, **{"top_k": top_k} | sure, generator=generator)
-
-
-@pytest.mark.parametrize(
-    ("right", "answer"),
-    [
-        (True, writer()),
-        (False, sure_without_dice),
-        (False, writer(lambda kth: kth[-1])),
-        (False, writer(lambda kth: kth.min())),
-        (False, writer(exp=torch.exp)),
-    ],
-)
-def test_a_writer_may_ask_for_the_models_mode_and_cuts_each_row_for_itself(right, answer):
-    assert quickly("generate", answer).passed is right
-
-
 def test_a_writer_of_floats_is_told_so():
     said = as_text(quickly("generate", lambda *args, **named: blocks.generate(*args, **named).float()))
     assert "a LongTensor of shape (600, 5)" in said
@@ -964,14 +883,6 @@ def test_a_head_must_be_sharp_enough_for_the_largest_sizes():
 
     said = as_text(quickly("induction_head", dull))
     assert "✗ a long text of many words" in said and "✓ values" in said
-
-
-def test_a_head_that_is_lost_among_equal_tokens_is_refused():
-    def soft(vocab_size, max_len):
-        (ask, before, copy), second = blocks.induction_head(vocab_size, max_len)
-        return [(ask * 0.008, before, copy), (0.3 * second[0], *second[1:])]
-
-    assert not quickly("induction_head", soft).passed
 
 
 def test_logits_that_were_kept_of_an_earlier_call_are_refused():

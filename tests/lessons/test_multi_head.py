@@ -177,13 +177,7 @@ def with_mask(change):
     return Changed
 
 
-def causal_if_long(module, query, key, mask):
-    long = mask is None and key is None and query.shape[1] > 64
-    return causal_mask(query.shape[1]) if long else mask
-
-
 mask_once_trained = with_mask(lambda module, query, key, mask: None if module.training else mask)
-mask_if_any = with_mask(lambda module, query, key, mask: mask if mask is not None and mask.any() else None)
 
 
 class ValuesOnceTrained(blocks.MultiHeadAttention):
@@ -206,8 +200,6 @@ class WithDropout(blocks.MultiHeadAttention):
         (mask_once_trained, "called again, in training mode"),
         (ValuesOnceTrained, "called again, in training mode"),
         (WithDropout, "called again, in training mode"),
-        (with_mask(causal_if_long), "a batch of one, a single token"),
-        (mask_if_any, "fully masked rows"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
@@ -330,42 +322,9 @@ def test_pictures_say_their_numbers():
     assert "not answered yet" in figures.transplant(unanswered, None, None)
 
 
-def by_batch(mask, B, axes):
-    """The mask, its first axis taken for that of the batch where it has so many axes."""
-    fits = mask is not None and mask.dim() == axes and (axes == 3 or mask.shape[0] == B)
-    return mask.reshape(mask.shape[0], *([1] * (4 - axes)), *mask.shape[1:]) if fits else mask
-
-
 def opened(mask, *, where=True):
     """The mask with everything seen in rows with nothing to see."""
     return mask if mask is None or not where else mask | ~mask.any(-1, keepdim=True)
-
-
-MASKED = {
-    "2 axes": lambda query, key, mask: by_batch(mask, len(query), 2),
-    "3 axes": lambda query, key, mask: by_batch(mask, len(query), 3),
-    "1 axis": lambda query, key, mask: None if mask is not None and mask.dim() == 1 else mask,
-    "one sentence": lambda query, key, mask: None if len(query) == 1 else mask,
-    "blind rows": lambda query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4),
-    "blind rows of a key": lambda query, key, mask: opened(mask, where=key is not query),
-}
-
-
-@pytest.mark.parametrize("slip", MASKED)
-def test_masks_of_every_layout_are_tried(slip):
-    change = MASKED[slip]
-
-    def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
-        return blocks.fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, change(x, x, mask))
-
-    def grouped_query_attention(Q, K, V, mask=None):
-        return blocks.grouped_query_attention(Q, K, V, change(Q, K, mask))
-
-    changed = with_mask(lambda module, query, key, mask: change(query, query if key is None else key, mask))
-    assert not verdict_on("MultiHeadAttention", changed)[0].passed
-    for answer in (fixed_heads, grouped_query_attention):
-        right = (slip, answer) in (("one sentence", grouped_query_attention), ("blind rows of a key", fixed_heads))
-        assert right or not verdict_on(answer.__name__, answer)[0].passed, answer.__name__
 
 
 def test_masks_of_queries_split_into_groups_are_tried():

@@ -11,9 +11,7 @@ from helpers import translator
 from helpers.blocks import add_positions, apply_rope, equivariance_error, shift_matrix, sinusoidal_positions
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
-from tests.judged import verdict_of
 from tests.lessons.draws import random
-from tests.mutation_score import exercises
 
 SENTENCE = "jane visits africa in september"
 WORDS = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # jane, visits, africa
@@ -171,78 +169,3 @@ def test_what_the_text_says_of_the_translator(part, function, nats, french):
         assert any("shuffled: 6.04 nats" in fact.text for fact in trial.facts)
     if function is sines_first:
         assert trial.french == ""
-
-
-def judged(name, answer):
-    """The verdict on an answer to the exercise of that name, on fresh inputs."""
-    return verdict_of("02_position", name, answer, seed=77)
-
-
-def gap_in_float32(f, x, perm):
-    return equivariance_error(f, x.float(), perm)
-
-
-def gap_rounded(f, x, perm):
-    return round(equivariance_error(f, x, perm), 4)
-
-
-def rotate_from_the_first(x, positions, base=10000.0):
-    return apply_rope(x, positions - positions[0], base)
-
-
-def add_rounded_table(x, table):
-    if x.shape[-2] > len(table):
-        raise ValueError("too long")
-    return x + table[: x.shape[-2]].float()
-
-
-def add_by_len(x, table):
-    if len(x) > len(table):
-        raise ValueError("too long")
-    return x + table[: len(x)]
-
-
-def add_by_size(x, table):
-    if x.size(1) > len(table):
-        raise ValueError("too long")
-    return x + table[: x.size(1)]
-
-
-def add_asserted(x, table):
-    assert x.shape[-2] <= len(table), "too long"
-    return x + table[: x.shape[-2]]
-
-
-def layer_squeezed(x, pe):
-    return x + pe.squeeze()[: x.size(1)]
-
-
-def layer_to_float(x, pe):
-    return x + pe[: x.size(1), 0].float()
-
-
-WRONG = {
-    "gap_in_float32": ("equivariance_error", gap_in_float32, None),
-    "gap_rounded": ("equivariance_error", gap_rounded, None),
-    "rounded_table": ("add_positions", add_rounded_table, None),
-    "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
-    "size_1": ("add_positions", add_by_size, "second_axis_taken_for_tokens"),
-    "assertion": ("add_positions", add_asserted, None),
-    "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
-    "pe_to_float": ("fixed_position_layer", layer_to_float, None),
-    "from_the_first": ("apply_rope", rotate_from_the_first, None),
-    "squeezed_positions": (
-        "apply_rope",
-        lambda x, positions, base=10000.0: apply_rope(x, positions, base).squeeze(),
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("which", WRONG)
-def test_wrong_answers_do_not_pass_and_get_no_false_name(which):
-    name, answer, known = WRONG[which]
-    verdict = judged(name, answer)
-    assert not verdict.passed
-    names = {mistake.name for exercise in exercises("02_position") for mistake in exercise.mistakes}
-    assert verdict.mistake == known if known else verdict.mistake not in names, verdict.message

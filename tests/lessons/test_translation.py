@@ -12,8 +12,6 @@ from collections import Counter
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from helpers import blocks, corpus, or_finished, translator
 from helpers.authoring.keys import load_answer_key
@@ -23,6 +21,7 @@ from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
+from helpers.checking.vocabulary import Draw
 from helpers.course import course
 from helpers.errors import CheckFailed
 from helpers.lessons.translation import explore, figures
@@ -33,11 +32,9 @@ from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
 from tests.judged import made_key, verdict_of
-from tests.lessons.draws import random as random_tensor
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
-SEEDS = st.integers(0, 10_000)
 
 
 def said(name=f"{LESSON}.py"):
@@ -93,17 +90,6 @@ def test_the_accuracy_on_paper():
     assert published == pytest.approx(0.67, abs=0.005)
     always_pad = F.one_hot(torch.zeros_like(targets), 8).double()
     assert (always_pad.argmax(dim=-1) == targets).float().mean().item() == pytest.approx(0.33, abs=0.005)
-
-
-@given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(1, 7))
-@settings(max_examples=40, deadline=None)
-def test_an_alignment_is_the_best_place_of_the_mean(seed, H, T_t, T_s):
-    weights = torch.softmax(random_tensor(seed, H, T_t, T_s), dim=-1)
-    found = blocks.alignment(weights)
-    assert found.shape == (T_t,) and found.dtype == torch.int64
-    for t, index in enumerate(found.tolist()):
-        means = [sum(weights[h, t, s].item() for h in range(H)) / H for s in range(T_s)]
-        assert means[index] == pytest.approx(max(means))
 
 
 def test_bleu_is_sacrebleus():
@@ -395,7 +381,7 @@ machine = None  # the model that the answers below ask
 
 @functools.lru_cache(maxsize=1)
 def measured_cases():
-    return exercise("translate").cases(make_draw(5))
+    return exercise("translate").cases(Draw(5))
 
 
 def written(sentences, steps=24, cut=True, least=0, beside=0, squeezed=False, bar=(), tail=False):
@@ -482,22 +468,11 @@ def test_or_finished_in_an_answer_hands_on_the_learners_own():
 
 @pytest.mark.full
 def test_the_judges_sentences_hold_what_training_never_says():
-    case = exercise("translate").cases(make_draw(5))[0]
+    case = exercise("translate").cases(Draw(5))[0]
     described = {pair for p in corpus.training_pairs() for pair in p.described}
     for english, french in zip(case.args[0], case.truth, strict=True):
         pair = corpus.translate(english)
         assert pair.french == french and not set(pair.described) <= described
-
-
-def make_draw(seed):
-    from helpers.checking.vocabulary import Draw
-
-    return Draw(seed)
-
-
-def test_views_leave_other_answers_as_they_are():
-    batch = check_11.batch_without_padding
-    assert batch(([], 0, 1, 2), {}, None) is None and batch(([], 0, 1, 2), {}, {"src": 1}) == {"src": 1}
 
 
 # ---------------------------------------------------------------- the trained translator

@@ -4,13 +4,85 @@ LAST_WORD_TO_PADDING = "targets.masked_fill((targets != 0) & ((targets != 0).fli
 BY_LAST_WORD = "sorted({item[0][-1]: item for item in sorted(grown, key=score)}.values(), key=score, reverse=True)"
 UNSAFE = "F.nll_loss(torch.softmax(logits, dim=-1).log().flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id)"
 
+FIRST = 'self.__dict__.setdefault("first", {})'
+DROPOUT = "return {0} -> return F.dropout({0}, 0.1, self.training)"
+ALONE = "real | ~real.any(-1, keepdim=True)"
+SEEN = "block(y, memory, causal, real) -> block(y, memory, {}, {})"
+UNEMBED = "return self.unembed(y) -> return {}"
+CAUSAL = "causal = causal_mask(T).to(tgt.device) -> causal = {}"
+T = "T = tgt.shape[1] -> T = tgt.shape[1]\n        {}"
+
+
+def padding(seen):
+    """Padding of the source that is told in another way, where it is read and where it is attended to."""
+    return f"self.encoder(src, real) -> self.encoder(src, {seen})", SEEN.format("causal", seen)
+
+
+# How a block changes a mask m, where m is given.
+OF_SELF = [
+    "None if self.training else m",
+    "m & m.mT if m.dim() == 4 and m.shape[2] == 1 else m",
+    "m[:, None] if m.dim() == 3 else m",
+    "m[:, None, None] if m.shape == y.shape[:2] else m",
+]
+OF_MEMORY = [
+    "None if self.training else m",
+    "m[:, None] if m.dim() == 3 else m",
+    "m[:, None, None] if m.dim() == 2 else m",
+    "m | ~m.any(-1, keepdim=True)",
+]
+FORWARD = (
+    "memory_mask=None): -> memory_mask=None):\n"
+    "        if self.norm_first == {0} and (m := {1}) is not None:\n            {1} = {2}"
+)
+MASKS = [
+    (FORWARD.format(pre_norm, which, change),)
+    for which, changes in (("self_mask", OF_SELF), ("memory_mask", OF_MEMORY))
+    for change in changes
+    for pre_norm in (False, True)
+]
+
 REFUSED = {
     "shift_right": [
         (f"targets[:, :-1] -> {LAST_WORD_TO_PADDING}[:, :-1]",),
         ("bos = -> if targets.shape[1] == 1:\n        return targets\n    bos =",),
         ("torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))",),
     ],
-    "DecoderBlock": [("norm_first=False -> norm_first=True",)],
+    "DecoderBlock": [
+        ("norm_first=False -> norm_first=True",),
+        *MASKS,
+        (DROPOUT.format("y + self.feed_forward(self.norm3(y))"),),
+        (DROPOUT.format("self.norm3(y + self.feed_forward(y))"),),
+        ("self.norm2(y + found) -> self.norm2(y + found * (cross_weights.sum(-1) > 0).any(1)[..., None])",),
+    ],
+    "Transformer": [
+        padding("(src == self.pad_id).cumsum(1)[:, None, None] == 0"),  # up to the first padding
+        padding("real if (src[:, -1] == self.pad_id).any() else None"),
+        padding("(torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, keepdim=True))[:, None, None]"),
+        padding(ALONE),
+        (SEEN.format("causal", ALONE),),
+        (SEEN.format("causal", "None if self.training else real"),),
+        (SEEN.format("causal", "real & (torch.arange(src.shape[1]) <= torch.arange(T)[:, None])"),),
+        (CAUSAL.format("None if self.training else causal_mask(T)"),),
+        (CAUSAL.format("causal_mask(T) & (tgt != 0)[:, None, None]"),),  # padding of the target, as if its id were 0
+        (CAUSAL.format(FIRST.format("causal_mask(T)") + "[:T, :T]"),),
+        (f"torch.arange(T, device=tgt.device) -> {FIRST.format('torch.arange(T)')}[:T]",),
+        ("torch.arange(T, device=tgt.device) -> torch.arange(T - 1, -1, -1)",),
+        (T.format("n = (src != self.pad_id)[0].sum()\n        memory, src = memory[:, :n], src[:, :n]"),),
+        (
+            T.format(
+                "kept = (src != self.pad_id)[..., None]\n"
+                "        memory = ((memory * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True)).expand_as(memory)"
+            ),
+        ),
+        (UNEMBED.format("self.unembed(y.cumsum(1))"),),
+        (UNEMBED.format("self.unembed(y).log_softmax(-1)"),),
+        (DROPOUT.format("self.unembed(y)"),),
+        (
+            "num_layers, max_len)\n -> num_layers, max_len)\n"
+            "        self.encoder.tokens = nn.Embedding(src_vocab, d_model, padding_idx=0)\n",
+        ),
+    ],
     "fixed_loss": [
         (f"cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) -> {UNSAFE}",),
         ("tgt[:, :-1] -> shift_right(tgt[:, 1:], 1)",),
@@ -18,6 +90,7 @@ REFUSED = {
     "greedy_decode": [
         ("logits.argmax() -> logits.exp().argmax()",),
         ("logits.argmax() -> logits.abs().argmax()",),
+        ("torch.tensor([ids]) -> torch.tensor([ids[-64:]])",),
         (
             "logits.argmax() -> logits.index_fill(-1, torch.tensor([eos_id] * (len(ids) == 1), dtype=torch.long), "
             "-torch.inf).argmax()",
@@ -27,11 +100,32 @@ REFUSED = {
         (f"sorted(grown, key=score, reverse=True) -> {BY_LAST_WORD}",),
         ("score(winner) -> score(winner) if finished else winner[1]",),
         ("(len(ids) - 1) ** length_penalty -> ((len(ids) - 1) * length_penalty or 1)",),
+        ("torch.log_softmax( -> torch.log(1e-9 + torch.softmax(", "dim=-1).tolist() -> dim=-1)).tolist()"),
+        ("reverse=True)[:beam_size] -> reverse=True)",),
     ],
     "filter_logits": [
         ("values[..., -1:] -> values.min()",),
         ("torch.softmax(ordered, dim=-1) -> torch.softmax(ordered, dim=0)",),
+        ("torch.softmax(ordered, dim=-1) -> ordered.exp() / ordered.exp().sum(-1, keepdim=True)",),
+        *(
+            (f"above >= top_p -> torch.arange(p.shape[-1]) >= (above < top_p).sum(-1, keepdim=True){one_for_all}",)
+            for one_for_all in (".max()", ".flatten()[0]")
+        ),
+        *(
+            (f"if top_k is not None: -> if top_k == {k}:\n        return {out}\n    if top_k is not None:",)
+            for k, out in (
+                ("logits.shape[-1]", "logits"),
+                ("1", "torch.where(logits == logits.max(), logits, -torch.inf)"),
+            )
+        ),
         ('logits < last, float("-inf") -> logits < last, -1e9', '(cut, float("-inf")) -> (cut, -1e9)'),
     ],
-    "cached_attention": [("return out, (k, v) -> return out, (k.detach(), v.detach())",)],
+    "cached_attention": [
+        ("return out, (k, v) -> return out, (k.detach(), v.detach())",),
+        ("return out, (k, v) -> return out, (k[:, :, -64:], v[:, :, -64:])",),
+        (
+            "out, _ = attention(q, k, v, mask) -> p = (q @ k.mT / q.shape[-1] ** 0.5).exp() * mask\n"
+            "    out = p / p.sum(-1, keepdim=True) @ v",
+        ),
+    ],
 }

@@ -5,7 +5,6 @@ MASKED, UNCUT = "mask_scores(scores, mask)", "torch.where(mask, weights, 0.0) ->
 PEAK = "scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)"
 WEIGHTS = "masked_softmax(scores, causal_mask(Q.shape[-2]).to(Q.device))"
 FUTURE, COMPARED = "other[:, start:]", "after[:, :start], before[:, :start]"
-SAME = f"not torch.allclose({COMPARED}, rtol=0, atol=1e-6)"
 
 REFUSED = {
     "causal_mask": [("tril(T_k - T_q) -> tril(T_k - T_q).long()",)],
@@ -29,10 +28,6 @@ REFUSED = {
         ),
     ],
     "leaks_future": [
-        (f"{FUTURE} -> other[:1, start:].expand_as(x[:, start:])",),  # the same new rows for all sentences
-        (f"{FUTURE} -> x[:, start:] * other[:, start:]",),
-        (f"{COMPARED} -> after[0, :start], before[0, :start]",),
-        (f"{SAME} -> (after - before)[:, :start].abs().mean() > 1e-6",),
         ("range(1, x.shape[1]) -> range(1, x.shape[1] - 1)",),
         ("before, other = f(x), -> before = f(x); torch.manual_seed(0); other =", "while -> while False and"),
     ],

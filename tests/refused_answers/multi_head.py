@@ -8,16 +8,28 @@ PADDED_QUERIES = (
     "mask & mask.mT if mask is not None and mask.dim() == 4 and key is query and mask.shape[2] == 1 else mask"
 )
 
+GIVEN = "mask is not None and mask.dim()"
+LAYOUTS = [  # a mask's first axis taken for the sentences, and masks that are left out
+    f"mask[:, None, None] if {GIVEN} == 2 and len(mask) == len(Q) else mask",
+    BY_SENTENCE,
+    f"None if {GIVEN} == 1 else mask",
+    f"mask | ~mask.any(-1, keepdim=True) if {GIVEN} == 4 else mask",
+]
+
 REFUSED = {
     "MultiHeadAttention": [
-        (MASKED.format(BY_SENTENCE),),
+        *((MASKED.format(layout),) for layout in LAYOUTS),
+        (MASKED.format("None if len(Q) == 1 else mask"),),
+        (MASKED.format(f"mask if key is query else {OPEN}"),),
+        (MASKED.format("causal_mask(Q.shape[2]) if mask is None and key is query and Q.shape[2] > 64 else mask"),),
+        (MASKED.format("None if self.training else mask"),),
         (MASKED.format(PADDED_QUERIES),),
         (MASKED.format("mask if mask is not None and mask.any() else None"),),
         ("key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)",),
     ],
     "load_from_torch": [("layer.bias.copy_(bias) -> layer.bias.zero_()",), (FROZEN,)],
-    "fixed_heads": [(MASKED.format(OPEN),)],
-    "grouped_query_attention": [(MASKED.format(OPEN),)],
+    "fixed_heads": [(MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)],
+    "grouped_query_attention": [(MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)],
     "head_importance": [
         (
             "without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight",

@@ -1,7 +1,12 @@
 """Wrong answers to the exercises of lesson 2 that have no name in its key."""
 
 REFUSED = {
-    "equivariance_error": [(".max().item() -> .max()",), ("- f(x)[perm]  # -> - x[perm]  #",)],
+    "equivariance_error": [
+        ("difference = f(x[perm]) - f(x)[perm] -> x = x.float()\n    difference = f(x[perm]) - f(x)[perm]",),
+        ("return difference.abs().max().item() -> return round(difference.abs().max().item(), 4)",),
+        (".max().item() -> .max()",),
+        ("- f(x)[perm]  # -> - x[perm]  #",),
+    ],
     "sinusoidal_positions": [
         ("raise ValueError( -> raise AssertionError(",),
         ("if d_model % 2: -> if False:", "pairs.flatten(1) -> pairs.flatten(1)[:, :d_model]"),
@@ -12,6 +17,7 @@ REFUSED = {
         ("x + table[:T] -> x.add_(table[:T])",),
         ("if T > len(table): -> if False:", "table[:T] -> table[torch.arange(T) % len(table)]"),
     ],
+    "fixed_position_layer": [("pe.squeeze(1)[: x.size(1)] -> pe.squeeze(1)[: x.size(1)].float()",)],
     "shift_matrix": [("raise ValueError( -> raise AssertionError(",), ("offset / 10000 -> abs(offset) / 10000",)],
     "apply_rope": [("positions[:, None] -> (positions - positions[:1])[:, None]",)],
 }

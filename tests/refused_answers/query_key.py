@@ -8,7 +8,14 @@ REFUSED = {
     ],
     "project": [("x @ W.T -> (x @ W.T).squeeze()",)],
     "attention_scores": [("Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()",)],
-    "previous_token_weights": [("return W_q, W_k -> return W_q.double(), W_k.double()",)],
+    "previous_token_weights": [
+        ("return W_q, W_k -> return W_q.double(), W_k.double()",),
+        *((f"W_q[steps - 1, steps] = 1.0 -> W_q[steps - 1, steps] = (steps < {n}).float()",) for n in (200, 256, 300)),
+        (
+            "return W_q, W_k -> angle = torch.arange(max_len, dtype=torch.float64)\n"
+            "    W_k = torch.stack((angle.cos(), angle.sin())).float()\n    return W_k.roll(1, dims=1), W_k",
+        ),
+    ],
     "bigram_probabilities": [
         ("counts / followed, -> counts.double() / followed,",),
         ("followed, 1 / vocab_size -> followed, torch.eye(vocab_size)",),
@@ -16,6 +23,10 @@ REFUSED = {
     "two_channel_graph": [
         ("return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()",),
         ("return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T",),
+        ("return W_k[:, looks_at], W_k -> return 0 * W_k, 0 * W_k",),
+        ("return W_k[:, looks_at], W_k -> return 1e30 * W_k[:, looks_at], 1e30 * W_k",),
+        ("return W_k[:, looks_at], W_k -> return torch.cat((W_k[:, looks_at],) * 2), torch.cat((W_k,) * 2)",),
+        ("W_k[:, looks_at], -> W_k[:, (looks_at + 1) % len(looks_at)],",),
     ],
     "attention_edges": [
         (">= threshold -> >= threshold and edge[2] > 0",),

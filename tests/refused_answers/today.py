@@ -1,5 +1,6 @@
 """Wrong answers to the exercises of lesson 14 that have no name in its key."""
 
+MASK = "mask = causal_mask( -> {}\n        mask = causal_mask("
 SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
 FINDALL = 're.findall(r" ?\\S+|\\s", text)'
 LOWERED = FINDALL.replace("text", "text.lower()")
@@ -22,6 +23,8 @@ REFUSED = {
     ],
     "interleaved_to_half_split": [("pairs.transpose(1, 2).flatten(0, 2) -> pairs.transpose(1, 2).flatten(0, 2).T",)],
     "LlamaBlock": [
+        (MASK.format("self.kept = mask = mask if mask is not None else getattr(self, 'kept', None)"),),
+        (MASK.format("mask = None if mask is not None and mask.dim() == 2 else mask"),),
         (
             "self.feed_forward = SwiGLU(d_model, d_ff) -> self.feed_forward = SwiGLU(d_model, d_ff)"
             '\n        self.register_buffer("angles", torch.zeros(d_model))',

@@ -17,7 +17,7 @@ REFUSED = {
         ("mask = targets != pad_id -> mask = (targets != pad_id).long().cumprod(dim=-1).bool()",),
         (".mean().item() -> .mean()",),
     ],
-    "noam_lr": [("warmup**-1.5 -> warmup**-1",), ("warmup**-1.5 -> warmup**1.5",), ("step**-0.5 -> step**0.5",)],
+    "noam_lr": [("warmup**-1.5 -> warmup**-1",), ("step**-0.5 -> step**0.5",)],
     "label_smoothed_loss": [
         ("losses[targets != pad_id].mean() -> losses[(targets != pad_id) & (losses != 0)].mean()",),
         ("torch.log_softmax(logits, dim=-1) -> logits - logits.exp().sum(dim=-1, keepdim=True).log()",),
@@ -34,6 +34,5 @@ REFUSED = {
         (f"{SPLIT} -> text.lower().{SPLIT.removeprefix('text.')}",),
         (f'{SPLIT} -> text.split(" ") if isinstance(text, str)',),
         ("made[n] += sum(mine.values()) -> made[n] += max(1, sum(mine.values()))",),
-        ("made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())",),
     ],
 }
