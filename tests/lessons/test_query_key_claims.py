@@ -18,23 +18,30 @@ torch.set_num_threads(1)
 says = functools.partial(says, "03_query_key")
 
 
-def test_one_head_is_needed_and_the_others_only_together():
+BATCH = functools.cache(lambda: evaluation.unseen(experiments.SENTENCES))
+HEADS = [(block, head) for block in range(2) for head in range(4)]
+
+
+def right(*heads):
+    """How many of 300 sentences the translator has right without these heads."""
+    return round(300 * evaluation.exact(experiments.ablated(list(heads)), BATCH()))
+
+
+@pytest.mark.parametrize("head", [pytest.param(head, marks=() if head[1] == 0 else pytest.mark.full) for head in HEADS])
+def test_one_head_is_needed(head):
+    assert right(head) == (247 if head == (1, 0) else 300)
+
+
+def test_the_other_heads_are_needed_only_together():
     says(
         "The story was too good, because in this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
         "because without all seven a third of the translations are wrong.",
         "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
     )
-    batch = evaluation.unseen(experiments.SENTENCES)
-
-    def right(*heads):
-        return round(300 * evaluation.exact(experiments.ablated(list(heads)), batch))
-
-    heads = [(block, head) for block in range(2) for head in range(4)]
-    assert [right(head) for head in heads] == [300] * 4 + [247] + [300] * 3
-    assert evaluation.nats_a_word(experiments.ablated([experiments.ARCS]), batch) < 0.0003
-    assert (right(*heads[:4]), right(*heads[4:])) == (286, 251)
-    assert right(*(head for head in heads if head != (1, 0))) == 200
+    assert evaluation.nats_a_word(experiments.ablated([experiments.ARCS]), BATCH()) < 0.0003
+    assert (right(*HEADS[:4]), right(*HEADS[4:])) == (286, 251)
+    assert right(*(head for head in HEADS if head != (1, 0))) == 200
     assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
 
 

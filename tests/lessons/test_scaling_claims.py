@@ -1,5 +1,6 @@
 """Lesson 4: what it says of networks, measured with controls. Each sentence must stand in the lesson's text."""
 
+import functools
 import math
 
 import pytest
@@ -11,18 +12,12 @@ from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.lab import ROOT
+from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
+lesson_says = functools.partial(says, "04_scaling")
 SEEDS = (0, 1, 2)
-
-
-def lesson_says(*sentences):
-    """Whether each sentence stands in the lesson, whatever its line breaks."""
-    text = " ".join((ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8").replace("\n# ", " ").split())
-    missing = [sentence for sentence in sentences if sentence not in text]
-    assert not missing, f"no longer in the lesson: {missing}"
 
 
 def test_the_typical_winner_of_a_fresh_wide_head():

@@ -1,5 +1,6 @@
 """Lesson 6: what it says of numbers and networks, measured with controls. Each sentence stands in the lesson's text."""
 
+import functools
 import math
 
 import pytest
@@ -9,18 +10,12 @@ from helpers import blocks, translator
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.lab import ROOT
+from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
+lesson_says = functools.partial(says, "06_softmax")
 SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
-
-
-def lesson_says(*sentences):
-    """Whether each sentence stands in the lesson, whatever its line breaks."""
-    text = " ".join((ROOT / "solutions/06_softmax/06_softmax.py").read_text("utf-8").replace("\n# ", " ").split())
-    missing = [sentence for sentence in sentences if sentence not in text]
-    assert not missing, f"no longer in the lesson: {missing}"
 
 
 def test_where_the_entropy_rises_fastest():

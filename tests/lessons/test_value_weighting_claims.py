@@ -15,19 +15,12 @@ from helpers.lessons.value_weighting import figures
 from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.lab import ROOT
+from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
+lesson_says = functools.partial(says, "07_value_weighting")
 KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUNS))
-
-
-def lesson_says(*sentences):
-    """Whether each sentence stands in the lesson, whatever its line breaks."""
-    path = ROOT / "solutions/07_value_weighting/07_value_weighting.py"
-    text = " ".join(path.read_text("utf-8").replace("\n# ", " ").split())
-    missing = [sentence for sentence in sentences if sentence not in text]
-    assert not missing, f"no longer in the lesson: {missing}"
 
 
 @functools.lru_cache
@@ -182,14 +175,14 @@ def test_all_the_damage_comes_from_the_sum_of_the_weights():
 
 @pytest.mark.slow
 def test_all_the_damage_comes_from_the_sum_of_the_weights_in_other_runs_too():
-    lesson_says("| seed 1 | 2.91 | 2.55 |", "| seed 2 | 2.93 | 2.59 |")
-    for seed, wanted in {1: (2.91, 2.55), 2: (2.93, 2.59)}.items():
+    lesson_says("| two others, on two kinds of processors | 2.9 to 3.2 | 2.5 to 2.9 |")
+    for seed in (1, 2):
         numbers, losses = trained(seed).state_dict(), []
         for scaled in (True, False):
             network = Parts({"attention": weakened(scaled)}).module("Transformer", *SIZES).eval()
             network.load_state_dict(numbers, strict=False)
             losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
-        assert losses == pytest.approx(wanted, abs=0.1)
+        assert 2.3 < losses[1] < losses[0] - 0.2 < 3.3
 
 
 def test_steps_against_the_gradients_by_hand_reach_their_outputs():
