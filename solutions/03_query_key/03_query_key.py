@@ -947,7 +947,7 @@ at_work(attention_scores=buggy_scores)
 # | translations right of 300, ablated one at a time | 300 for seven heads | all of block 0: 286; all of block 1: 251 |
 # | weight on the previous token, block 1 head 3 | 0.47 | three untrained networks: 0.13 |
 # | words that attend most to themselves | 0.27 | three untrained networks: 0.12 to 0.13; by chance: 0.13 |
-# | trained with the bug: loss; right of 100 in a batch; one at a time | | three runs: 0.015 to 0.03; 95 to 99; 40 to 46 |
+# | trained with the bug: loss; right of 100 in a batch; one at a time | | four runs: 0.015 to 0.03; 93 to 99; 40 to 47 |
 
 # %% [markdown]
 # ## Further reading

@@ -108,7 +108,7 @@ def test_two_different_projections_may_still_give_a_symmetric_table():
 @pytest.mark.parametrize("seed", [7, 1])
 def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed):
     """In ranges: each kind of processor rounds in its own way, and a training adds that up."""
-    says("right of 100 in a batch; one at a time | | three runs: 0.015 to 0.03; 95 to 99; 40 to 46 |")
+    says("right of 100 in a batch; one at a time | | four runs: 0.015 to 0.03; 93 to 99; 40 to 47 |")
 
     def published(Q, K):
         return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
