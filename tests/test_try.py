@@ -142,13 +142,18 @@ def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
 
 
 def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys, tmp_path):
-    file = tmp_path / "answer.py"
-    file.write_text(FILES["right"])
-    code, out, _ = run_try(capsys, LESSON, str(file), "--exercise", "project")
-    assert code == 0
-    assert "✓ project   14 of 14 points" in out and str(file) in out
-    file.write_text(FILES["blank"])
-    assert run_try(capsys, LESSON, str(file))[0] == 1
+    right, blank = tmp_path / "right.py", tmp_path / "blank.py"
+    right.write_text(FILES["right"])
+    blank.write_text(FILES["blank"])
+    code, out, _ = run_try(capsys, LESSON, str(right), str(blank), "--exercise", "project")
+    assert code == 1
+    assert "✓ project   14 of 14 points" in out and str(right) in out and str(blank) in out
+
+
+@pytest.mark.full
+def test_a_script_is_told_that_all_is_right(capsys, tmp_path):
+    (tmp_path / "right.py").write_text(FILES["right"])
+    assert run_try(capsys, LESSON, str(tmp_path / "right.py"), "--exercise", "project")[0] == 0
 
 
 @pytest.mark.full

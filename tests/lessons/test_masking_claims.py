@@ -20,8 +20,6 @@ from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
-
-
 lesson_says = functools.partial(says, "05_masking")
 
 
@@ -57,19 +55,11 @@ def test_training_finds_the_sums_of_rows():
 
 def test_a_model_without_a_mask_copies_from_every_seed():
     lesson_says("| 0.20 | two other seeds: 0.20; while writing, three seeds: 4.2 to 4.8 |")
-    for seed in (6, 7):
-        honest, leaking = (
-            figures.last_loss(lambda Q, K, V, masked=masked: figures.attend(Q, K, V, masked), seed)
-            for masked in (True, False)
-        )
-        assert honest == pytest.approx(2.08, abs=0.01) and leaking == pytest.approx(0.20, abs=0.01)
     lesson_says("which is about twice that of uniform guessing")
     for seed in (5, 6, 7):
-        honest, leaking = (
-            figures.trained(lambda Q, K, V, masked=masked: figures.attend(Q, K, V, masked), seed)[1]
-            for masked in (True, False)
-        )
-        assert honest == pytest.approx(math.log(8), abs=0.02) and 4.0 < leaking < 5.0
+        for masked, ends, writes in ((True, 2.08, (2.06, 2.10)), (False, 0.20, (4.0, 5.0))):
+            losses, writing = figures.trained(functools.partial(figures.attend, masked=masked), seed)
+            assert sum(losses[-20:]) / 20 == pytest.approx(ends, abs=0.01) and writes[0] < writing < writes[1]
 
 
 @pytest.mark.slow

@@ -16,10 +16,8 @@ from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
-SEEDS = (0, 1, 2)
-
-
 lesson_says = functools.partial(says, "04_scaling")
+SEEDS = (0, 1, 2)
 
 
 def test_the_typical_winner_of_a_fresh_wide_head():

@@ -14,10 +14,8 @@ from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
-SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
-
-
 lesson_says = functools.partial(says, "06_softmax")
+SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
 
 
 def test_where_the_entropy_rises_fastest():

@@ -19,10 +19,8 @@ from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
 torch.set_num_threads(1)
-KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUNS))
-
-
 lesson_says = functools.partial(says, "07_value_weighting")
+KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUNS))
 
 
 @functools.lru_cache
@@ -177,14 +175,14 @@ def test_all_the_damage_comes_from_the_sum_of_the_weights():
 
 @pytest.mark.slow
 def test_all_the_damage_comes_from_the_sum_of_the_weights_in_other_runs_too():
-    lesson_says("| seed 1 | 2.91 | 2.55 |", "| seed 2 | 2.93 | 2.59 |")
-    for seed, wanted in {1: (2.91, 2.55), 2: (2.93, 2.59)}.items():
+    lesson_says("| two others, on two kinds of processors | 2.9 to 3.2 | 2.5 to 2.9 |")
+    for seed in (1, 2):
         numbers, losses = trained(seed).state_dict(), []
         for scaled in (True, False):
             network = Parts({"attention": weakened(scaled)}).module("Transformer", *SIZES).eval()
             network.load_state_dict(numbers, strict=False)
             losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
-        assert losses == pytest.approx(wanted, abs=0.1)
+        assert 2.3 < losses[1] < losses[0] - 0.2 < 3.3
 
 
 def test_steps_against_the_gradients_by_hand_reach_their_outputs():
