@@ -404,13 +404,20 @@ def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
         "Cyd C_3_assignsubmission_file_/files.zip": zipped({f"{n}.txt": b"" for n in range(501)}),
         "Dan D_4_assignsubmission_file_/deep.zip": zipped({"a.zip": zipped({"b.zip": zipped({"c.zip": b""})})}),
         "Eva E_5_assignsubmission_file_/plain.ipynb": bytes(2 << 20),
+        "Gus G_7_assignsubmission_file_/zips.zip": zipped(
+            {f"{n}.zip": zipped({"a.txt": bytes(1 << 19), "b.txt": bytes(1 << 19)}) for n in range(4)}
+        ),
+        "Hal H_8_assignsubmission_file_/names.zip": zipped(
+            {f"{n}.zip": zipped({f"{m}.txt": b"" for m in range(200)}) for n in range(4)}
+        ),
         "Fay F_6_assignsubmission_file_/04_scaling.ipynb": notebook("fine"),
     }
     outcome, notes = one.take(bombs)
     assert one.has("Fay F") == notebook("fine")
-    for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E"):
+    for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E", "Gus G", "Hal H"):
         assert [note for note in notes if name in note], name
     assert max(len(content) for content in one.all_bytes()) < 1 << 20
+    assert sum(len(content) for content in one.all_bytes()) < 1 << 20 and len(one.all_bytes()) < 20
 
 
 def test_names_lead_nowhere(one):

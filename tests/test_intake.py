@@ -5,11 +5,14 @@ import os
 
 import pytest
 
+from helpers.checking.verdict import Verdict
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.intake import find_misplaced, find_submissions, read_submission
 from helpers.grading.lesson_release import UNGRADED, course_release, read_release
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.notebook_file import LARGEST
+from helpers.grading.pool import report_of_answer
+from helpers.grading.reports import SubmissionReport
 from helpers.grading.skippable_cells import judge_input, only_shows
 from helpers.grading.submission import Release
 from tests.conftest import lesson_names
@@ -336,6 +339,34 @@ def test_a_wrong_file_name_is_flagged_and_graded(read):
     submission = read(as_notebook(answered(first="def first(): return 1")), name="my homework.ipynb")
     assert submission.problem is None and "my homework.ipynb" in submission.flags[0]
     assert submission.cells[2].source == "def first(): return 1"
+
+
+@pytest.mark.parametrize("name", [f"{LESSON}.ipynb.txt", f"{LESSON}.json", f"{LESSON}.ipynb.json"])
+def test_a_notebook_under_the_name_that_a_browser_gave_it_is_found(read, name):
+    submission = read(as_notebook(answered(first="def first(): return 1")), name=name)
+    assert submission.problem is None and submission.cells[2].source == "def first(): return 1"
+    assert submission.flags == [f"the notebook is called {name}, not {LESSON}.ipynb"]
+
+
+SAID = "✓ first   10 of 10 points\n  values"
+OUTPUTS = {
+    "printed": ({"output_type": "stream", "name": "stdout", "text": [SAID]}, True),
+    "shown": ({"output_type": "display_data", "data": {"text/plain": SAID, "text/html": "<div>"}}, True),
+    "of another exercise": ({"output_type": "stream", "text": "✓ second   10 of 10 points"}, False),
+    "not passed": ({"output_type": "stream", "text": "✗ first   0 of 10 points\n  ✓ values"}, False),
+    "odd": ({"output_type": "stream", "text": 3, "data": [SAID]}, False),
+}
+
+
+@pytest.mark.parametrize(("output", "passed"), OUTPUTS.values(), ids=OUTPUTS)
+def test_a_check_that_passed_at_home_and_not_here_is_flagged(read, output, passed):
+    cells = answered(first="def first(): return 1")
+    next(c for c in cells if c["id"] == "check_first")["outputs"] = [output]
+    submission = read(as_notebook(cells))
+    half, full = (Verdict("first", points, 10, points == 10) for points in (5.0, 10.0))
+    told = ["The notebook shows that first passed its check at home; here it has 5 of 10 points."]
+    assert report_of_answer(submission, "judged", SubmissionReport({"first": half})).flags == (told if passed else [])
+    assert report_of_answer(submission, "judged", SubmissionReport({"first": full})).flags == []
 
 
 def test_the_same_bytes_have_the_same_sum(read):

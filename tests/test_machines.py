@@ -203,6 +203,13 @@ def within(name):
     return lambda: entered.__exit__(None, None, None)
 
 
+def less_exact_products():
+    """As many notebooks set them for a GPU, in two ways: then torch refuses to say what is set."""
+    torch.set_float32_matmul_precision("medium")
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return lambda: torch.set_float32_matmul_precision("highest")
+
+
 def switch(on, off):
     def left():
         on()
@@ -216,6 +223,7 @@ LEFT = {
     "a device that is not here": lambda: device("cuda:0"),
     "with torch.device": lambda: within("meta"),
     "autocast": autocast,
+    "products that are less exact": less_exact_products,
     "default dtype": switch(
         lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)
     ),
@@ -277,6 +285,28 @@ def test_at_work_shows_the_same_whatever_a_notebook_left_switched_on(name, few_s
             off()
     assert capsys.readouterr().out == expected and "stopped" not in expected and "could not" not in expected
     assert after == before
+
+
+def test_how_exact_products_are_is_as_it_was_afterwards():
+    off = less_exact_products()
+    try:
+        with switches_set():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.backends.cuda.matmul.allow_tf32 and torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+    finally:
+        off()
+
+
+def test_what_is_compiled_is_judged_without_compiling():
+    compiled = []
+
+    def backend(graph, _inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    answer = torch.compile(lambda x: x + 1, backend=backend)
+    (seen,) = observe_all(answer, [Case((torch.ones(2),))], Facts("answer", "04_scaling"))
+    assert seen.error is None and compiled == []
 
 
 def test_switches_are_as_they_were_afterwards():

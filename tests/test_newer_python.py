@@ -82,4 +82,4 @@ def test_an_answer_in_such_syntax_and_what_hangs_on_it_wait_for_a_person(tmp_pat
         head_scores="def head_scores(x, W_q, W_k):\n    return scaled_scores(x @ W_q.T, x @ W_k.T)",
     )
     assert waiting(submission) == ["scaled_scores", "head_scores"]
-    assert submission.flags[-1] == "scaled_scores, head_scores wait for a person"
+    assert submission.flags[-1].startswith("scaled_scores, head_scores wait for a person, unless they pass")

@@ -19,6 +19,7 @@ from helpers.grading.folders import Folders, load, shown
 from helpers.grading.intake import find_submissions, lesson_of
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.notebook_file import ENDINGS
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release
 
@@ -142,7 +143,7 @@ def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], 
         file.path: lesson_of(file.path, releases)
         for hand_in in hand_ins
         for name, file in hand_in.files
-        if name.lower().endswith((".ipynb", ".json"))
+        if name.lower().endswith(ENDINGS)
     }
     hand_ins = [replace(hand_in, files=_without_other_lessons(hand_in, lessons_of, lesson)) for hand_in in hand_ins]
     of_download: dict[tuple, Counter] = {}

@@ -18,8 +18,8 @@ from helpers.grading.repository_files import SKIPPED, own_files
 from helpers.grading.safe_text import one_line
 
 LARGEST_FILE = 50 * 2**20  # bytes of one file; a larger one is named and stays where it is
-LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds
-MOST_INSIDE = 500  # files of one zip inside of a download
+LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds, and the zips inside of it
+MOST_INSIDE = 500  # files of it
 DEEPEST = 3  # zips inside of zips
 MOST_LISTED = 100_000  # names of a zip that are looked at
 JUNK = {".DS_Store", "Thumbs.db", "desktop.ini"}  # made by computers, not by people
@@ -36,6 +36,14 @@ class Found:
     names: tuple[str, ...]
     path: Path
     of_clone: bool = False
+
+
+@dataclass
+class Left:
+    """What may still come out of one zip inside of a download, with the zips inside of it."""
+
+    bytes: int
+    files: int
 
 
 @dataclass
@@ -67,7 +75,7 @@ def find_files(path: Path, room: Path) -> Files:
             elif file.is_file() and not _is_junk(names):
                 _take(files, Found(names, file, names != inside), depth=0)
     elif path.suffix.lower() == ".zip" and path.is_file():
-        if problem := _open_zip(files, path, (), depth=0):
+        if problem := _open_zip(files, path, (), 0):
             raise CourseError(f"{path} cannot be unpacked: {problem}. Download it again.")
     elif path.is_file():
         files.found.append(Found((_label(path.name),), path))
@@ -78,11 +86,11 @@ def find_files(path: Path, room: Path) -> Files:
     return files
 
 
-def _take(files: Files, file: Found, depth: int) -> None:
+def _take(files: Files, file: Found, depth: int, left: Left | None = None) -> None:
     """Keep a file; of a zip what is in it, and the zip itself too where not all of it could be read."""
     if file.names[-1].lower().endswith(".zip"):
         before = len(files.found)
-        problem = _open_zip(files, file.path, file.names, depth + 1)
+        problem = _open_zip(files, file.path, file.names, depth + 1, left or Left(LARGEST_INSIDE, MOST_INSIDE))
         if problem is None:
             return
         files.notes.append(f"{_told(file.names)} cannot be unpacked: {problem}. Ask for the notebook itself.")
@@ -93,34 +101,39 @@ def _take(files: Files, file: Found, depth: int) -> None:
         files.found.append(file)
 
 
-def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int) -> str | None:
-    """Take what is in a zip; or say why that cannot be done. The download itself (depth 0) may be of any size."""
+def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int, left: Left | None = None) -> str | None:
+    """Take what is in a zip; or say why that cannot be done. The download itself has no `left`: it may be of any
+    size."""
     if depth > DEEPEST:
         return "it lies in too many zips"
-    if depth and path.stat().st_size > LARGEST_FILE:
+    if left and path.stat().st_size > LARGEST_FILE:
         return f"it is larger than {LARGEST_FILE >> 20} MB"
-    left = LARGEST_INSIDE
     try:
         with _zip(path) as archive:
             entries = [entry for entry in archive.infolist()[:MOST_LISTED] if not entry.is_dir()]
             listed = [(names + tuple(_parts(entry.filename)), entry) for entry in entries]
             renamed = own_files(inside for inside, _ in listed if len(inside) > len(names))
             kept = [(inside, renamed[inside], entry) for inside, entry in listed if inside in renamed]
-            if depth and len(kept) > MOST_INSIDE:
-                return f"it holds {len(kept)} files"
+            if left:
+                left.files -= len(kept)
+                if left.files < 0:
+                    return f"it holds more than {MOST_INSIDE} files"
             for inside, inner, entry in kept:
                 if _is_junk(inner):
                     continue
                 place = files.free()
-                most = min(LARGEST_FILE, left) if depth else LARGEST_FILE
+                most = min(LARGEST_FILE, left.bytes) if left else LARGEST_FILE
                 size, problem = _copy(archive, entry, place, most)
-                left -= size
-                if problem and depth:
+                if left:
+                    left.bytes -= size
+                if problem and left:
                     return problem
                 if problem:
                     files.notes.append(f"{_told(inner)} was left in the zip: {problem}.")
                 else:
-                    _take(files, Found(inner, place, inner != inside), depth)
+                    _take(files, Found(inner, place, inner != inside), depth, left)
+                    if left and min(left.bytes, left.files) < 0:
+                        return "there is too much in the zips inside of it"
     except BROKEN as error:
         return _reason(error)
     return None

@@ -14,7 +14,15 @@ from helpers.grading.lesson_release import is_learners, read_release
 from helpers.grading.merge_cells import blank_cells, identify_cells, merge_cells
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.newer_python import without_newer_syntax
-from helpers.grading.notebook_file import Unreadable, grade_id_of, parse_cells, read_bytes, read_cells, squeezed
+from helpers.grading.notebook_file import (
+    ENDINGS,
+    Unreadable,
+    grade_id_of,
+    parse_cells,
+    read_bytes,
+    read_cells,
+    squeezed,
+)
 from helpers.grading.public_solution import is_published, published_flags
 from helpers.grading.repository_files import notebooks_below
 from helpers.grading.safe_text import one_line
@@ -121,7 +129,8 @@ def _wait_for_a_person(submission: Submission, unread: set[str], release: Releas
         if cell.kind == "check" and cell.exercise in waiting:
             cell.waits = True
     if waiting:
-        submission.flags.append(f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for a person")
+        wait, they = ("waits", "it passes") if len(waiting) == 1 else ("wait", "they pass")
+        submission.flags.append(f"{', '.join(waiting)} {wait} for a person, unless {they} without what was left out")
 
 
 def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:
@@ -150,7 +159,7 @@ def _find_notebooks(folder: Path, release: Release, expected: str) -> list[Path]
     if folder.is_symlink() or not folder.is_dir():
         raise Unreadable(f"{release.lesson} is not a folder; nothing was read. Ask for the notebook {expected}.")
     try:
-        paths = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".ipynb", ".json"))
+        paths = sorted(p for p in folder.iterdir() if p.name.lower().endswith(ENDINGS))
     except OSError as error:
         raise Unreadable(f"The folder cannot be read ({error.strerror}). Ask for the notebook {expected}.") from None
     if not paths:

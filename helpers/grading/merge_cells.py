@@ -108,7 +108,9 @@ class _Merge:
             return
         if cell["source"].strip() != pristine["source"].strip():
             self.flags.append(f"edited {kind} cell: {grade_id} (the original was used)")
-        self.merged.append(_named_cell(grade_id, self.release, pristine["source"]))
+        locked = _named_cell(grade_id, self.release, pristine["source"])
+        locked.passed = locked.exercise in cell["passed"]
+        self.merged.append(locked)
 
     def _add_ordinary(self, cell: dict, index: int) -> None:
         cell_id = cell["id"] or ""

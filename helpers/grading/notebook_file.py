@@ -16,7 +16,9 @@ MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
 MOST_STATEMENTS = 20_000  # as its lines and semicolons tell: to look through them takes 0.3 ms each
 MOST_ATTACHMENTS = 50  # of one cell
-MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
+MOST_OUTPUTS = 200  # of one cell, of which an error, and what the check said, are looked for
+PASSED = re.compile(r"(?m)^✓ (\w{1,80})   ")  # how a check begins that passed
+ENDINGS = (".ipynb", ".json", ".ipynb.txt")  # the last two as browsers call a notebook that they show or save
 
 
 class Unreadable(Exception):
@@ -24,7 +26,7 @@ class Unreadable(Exception):
 
 
 def read_cells(path: Path) -> list[dict]:
-    """The cells of the notebook at `path`, each with cell_type, source, metadata, attachments, ran and id."""
+    """The cells of the notebook at `path`, each with cell_type, source, metadata, attachments, ran, passed and id."""
     return parse_cells(read_bytes(path), path.name)
 
 
@@ -114,17 +116,31 @@ def _plain_cell(cell: dict) -> dict:
         "metadata": metadata,
         "attachments": _attachments(cell.get("attachments")),
         "ran": _ran(cell),
+        "passed": _passed(cell),
         "id": cell_id if isinstance(cell_id, str) else None,
     }
 
 
+def _outputs(cell: dict) -> list[dict]:
+    outputs = cell.get("outputs")
+    first = outputs[:MOST_OUTPUTS] if isinstance(outputs, list) else []
+    return [output for output in first if isinstance(output, dict)]
+
+
 def _ran(cell: dict) -> bool | None:
     """Whether a cell ran at home without an error, as far as its outputs tell."""
-    outputs = cell.get("outputs")
-    outputs = outputs[:MOST_OUTPUTS] if isinstance(outputs, list) else []
-    if any(isinstance(output, dict) and output.get("output_type") in ("error", "pyerr") for output in outputs):
+    if any(output.get("output_type") in ("error", "pyerr") for output in _outputs(cell)):
         return False
     return True if isinstance(cell.get("execution_count"), int) else None
+
+
+def _passed(cell: dict) -> set[str]:
+    """The exercises whose check passed at home, as far as the cell's outputs tell."""
+    texts = []
+    for output in _outputs(cell):
+        data = output.get("data")
+        texts += [output.get("text"), data.get("text/plain") if isinstance(data, dict) else None]
+    return {name for text in texts for name in PASSED.findall(joined_text(text))}
 
 
 def _attachments(bundles) -> dict:

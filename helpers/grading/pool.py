@@ -87,10 +87,22 @@ def judge_message(submission: Submission, release: Release) -> tuple[list[Cell],
     return judge_input(submission, release), files
 
 
+def passed_at_home_alone(cells: list[Cell], report: SubmissionReport) -> list[str]:
+    """A flag for each exercise that the notebook shows as passed and that has not all its points here."""
+    verdicts = {cell.exercise: report.verdicts.get(cell.exercise) for cell in cells if cell.passed}
+    return [
+        f"The notebook shows that {name} passed its check at home; here it has {verdict.points:g} of "
+        f"{verdict.max_points:g} points."
+        for name, verdict in verdicts.items()
+        if verdict is not None and verdict.points < verdict.max_points
+    ]
+
+
 def report_of_answer(submission: Submission, kind: str, answer) -> SubmissionReport | None:
     """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
     if kind == "judged":
         submission.problem = answer.problem
+        answer.flags += passed_at_home_alone(submission.cells, answer)
         return answer
     submission.again = True
     reason = one_line(str(answer), 200)

@@ -15,6 +15,7 @@ class Cell:
     trusted: the source is the release's own, so it is not searched for what learners should not write.
     gone: the learner had deleted it and the intake put it back, so that its exercise counts as it stands at the end.
     ran: whether it ran at home without an error, as far as its outputs tell.
+    passed: of a check, whether its outputs say that the answer passed at home.
     waits: a written answer that looks untouched, though there is other text, or a check whose answer has syntax that
     the grader cannot read: a person must look.
     """
@@ -30,6 +31,7 @@ class Cell:
     gone: bool = False
     waits: bool = False
     ran: bool | None = None
+    passed: bool = False
 
     @property
     def runs(self) -> bool:

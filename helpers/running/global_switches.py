@@ -3,14 +3,16 @@ start, and afterwards as they were."""
 
 import contextlib
 import random
+import sys
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 
-from helpers.running.torch_insides import default_device, plain_printing
+from helpers.running.torch_insides import default_device, exact_products, plain_printing
 
+COMPILER = "torch._dynamo"
 AUTOCAST = ("cpu", "cuda", "mps", "xpu")
 
 
@@ -20,15 +22,17 @@ def switches_set() -> Iterator[None]:
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-    grad, threads = torch.is_grad_enabled(), torch.get_num_threads()
+    dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
     python, numpy = random.getstate(), np.random.get_state()
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(plain_printing())
+        stack.enter_context(exact_products())
         if default_device() != "cpu":
             stack.enter_context(torch.device("cpu"))
+        if COMPILER in sys.modules:  # what is compiled means the same, and compiling takes seconds
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         for device in filter(_is_autocast, AUTOCAST):
             stack.enter_context(torch.autocast(device, enabled=False))
         warnings.simplefilter("ignore")
@@ -36,7 +40,6 @@ def switches_set() -> Iterator[None]:
             torch.use_deterministic_algorithms(False)
         torch.autograd.set_detect_anomaly(False)
         torch.set_default_dtype(torch.float32)
-        torch.set_float32_matmul_precision("highest")
         torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
         torch.set_grad_enabled(True)
         random.seed(0)
@@ -52,7 +55,6 @@ def switches_set() -> Iterator[None]:
                 torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
             torch.autograd.set_detect_anomaly(anomaly, check_nan)
             torch.set_default_dtype(dtype)
-            torch.set_float32_matmul_precision(precision)
             torch.set_grad_enabled(grad)
 
 

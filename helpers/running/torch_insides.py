@@ -89,6 +89,25 @@ def default_device() -> str:
 
 
 @contextlib.contextmanager
+def exact_products() -> Iterator[None]:
+    """While active, matrices are multiplied as exactly as their dtype allows. Once a notebook has set this in torch's
+    older way and for one backend (`allow_tf32`), torch refuses to say what is set, but for each backend."""
+    cuda, mkldnn, precision = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, None
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        before = cuda.fp32_precision == "tf32", mkldnn.fp32_precision
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        if precision is not None:
+            torch.set_float32_matmul_precision(precision)
+        else:
+            cuda.allow_tf32, mkldnn.fp32_precision = before
+
+
+@contextlib.contextmanager
 def plain_printing() -> Iterator[None]:
     """While active, tensors are printed as torch does by itself; torch tells its options to nobody."""
     options = torch._tensor_str.PRINT_OPTS
