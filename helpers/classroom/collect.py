@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect and say what came of it. Raises CourseError if nothing could be collected."""
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson) if args.lesson else None
     keep_due(folders, lesson, args)
@@ -308,7 +307,6 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
 
 
 def summary(outcomes: list[Outcome], notes: list[str]) -> list[str]:
-    """What the teacher reads."""
     lines = []
     for outcome in outcomes:
         counts = Counter(outcome.became.values())

@@ -30,7 +30,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def findings() -> list[Finding]:
-    """What a learner needs, thing by thing."""
     return [
         (True, f"Python {sys.version.split()[0]}"),  # `helpers` itself refuses an older one
         look_at_torch(),
