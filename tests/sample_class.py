@@ -20,7 +20,6 @@ from pathlib import Path
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.lesson_release import read_release
-from helpers.grading.pool import GradingStopped
 
 STUDENTS = 30
 SEED = 2017
@@ -58,6 +57,7 @@ class Lesson:
     def __init__(self, folders: Folders, name: str):
         from helpers.checking.make_keys import wrong_answer
         from helpers.course import course
+from helpers.errors import CourseError
         from helpers.grading.reference import answer_key, blocks_module, fresh_keys
 
         self.name = name
@@ -355,7 +355,7 @@ def main(argv: list[str] | None = None) -> int:
             _, config = load(folders.gradebook)
             results = grade.grade_and_tell(folders, config, chosen.parse_args([name, *choices]))
             _tell_differences(made, results)
-    except GradingStopped as stopped:
+    except CourseError as stopped:
         print(stopped, file=sys.stderr)
         return 2
     where = os.path.relpath(folders.gradebook, ROOT)
