@@ -17,9 +17,11 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.errors import CourseError
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.lesson_release import read_release
+from helpers.grading.pool import GradingStopped
 
 STUDENTS = 30
 SEED = 2017
@@ -57,7 +59,6 @@ class Lesson:
     def __init__(self, folders: Folders, name: str):
         from helpers.checking.make_keys import wrong_answer
         from helpers.course import course
-from helpers.errors import CourseError
         from helpers.grading.reference import answer_key, blocks_module, fresh_keys
 
         self.name = name
