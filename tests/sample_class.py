@@ -18,6 +18,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.errors import CourseError
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.lesson_release import read_release
@@ -360,7 +361,7 @@ def main(argv: list[str] | None = None) -> int:
             _, config = load(folders.gradebook)
             results = grade.grade_and_tell(folders, config, chosen.parse_args([name, *choices]))
             _tell_differences(made, results)
-    except GradingStopped as stopped:
+    except CourseError as stopped:
         print(stopped, file=sys.stderr)
         return 2
     where = os.path.relpath(folders.gradebook, ROOT)

@@ -542,4 +542,4 @@ def test_what_cannot_be_collected_is_said_in_a_sentence(one, capsys, what):
 def test_long_lists_are_cut_in_the_terminal(one):
     outcome, notes = one.take({f"s{n}.ipynb": notebook("x") for n in range(3)})
     outcome.missing = [f"student-{n}" for n in range(40)]
-    assert "and 28 more" in "\n".join(summary(one.folders, [outcome], notes))
+    assert "and 28 more" in "\n".join(summary([outcome], notes))

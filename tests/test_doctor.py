@@ -164,17 +164,6 @@ def test_with_nothing_installed_each_thing_is_a_line():
     assert "✓ Python" in learning and "lessons" in learning
 
 
-@pytest.mark.parametrize("tops", ["helpers\n", "other\nhelpers\n"])
-def test_another_package_called_helpers(monkeypatch, tops, tmp_path):
-    info = tmp_path / "their_helpers-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-helpers\nVersion: 1.0\n")
-    (info / "top_level.txt").write_text(tops)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    good, line = doctor.look_at_helpers()
-    assert not good and "pip uninstall their-helpers" in line
-
-
 def test_lessons_that_are_not_built(home, monkeypatch):
     (home.root / "helpers" / "answer_keys" / f"{LESSON}.npz").unlink()
     monkeypatch.setattr(doctor, "course", lambda: home)

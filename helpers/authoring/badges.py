@@ -24,7 +24,6 @@ def badges(course: Course, lesson: Lesson) -> str:
 
 
 def colab_badge(course: Course, lesson: Lesson) -> str:
-    """The Markdown of the badge that opens a lesson in Colab."""
     return f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({colab_address(course, lesson)})"
 
 

@@ -181,7 +181,6 @@ def _picture(match: re.Match, folder: Path) -> str:
 
 
 def _folded(label: str) -> dict:
-    """The metadata of a cell whose folded part is called so."""
     return {"mystnb": {"code_prompt_show": label, "code_prompt_hide": label}}
 
 
@@ -313,7 +312,6 @@ def _toctree(pages: list[str], caption: str = "") -> str:
 
 
 def prose_of(notebook) -> str:
-    """The Markdown cells of a notebook as one text."""
     return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 

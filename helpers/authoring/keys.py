@@ -105,7 +105,6 @@ def keys_differ(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> bool
 
 
 def key_differs(key: ExerciseKey, stored: ExerciseKey) -> bool:
-    """Whether `key` says something else than the stored one, beyond the last bits of float numbers."""
     fresh, old = key_to_tree(key), key_to_tree(stored)
     inputs = [[[case["args"], case["kwargs"]] for case in tree["cases"]] for tree in (fresh, old)]
     tolerances = SAME_INPUTS if same(*inputs, EXACT) else OTHER_INPUTS

@@ -23,7 +23,6 @@ RAW = re.compile(r"[√_$^ᵀ\\]")
 
 
 def template_problems(text: LessonText) -> Iterator[str]:
-    """A sentence for each rule that the lesson breaks."""
     if not any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells):
         return
     where = f"{text.lesson.name}.py"
@@ -40,7 +39,6 @@ def _titles(text: LessonText) -> list[str]:
 
 
 def _section(text: LessonText, title: str) -> str:
-    """The prose from a heading to the next one."""
     lines, inside = [], False
     for line in "\n".join(_prose(text)).split("\n"):
         if re.match(r"#{1,6} ", line):

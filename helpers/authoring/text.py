@@ -194,7 +194,6 @@ def _name_cells(cells: list, where: str) -> Iterator[str]:
 
 
 def _check_rules(text: LessonText, where: str) -> Iterator[str]:
-    """The rules of docs/authoring.md that need no run."""
     cells = text.notebook.cells
     if sum("setup" in cell.metadata.get("tags", []) for cell in cells) != 1:
         yield f'{where} needs exactly one set-up cell: # %% tags=["setup"]'

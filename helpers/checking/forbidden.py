@@ -329,11 +329,6 @@ def _home_of_builtin(function) -> str:
     return next((kind.__module__ for kind in owner.__mro__ if kind.__module__.startswith("torch")), owner.__module__)
 
 
-def lesson_number(lesson: str) -> int:
-    """'04_scaling' -> 4."""
-    return int(lesson[:2]) if lesson[:2].isdigit() else 0
-
-
 def block_lesson(thing) -> int | None:
     """The lesson whose finished block `thing` is, or None."""
     match = re.fullmatch(r"helpers\.blocks\.(\d\d)_\w+", str(getattr(thing, "__module__", "") or ""))
@@ -393,7 +388,7 @@ def _file_of(thing) -> str:
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
-    number = lesson_number(lesson)
+    number = int(lesson[:2]) if lesson[:2].isdigit() else 0
     while isinstance(answer, functools.partial):
         answer = answer.func
     for thing in (answer, *_bases(answer)):

@@ -302,7 +302,6 @@ def _require_unfrozen(parameters: list, names: list[str]):
 
 
 def _inputs(call: Call) -> dict:
-    """The inputs of the learner's call by position and name."""
     return {**dict(enumerate(call.args)), **call.kwargs}
 
 

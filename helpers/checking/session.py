@@ -1,7 +1,6 @@
 """The check in a learner's session: find the exercise, observe, decide, show, remember."""
 
 import dataclasses
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
@@ -15,6 +14,7 @@ from helpers.errors import CheckFailed, NotAnswered
 from helpers.progress import remember, remember_passed
 from helpers.running.global_switches import switches_set
 from helpers.setup import current_lesson
+from helpers.widgets.progress_bar import in_notebook
 
 INSTANCE = "instance"
 
@@ -128,16 +128,9 @@ def wrong_kind_text(key: ExerciseKey, kind: str) -> str:
 def show(verdict: Verdict, below: str = "") -> None:
     """Display in a notebook, with the HTML `below`; print elsewhere."""
     text = as_text(verdict)
-    if _in_notebook():
+    if in_notebook():  # a terminal's IPython would print a dictionary
         from IPython.display import display
 
         display({"text/plain": text, "text/html": as_html(verdict) + below}, raw=True)
     else:
         print(text)
-
-
-def _in_notebook() -> bool:
-    """Whether this is a Jupyter kernel (a terminal's IPython would print a dictionary)."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")

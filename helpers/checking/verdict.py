@@ -21,18 +21,9 @@ WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
 CORNER_WEIGHT = 2
 CHANGED_COSTS = 0.1  # of a measured answer's points, where it changes its input
 # Reserved names, in the order in which they are tried when no known mistake matches.
-RESERVED = (
-    "not_answered",
-    "raises",
-    "wrong_type",
-    "wrong_shape",
-    "nan",
-    "forbidden_call",
-    "input_changed",
-    "dtype_lost",
-    "detached",
-    "too_slow",
-    "hard_coded",
+RESERVED = tuple(
+    "not_answered raises wrong_type wrong_shape nan forbidden_call input_changed dtype_lost detached too_slow "
+    "hard_coded".split()
 )
 # The kind of problem that a difference of two outputs is.
 KIND_OF = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}

@@ -37,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect and say what came of it. Raises CourseError if nothing could be collected."""
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson) if args.lesson else None
     keep_due(folders, lesson, args)
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise CourseError(
             f"Collecting stopped: {error.strerror or error}{where}. What was collected so far stays; collect again."
         ) from None
-    for line in summary(folders, outcomes, notes):
+    for line in summary(outcomes, notes):
         print(line)
     return 0
 
@@ -211,7 +210,8 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
         elif (hand_in.platform, hand_in.id) in before:
             part.student = before[hand_in.platform, hand_in.id]
         else:
-            alike = person is None and sum(bool(_alike(hand_in, known_person)) for known_person in people) > 1
+            names = Person("", hand_in.name).names
+            alike = person is None and sum(bool(names & one.names) for one in people) > 1
             numbered = hand_in.platform in ("canvas", "brightspace") or alike
             part.student = person.student if person else own_name(hand_in, numbered)
             by_name.setdefault(part.student, []).append(part)
@@ -230,10 +230,6 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
                 f"{students}. A roster with the platform's ids (of Moodle, this assignment's grading worksheet) gives "
                 "them permanent names."
             )
-
-
-def _alike(hand_in: HandIn, person: Person) -> set[str]:
-    return Person("", hand_in.name).names & person.names
 
 
 def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
@@ -311,8 +307,7 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
             outcome.late[student] = f"says {NAMES[source.platform]}"
 
 
-def summary(folders: Folders, outcomes: list[Outcome], notes: list[str]) -> list[str]:
-    """What the teacher reads."""
+def summary(outcomes: list[Outcome], notes: list[str]) -> list[str]:
     lines = []
     for outcome in outcomes:
         counts = Counter(outcome.became.values())

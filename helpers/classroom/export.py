@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files and say where. Raises CourseError if there is nothing to write."""
     if bool(args.lesson) == args.all:
         raise CourseError("Name one lesson, or give --all for all of them.")
     folders, _ = load(args.gradebook)
@@ -106,7 +105,6 @@ class Table:
         return row.total if row and (row.status == "graded" or not finished) else None
 
     def cells(self, student: str, finished: bool = True) -> list[str]:
-        """The points in each lesson as a table has them."""
         return [_number(self.points(lesson, student, finished)) for lesson in self.worth]
 
     def total(self, student: str) -> float | None:

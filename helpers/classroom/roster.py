@@ -187,7 +187,6 @@ def folder_name(name: str) -> str:
 
 
 def known(gradebook) -> list[Person]:
-    """The students of the gradebook."""
     return [
         Person(one.id, one.first_name or "", one.last_name or "", one.email or "", one.lms_user_id or "")
         for one in gradebook.students

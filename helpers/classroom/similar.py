@@ -46,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page, and say where it lies and whom it shows."""
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))

@@ -56,7 +56,6 @@ class Files:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def free(self) -> Path:
-        """A place for one more file."""
         return self.room / str(next(self.numbers))
 
 

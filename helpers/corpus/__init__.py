@@ -84,23 +84,3 @@ def _source():
     from helpers.corpus.source import Source
 
     return Source()
-
-
-__all__ = [
-    "COMPANY",
-    "company_sentences",
-    "index_words",
-    "Pair",
-    "english_words",
-    "french_words",
-    "sentence_pairs",
-    "training_pairs",
-    "translate",
-    "unseen_pairs",
-    "language_text",
-    "language_symbols",
-    "language_unseen",
-    "entropy_rate",
-    "real_text",
-    "library_text",
-]

@@ -3,79 +3,33 @@
 Everything is lower case.
 """
 
+
+def _nouns(text: str) -> dict[str, tuple[str, str]]:
+    return {english: (french, gender) for english, french, gender in map(str.split, text.split(","))}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {english: french for english, french in map(str.split, text.split(","))}
+
+
 # English noun: (French noun, its gender). Beings can be the subject of a sentence, things cannot.
-ANIMALS = {
-    "cat": ("chat", "m"),
-    "dog": ("chien", "m"),
-    "horse": ("cheval", "m"),
-    "bird": ("oiseau", "m"),
-    "owl": ("hibou", "m"),
-    "cow": ("vache", "f"),
-    "mouse": ("souris", "f"),
-}
-PEOPLE = {
-    "girl": ("fille", "f"),
-    "boy": ("garçon", "m"),
-    "woman": ("femme", "f"),
-    "man": ("homme", "m"),
-    "child": ("enfant", "m"),
-    "teacher": ("professeur", "m"),
-    "doctor": ("médecin", "m"),
-    "neighbor": ("voisin", "m"),
-    "queen": ("reine", "f"),
-    "king": ("roi", "m"),
-    "actress": ("actrice", "f"),
-    "singer": ("chanteuse", "f"),
-    "uncle": ("oncle", "m"),
-}
-THINGS = {
-    "apple": ("pomme", "f"),
-    "orange": ("orange", "f"),
-    "cake": ("gâteau", "m"),
-    "egg": ("œuf", "m"),
-    "cup": ("tasse", "f"),
-    "bottle": ("bouteille", "f"),
-    "plate": ("assiette", "f"),
-    "knife": ("couteau", "m"),
-    "house": ("maison", "f"),
-    "garden": ("jardin", "m"),
-    "hotel": ("hôtel", "m"),
-    "church": ("église", "f"),
-    "school": ("école", "f"),
-    "castle": ("château", "m"),
-    "bridge": ("pont", "m"),
-    "island": ("île", "f"),
-    "beach": ("plage", "f"),
-    "tree": ("arbre", "m"),
-    "flower": ("fleur", "f"),
-    "star": ("étoile", "f"),
-    "car": ("voiture", "f"),
-    "boat": ("bateau", "m"),
-    "plane": ("avion", "m"),
-    "bicycle": ("vélo", "m"),
-    "key": ("clé", "f"),
-    "door": ("porte", "f"),
-    "window": ("fenêtre", "f"),
-    "table": ("table", "f"),
-    "chair": ("chaise", "f"),
-    "bed": ("lit", "m"),
-    "clock": ("horloge", "f"),
-    "lamp": ("lampe", "f"),
-    "mirror": ("miroir", "m"),
-    "book": ("livre", "m"),
-    "letter": ("lettre", "f"),
-    "painting": ("tableau", "m"),
-    "photo": ("photo", "f"),
-    "map": ("carte", "f"),
-    "computer": ("ordinateur", "m"),
-    "hat": ("chapeau", "m"),
-    "coat": ("manteau", "m"),
-    "dress": ("robe", "f"),
-    "shirt": ("chemise", "f"),
-    "bag": ("sac", "m"),
-    "umbrella": ("parapluie", "m"),
-    "ring": ("bague", "f"),
-}
+ANIMALS = _nouns("""
+    cat chat m, dog chien m, horse cheval m, bird oiseau m, owl hibou m, cow vache f, mouse souris f
+""")
+PEOPLE = _nouns("""
+    girl fille f, boy garçon m, woman femme f, man homme m, child enfant m, teacher professeur m,
+    doctor médecin m, neighbor voisin m, queen reine f, king roi m, actress actrice f, singer chanteuse f,
+    uncle oncle m
+""")
+THINGS = _nouns("""
+    apple pomme f, orange orange f, cake gâteau m, egg œuf m, cup tasse f, bottle bouteille f, plate assiette f,
+    knife couteau m, house maison f, garden jardin m, hotel hôtel m, church église f, school école f,
+    castle château m, bridge pont m, island île f, beach plage f, tree arbre m, flower fleur f, star étoile f,
+    car voiture f, boat bateau m, plane avion m, bicycle vélo m, key clé f, door porte f, window fenêtre f,
+    table table f, chair chaise f, bed lit m, clock horloge f, lamp lampe f, mirror miroir m, book livre m,
+    letter lettre f, painting tableau m, photo photo f, map carte f, computer ordinateur m, hat chapeau m,
+    coat manteau m, dress robe f, shirt chemise f, bag sac m, umbrella parapluie m, ring bague f
+""")
 BEINGS = ANIMALS | PEOPLE
 NOUNS = BEINGS | THINGS
 
@@ -107,74 +61,27 @@ ADJECTIVES = {
     "young": ("jeune", "jeune", "jeune", True, "people animals"),
 }
 
-NAMES = {
-    "jane": "f",
-    "anna": "f",
-    "marie": "f",
-    "sara": "f",
-    "emma": "f",
-    "tom": "m",
-    "paul": "m",
-    "omar": "m",
-    "david": "m",
-    "hugo": "m",
-}
+NAMES = dict.fromkeys("jane anna marie sara emma".split(), "f")
+NAMES |= dict.fromkeys("tom paul omar david hugo".split(), "m")
 
 # English country or continent: (French, gender). Feminine ones take "en", masculine ones "au".
-COUNTRIES = {
-    "africa": ("afrique", "f"),
-    "asia": ("asie", "f"),
-    "europe": ("europe", "f"),
-    "france": ("france", "f"),
-    "italy": ("italie", "f"),
-    "spain": ("espagne", "f"),
-    "germany": ("allemagne", "f"),
-    "norway": ("norvège", "f"),
-    "china": ("chine", "f"),
-    "india": ("inde", "f"),
-    "egypt": ("égypte", "f"),
-    "greece": ("grèce", "f"),
-    "kenya": ("kenya", "m"),
-    "peru": ("pérou", "m"),
-    "japan": ("japon", "m"),
-    "canada": ("canada", "m"),
-    "brazil": ("brésil", "m"),
-    "mexico": ("mexique", "m"),
-    "portugal": ("portugal", "m"),
-    "morocco": ("maroc", "m"),
-}
+COUNTRIES = _nouns("""
+    africa afrique f, asia asie f, europe europe f, france france f, italy italie f, spain espagne f,
+    germany allemagne f, norway norvège f, china chine f, india inde f, egypt égypte f, greece grèce f,
+    kenya kenya m, peru pérou m, japan japon m, canada canada m, brazil brésil m, mexico mexique m,
+    portugal portugal m, morocco maroc m
+""")
 
-MONTHS = {
-    "january": "janvier",
-    "february": "février",
-    "march": "mars",
-    "april": "avril",
-    "may": "mai",
-    "june": "juin",
-    "july": "juillet",
-    "august": "août",
-    "september": "septembre",
-    "october": "octobre",
-    "november": "novembre",
-    "december": "décembre",
-}
+MONTHS = _pairs("""
+    january janvier, february février, march mars, april avril, may mai, june juin, july juillet, august août,
+    september septembre, october octobre, november novembre, december décembre
+""")
 
 # What is done to a noun, and what is done to a country.
-VERBS = {
-    "sees": "voit",
-    "loves": "aime",
-    "wants": "veut",
-    "finds": "trouve",
-    "draws": "dessine",
-    "paints": "peint",
-    "watches": "regarde",
-    "hides": "cache",
-    "follows": "suit",
-    "chooses": "choisit",
-    "forgets": "oublie",
-    "describes": "décrit",
-    "touches": "touche",
-}
+VERBS = _pairs("""
+    sees voit, loves aime, wants veut, finds trouve, draws dessine, paints peint, watches regarde, hides cache,
+    follows suit, chooses choisit, forgets oublie, describes décrit, touches touche
+""")
 PLACE_VERBS = {"visits": "visite", "leaves": "quitte", "crosses": "traverse", "loves": "aime"}
 # English verb and preposition of a place: (verb, French verb).
 MOVES = {

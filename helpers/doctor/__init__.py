@@ -30,12 +30,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def findings() -> list[Finding]:
-    """What a learner needs, thing by thing."""
     return [
         (True, f"Python {sys.version.split()[0]}"),  # `helpers` itself refuses an older one
         look_at_torch(),
         *map(look_at_package, PACKAGES),
-        look_at_helpers(),
         look_at_widgets(),
         *look_at_course(),
     ]
@@ -73,23 +71,6 @@ def look_at_package(name: str) -> Finding:
 
 def _in_a_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-def look_at_helpers() -> Finding:
-    """Whether some other package named helpers is installed, which a moved notebook would find instead."""
-    other = [d.metadata["Name"] for d in metadata.distributions() if _is_foreign(d)]
-    if other:
-        return (
-            False,
-            f"the package {other[0]} is called helpers too and may hide the course's: pip uninstall {other[0]}",
-        )
-    return True, "no other package is called helpers"
-
-
-def _is_foreign(distribution: metadata.Distribution) -> bool:
-    name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
-    tops = (distribution.read_text("top_level.txt") or "").split()
-    return name != "attention-course" and (name == "helpers" or "helpers" in tops)
 
 
 def look_at_widgets() -> Finding:

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 # Okabe and Ito's palette (2008), in the order in which figures use it.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
-SKY, RED, YELLOW, BLACK = "#56B4E9", "#D55E00", "#F0E442", "#000000"
+SKY, RED, BLACK = "#56B4E9", "#D55E00", "#000000"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 # The same hues for letters: at least 4.5 : 1 on white.
 ORANGE_INK, SKY_INK, GREEN_INK = "#8F5B00", "#1F6FA8", "#00735C"
@@ -19,13 +19,10 @@ INK = {ORANGE: ORANGE_INK, SKY: SKY_INK, GREEN: GREEN_INK, PINK: PINK_INK, RED: 
 Q_COLOR, K_COLOR, V_COLOR = "#B23A00", "#00805F", "#7A2F86"
 
 
-def _around_zero(name: str, color: str) -> LinearSegmentedColormap:
-    """Dark gray below 0, white at 0, `color` above."""
-    return LinearSegmentedColormap.from_list(name, ["#4D4D4D", "#FFFFFF", color])
-
-
+# Dark gray below 0, white at 0, the hue above.
 Q_MAP, K_MAP, V_MAP = (
-    _around_zero(name, color) for name, color in (("queries", Q_COLOR), ("keys", K_COLOR), ("values", V_COLOR))
+    LinearSegmentedColormap.from_list(name, ["#4D4D4D", "#FFFFFF", color])
+    for name, color in (("queries", Q_COLOR), ("keys", K_COLOR), ("values", V_COLOR))
 )
 WEIGHTS = "Blues"  # from 0 up: attention weights, probabilities
 SIGNED = "PuOr"  # around 0: scores, embeddings, differences

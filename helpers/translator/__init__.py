@@ -45,25 +45,3 @@ from helpers.translator.trained import (
     translate,
 )
 from helpers.translator.word_ids import BOS, EOS, PAD, english, french
-
-__all__ = [
-    "BOS",
-    "D_FF",
-    "D_MODEL",
-    "EOS",
-    "FINISHED_PARTS",
-    "MAX_LEN",
-    "NUM_HEADS",
-    "NUM_LAYERS",
-    "PAD",
-    "Parts",
-    "SIZES",
-    "english",
-    "french",
-    "greedy",
-    "machine",
-    "part_state",
-    "source_batch",
-    "state",
-    "translate",
-]

@@ -7,8 +7,6 @@ import html
 import inspect
 import io
 import json
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -28,6 +26,7 @@ from helpers.translator.parts import PART, PARTS
 from helpers.translator.table import EXACT, NATS, Fact, Row, as_html, beside
 from helpers.translator.trained import NoPlace, greedy, machine, source_batch
 from helpers.translator.word_ids import english, french_sentence
+from helpers.widgets.progress_bar import in_notebook, static_page
 
 TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
@@ -317,15 +316,9 @@ def _show_line(line: str) -> None:
     _show([Fact(line)], [])
 
 
-def in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
-
-
 def _show_box(parts: Mapping[str, Callable]) -> None:
     """A box for a sentence of one's own, where widgets can live."""
-    if not in_notebook() or os.environ.get("COURSE_STATIC_PAGE") == "1":
+    if not in_notebook() or static_page():
         return
     try:
         import ipywidgets as widgets

@@ -21,15 +21,11 @@ The quick way keeps its figure and changes what moves; it halves the time:
 
     panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
 
-- The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
-  a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
-- Give sliders the range that fits; where one slider's range hangs on another, let `draw` cap the value and say so in
-  the picture. A `Dropdown` becomes a `SelectionSlider`: JupyterLab takes a dropdown's keys away. A choice of two or
-  three words becomes buttons.
-- `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too.
-  (Where it left axes empty, with those of the first picture.)
-- The figure keeps one size for all values, or the page below it jumps.
-- Set limits of axes by hand (`ylim`), so that a moving bar does not move the axis too.
+- The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
+  alone. A box for a text needs suggestions there: a `Combobox` has some.
+- Give sliders the range that fits; where one slider's range depends on another, let `draw` cap the value and say so.
+- `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too,
+  and set limits of axes by hand. Its size is the same for all values, or the page below it jumps.
 - `bench/redraw_time.py` prints what each explorer's redraw takes.
 """
 

@@ -47,11 +47,8 @@ def _line():
 
 def in_notebook() -> bool:
     """Whether this runs in a kernel, whose outputs can be redrawn in place."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return False
-    return getattr(get_ipython(), "kernel", None) is not None
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def static_page() -> bool:

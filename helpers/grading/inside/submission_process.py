@@ -92,10 +92,6 @@ def _reply(request: dict, namespace: Namespace, judged_values: dict[str, object]
         for name in request["names"]:
             remember_passed(name, True)
     elif request["do"] == "file":
-        put_file(request["name"], base64.b64decode(request["content"]))
+        with contextlib.suppress(OSError), open(os.path.basename(request["name"]), "wb") as file:
+            file.write(base64.b64decode(request["content"]))
     return {}
-
-
-def put_file(name: str, content: bytes) -> None:
-    with contextlib.suppress(OSError), open(os.path.basename(name), "wb") as file:
-        file.write(content)

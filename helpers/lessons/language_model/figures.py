@@ -408,10 +408,6 @@ class _Small(nn.Module):
         return self.unembed(self.norm(self.encoder(ids, mask)))
 
 
-def right_loss(logits, targets):
-    return F.cross_entropy(logits.transpose(1, 2), targets)
-
-
 def two_losses(fixed, published, steps: int = 120) -> Picture:
     """Two small models from the same initialization: one trained with each loss, both measured with the correct one."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
@@ -427,7 +423,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
             starts = torch.randint(len(text) - 32, (16,), generator=generator)
             windows = text[starts[:, None] + torch.arange(33)]
             logits = model(windows[:, :-1])
-            curves[name].append(right_loss(logits, windows[:, 1:]).item())
+            curves[name].append(F.cross_entropy(logits.transpose(1, 2), windows[:, 1:]).item())
             optimizer.zero_grad()
             asked = loss(logits, windows[:, 1:])
             asked.backward()

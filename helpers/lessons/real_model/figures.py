@@ -240,12 +240,6 @@ def weight_and_influence() -> Picture:
 # ---------------------------------------------------------------- context
 
 
-def pair_in(sentence: str, query: str, key: str, layer: int, head: int) -> float:
-    """A head's weight from one word to another, among the words of a sentence."""
-    words = words_of(sentence)
-    return weights_of(sentence)[layer, head, words.index(query), words.index(key)].item()
-
-
 def untrained(std: float = 0.02, seed: int = 0):
     """A network of the same shape before training, by BERT's initialization: normal, standard deviation 0.02."""
     draw, state = torch.Generator().manual_seed(seed), {}

@@ -56,13 +56,6 @@ def llama_logits(state: dict, ids, neighbors: bool = False):
     return F.linear(x, state.get("lm_head.weight", state["model.embed_tokens.weight"]))
 
 
-def llama_writes(state: dict, ids, count: int) -> list[int]:
-    """The likeliest next token, `count` times, after ids (1, T)."""
-    for _ in range(count):
-        ids = torch.cat([ids, llama_logits(state, ids)[:, -1:].argmax(-1)], dim=1)
-    return ids[0, -count:].tolist()
-
-
 def _turned(x, neighbors: bool):
     """Heads (B, H, T, d) turned by their places: complex numbers, made of neighbors or of the two halves."""
     T, d = x.shape[-2:]
