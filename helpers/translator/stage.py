@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import functools
 import html
+import inspect
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -85,7 +86,7 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
         name = next((n for n in [*own, getattr(answer, "__name__", "")] if n in FINISHED_PARTS), None)
         if name is None:
             shown = (own or [getattr(answer, "__name__", type(answer).__name__)])[0]
-            return {}, f"The translator has no part called {shown}. {_advice(shown)}"
+            return {}, f"The translator has no part called {shown}. {_advice(answer, shown)}"
         parts[name] = answer
     for name, answer in named.items():
         if name not in FINISHED_PARTS:
@@ -102,13 +103,28 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
     return parts, ""
 
 
-def _advice(shown: str) -> str:
-    """What to do with a function that is no part: the parts of this lesson, and how to put it in the place of one."""
+def _advice(answer: object, shown: str) -> str:
+    """What to do with a function that is no part: the parts of this lesson, and one whose place it could take."""
     lesson = current_lesson()
     own = [part.name for part in PARTS if lesson and part.lesson == int(lesson[:2])] or [part.name for part in PARTS]
     here = "Its parts in this lesson" if len(own) < len(PARTS) else "Some of its parts"
-    how = f" To put yours in the place of one, name that one: at_work({own[0]}={shown})."
-    return f"{here}: {', '.join(own[:8])}.{how if shown.isidentifier() else ''}"
+    said = f"{here}: {', '.join(own[:8])}."
+    fits = [name for name in own if len(own) < len(PARTS) and _takes_the_same(answer, FINISHED_PARTS[name])]
+    if fits and shown.isidentifier():
+        said += f" To put yours in the place of one, name that one: at_work({fits[0]}={shown})."
+    return said
+
+
+def _takes_the_same(answer: object, part: Callable) -> bool:
+    """Whether two functions have as many arguments that must be given."""
+    try:
+        counts = [
+            sum(item.default is item.empty for item in inspect.signature(thing).parameters.values())
+            for thing in (answer, part)
+        ]
+    except (TypeError, ValueError):
+        return False
+    return counts[0] == counts[1] and isinstance(answer, type) == isinstance(part, type)
 
 
 def unknown_words(sentence: str) -> str:
