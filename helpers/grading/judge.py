@@ -76,7 +76,7 @@ class Judge(contextlib.AbstractContextManager):
         try:
             with Trial(self, cells, wanted, hurried, self.visible) as trial:
                 if exercises is None and not self.notebook:
-                    wanted = [name for name in self.keys if trial.defines(name)]
+                    wanted = [name for name in self.keys if name in trial.code.uses]
                 for name in self.keys:
                     if name in wanted:
                         trial.verdict(name)

@@ -138,10 +138,6 @@ class Trial:
                 self.run.flags += [] if cell.trusted else flags_of(cell, body)
         self.cells_read = index
 
-    def defines(self, name: str) -> bool:
-        """Whether the learner's code names this exercise at its top level."""
-        return name in self.code.uses
-
     def _judge_at_check(self, name: str) -> None:
         """Judge an exercise at its check cell, unless there is nothing to judge yet."""
         if name not in self.wanted or name in self.verdicts:
