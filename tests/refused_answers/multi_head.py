@@ -57,9 +57,7 @@ REFUSED = {
     ],
     "grouped_query_attention": [
         *((MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)),
-        (
-            "group = Q.shape[1] // K.shape[1] -> Q = Q.view(len(Q), -1).view(Q.shape)\n    group = Q.shape[1] // K.shape[1]",
-        ),
+        ("group = Q -> Q = Q.view(len(Q), -1).view(Q.shape)\n    group = Q",),
     ],
     "head_importance": [
         (
