@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.blocks import load_blocks
-from helpers.checking.making import wrong_answer
+from helpers.checking.make_keys import wrong_answer
 from helpers.checking.mistake_lists import Mistake
 from helpers.checking.verdict import RESERVED
 from helpers.course import course, load_source
