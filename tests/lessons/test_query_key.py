@@ -185,40 +185,9 @@ def test_two_channels_draw_every_graph(T, data):
     assert scores.argmax(-1).tolist() == looks_at.tolist() and (best[:, 0] > best[:, 1]).all()
 
 
-def project_unbatched(x, W):
-    return (W @ x.T).T
-
-
-def unbatched(x, W_q, W_k):
-    return (x @ W_q.T) @ (x @ W_k.T).T
-
-
 def judged(answer, name="", seed=77):
     """The verdict on an answer to the exercise of that name, else of its own, on fresh inputs."""
     return verdict_of("03_query_key", name or answer.__name__, answer, seed)
-
-
-def test_squeezed_and_unbatched_answers_are_refused():
-    def attention_scores(Q, K):
-        return (Q @ K.mT).squeeze()
-
-    assert judged(attention_scores).mistake == "wrong_shape"
-
-    def attention_scores(Q, K):
-        return Q @ K.T
-
-    for verdict in (
-        judged(attention_scores),
-        judged(project_unbatched, "project"),
-        judged(unbatched, "fixed_self_scores"),
-    ):
-        assert not verdict.passed and 0 < verdict.points < 100
-        assert [part.name for part in verdict.parts if not part.passed] == ["any leading dimensions"]
-
-    def project(x, W):
-        return (x @ W.T).squeeze()
-
-    assert judged(project).mistake == "wrong_shape"
 
 
 def test_keys_turned_around_with_their_batch_have_the_name_of_what_was_done():

@@ -351,30 +351,6 @@ def verdict_on(name, answer):
     return verdict_of(LESSON, name, answer, time_limit=5.0)
 
 
-def test_what_holds_at_most_places_only_is_refused():
-    def eps_beside_the_root(ids, weights):
-        E = "embeddings."
-        x = weights[E + "word_embeddings.weight"][ids] + weights[E + "token_type_embeddings.weight"][0]
-        x = x + weights[E + "position_embeddings.weight"][: ids.shape[1]]
-        x = x - x.mean(-1, keepdim=True)
-        calm = x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-12)
-        return calm * weights[E + "LayerNorm.weight"] + weights[E + "LayerNorm.bias"]
-
-    def leads_its_row(attention, query, key):
-        weights = attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)
-        layer, head = divmod(int(weights.argmax()), attention.shape[1])
-        return layer, head, float(attention[layer, head, query, key])
-
-    def counts_what_is_not_zero(x, mask):
-        x = x * mask[..., None]
-        return x.sum(1) / x.any(-1).sum(1, keepdim=True).clamp(min=1)
-
-    assert not verdict_on("fixed_sentence_vectors", torch.no_grad()(blocks.fixed_sentence_vectors)).passed
-    assert not verdict_on("bert_embeddings", eps_beside_the_root).passed
-    assert not verdict_on("strongest_head", leads_its_row).passed
-    assert not verdict_on("mean_pool", counts_what_is_not_zero).passed
-
-
 # ---------------------------------------------------------------- the numbers in the prose
 
 

@@ -108,7 +108,7 @@ REFUSED = {
         ("torch.softmax(ordered, dim=-1) -> torch.softmax(ordered, dim=0)",),
         ("torch.softmax(ordered, dim=-1) -> ordered.exp() / ordered.exp().sum(-1, keepdim=True)",),
         *(
-            (f"above >= top_p -> torch.arange(p.shape[-1]) >= (above < top_p).sum(-1, keepdim=True){one_for_all}",)
+            (f"above >= top_p -> torch.arange(p.shape[-1]) >= 0 * p + (above < top_p).sum(-1){one_for_all}",)
             for one_for_all in (".max()", ".flatten()[0]")
         ),
         *(

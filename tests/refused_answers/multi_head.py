@@ -16,20 +16,49 @@ LAYOUTS = [  # a mask's first axis taken for the sentences, and masks that are l
     f"mask | ~mask.any(-1, keepdim=True) if {GIVEN} == 4 else mask",
 ]
 
+MERGED = "return x.transpose(1, 2).reshape(B, T, H * d_head) -> return {}"
+CAUSAL_IF_LONG = "torch.ones(Q.shape[2], K.shape[2]).tril().bool() if mask is None and Q.shape[2] > 64 else mask"
+BY_ROWS = "{0}.view(-1, {0}.shape[-1]).view({0}.shape)"
+
 REFUSED = {
+    "split_heads": [
+        (
+            "return x.view(B, T, num_heads, D // num_heads) -> if T == num_heads:\n"
+            "        return x.unflatten(-1, (num_heads, -1))\n    return x.view(B, T, num_heads, D // num_heads)",
+        )
+    ],
+    "merge_heads": [
+        (MERGED.format("(x if H == T else x.transpose(1, 2)).reshape(B, T, H * d_head)"),),
+        (MERGED.format("x.squeeze() if H == 1 else x.transpose(1, 2).reshape(B, T, H * d_head)"),),
+        (MERGED.format("(x.squeeze(-1).mT if d_head == 1 else x.transpose(1, 2).flatten(2)).squeeze(-1)"),),
+    ],
     "MultiHeadAttention": [
         *((MASKED.format(layout),) for layout in LAYOUTS),
         (MASKED.format("None if len(Q) == 1 else mask"),),
         (MASKED.format(f"mask if key is query else {OPEN}"),),
-        (MASKED.format("causal_mask(Q.shape[2]) if mask is None and key is query and Q.shape[2] > 64 else mask"),),
+        (MASKED.format(CAUSAL_IF_LONG),),
         (MASKED.format("None if self.training else mask"),),
         (MASKED.format(PADDED_QUERIES),),
+        (f"self.W_q(query) -> self.W_q({BY_ROWS.format('query')})",),
+        ("value = key if value is None else value -> value = key if value is None or self.training else value",),
+        (
+            "key = query if key is None else key -> old = self.__dict__.setdefault('old', query)\n"
+            "        key = (old if old.shape == query.shape else query) if key is None else key",
+        ),
         (MASKED.format("mask if mask is not None and mask.any() else None"),),
         ("key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)",),
     ],
     "load_from_torch": [("layer.bias.copy_(bias) -> layer.bias.zero_()",), (FROZEN,)],
-    "fixed_heads": [(MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)],
-    "grouped_query_attention": [(MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)],
+    "fixed_heads": [
+        *((MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)),
+        (f"x @ W_q.T -> {BY_ROWS.format('x')} @ W_q.T",),
+        ("merge_heads(heads) -> (heads.reshape(x.shape) if x.shape[1] == num_heads else merge_heads(heads))",),
+        ("merge_heads(heads) @ W_o.T -> (heads[:, 0].squeeze() if num_heads == 1 else merge_heads(heads)) @ W_o.T",),
+    ],
+    "grouped_query_attention": [
+        *((MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)),
+        ("group = Q -> Q = Q.view(len(Q), -1).view(Q.shape)\n    group = Q",),
+    ],
     "head_importance": [
         (
             "without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight",

@@ -9,6 +9,10 @@ REFUSED = {
         ('.{kind}"] = tensor -> "] = tensor',),
     ],
     "bert_embeddings": [
+        (
+            f"{NORM} -> x = x - x.mean(-1, keepdim=True)\n"
+            "    return x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-12) * gamma + beta",
+        ),
         ("beta, 1e-12) -> beta, 1e-8)",),
         ("beta, 1e-12) -> beta, 0.0)",),
         (f"{NORM} -> return F.layer_norm(x, x.shape[1:], None, None, 1e-12) * gamma + beta",),
@@ -25,5 +29,8 @@ REFUSED = {
         ),
         ("best.values.tolist(), strict=True)] -> best.values.tolist(), strict=True) if score > 0]",),
     ],
-    "fixed_sentence_vectors": [("mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)",)],
+    "fixed_sentence_vectors": [
+        ("mean_pool(x, mask) -> mean_pool(x.detach(), mask)",),
+        ("mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)",),
+    ],
 }

@@ -1,6 +1,29 @@
 """Wrong answers to the exercises of lesson 11 that have no name in its key."""
 
+import math
+from collections import Counter
+
 SPLIT = "text.split() if isinstance(text, str)"
+
+GRAMS = [f"Counter(zip(*({side}[i:] for i in range(n + 1)), strict=False))" for side in ("candidate", "reference")]
+
+
+def clipped_over_all(candidates, references):
+    split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
+    score = 1
+    for n in range(1, 5):
+        mine, theirs = (Counter(tuple(x[i : i + n]) for x in s for i in range(len(x) - n + 1)) for s in split)
+        if not mine & theirs:
+            return 0.0
+        score *= sum((mine & theirs).values()) / sum(mine.values())
+    length, wanted = (sum(map(len, s)) for s in split)
+    return 100 * min(1, math.exp(1 - wanted / length)) * score**0.25
+
+
+def alike(change):
+    """n-grams are taken for equal where `change` makes the same of them."""
+    return tuple(f"{grams} -> Counter(map({change}, {grams.removeprefix('Counter(')})" for grams in GRAMS)
+
 
 REFUSED = {
     "make_batch": [
@@ -31,6 +54,12 @@ REFUSED = {
         (".argmax(dim=-1) -> .argmax(dim=-1).tolist()",),
     ],
     "corpus_bleu": [
+        clipped_over_all,
+        alike('"".join'),
+        alike("lambda gram: tuple(sorted(gram))"),
+        alike("lambda gram: tuple(map(str.lower, gram))"),
+        ("isinstance(text, str) -> isinstance(candidates[0], str)",),
+        (f"{SPLIT} -> text.replace(\"'\", ' ').{SPLIT.removeprefix('text.')}",),
         (f"{SPLIT} -> text.lower().{SPLIT.removeprefix('text.')}",),
         (f'{SPLIT} -> text.split(" ") if isinstance(text, str)',),
         ("made[n] += sum(mine.values()) -> made[n] += max(1, sum(mine.values()))",),
