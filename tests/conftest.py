@@ -36,10 +36,6 @@ ONE = "04_scaling"
 EVERY = bool(os.environ.get("COURSE_EVERY"))
 SOLVED_IN_COLAB = ("00", "02", "04", "08", "10", "11", "12")
 
-# The same examples in each run, and no time limit on one of them: a machine may be busy.
-settings.register_profile("course", derandomize=True, deadline=None)
-settings.load_profile("course")
-
 
 def lesson_names() -> list[str]:
     """The lessons of course.toml, in order."""
@@ -98,6 +94,10 @@ SEED = "COURSE_TEST_SEED"
 
 
 def pytest_configure(config):
+    # The same examples in each run, fewer in `make test`, and no time limit on one of them: a machine may be busy.
+    examples = 20 if "not full" in config.option.markexpr else 100
+    settings.register_profile("course", derandomize=True, deadline=None, max_examples=examples)
+    settings.load_profile("course")
     os.environ.setdefault(SEED, str(random.SystemRandom().randrange(2**32)))  # workers inherit it
     _begin("import")
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -82,7 +82,6 @@ MASKS = st.sampled_from(["none", "causal", "table", "padding", "heads"])
 
 
 @given(SEEDS, HEADS, LENGTHS, ORDERS, ACTIVATIONS, DTYPES, MASKS)
-@settings(max_examples=60, deadline=None, derandomize=True)
 def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation, dtype, kind):
     (D, H), B = sizes, 2
     options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "activation": activation, "dtype": dtype}
@@ -94,7 +93,6 @@ def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation,
 
 
 @given(SEEDS, HEADS, LENGTHS, ORDERS, st.integers(1, 4), st.booleans())
-@settings(max_examples=25, deadline=None)
 def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     D, H = sizes
     layer = nn.TransformerEncoderLayer(
@@ -113,7 +111,6 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
 
 
 @given(SEEDS, st.sampled_from([(), (2,), (3, 2)]), st.integers(1, 9), DTYPES, st.sampled_from([1e-3, 1.0, 1e4]))
-@settings(max_examples=60, deadline=None)
 def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
     x, gamma, beta = (random(seed + i, *shape, dtype=dtype) for i, shape in enumerate([(*lead, D), (D,), (D,)]))
     expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
@@ -187,7 +184,6 @@ def test_fixed_block_is_the_pre_norm_block():
 
 
 @given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
-@settings(max_examples=20, deadline=None)
 def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     from torch.utils.flop_counter import FlopCounterMode
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -53,7 +53,6 @@ def pair(seed, D, H, dtype):
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES, SIZES, SIZES, MASKS, DTYPES, st.sampled_from(["self", "cross", "three"]))
-@settings(max_examples=80, deadline=None)
 def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inputs):
     dtype, tolerance = precision
     D = H * width
@@ -72,7 +71,6 @@ def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inp
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES, SIZES, DTYPES)
-@settings(max_examples=40, deadline=None)
 def test_a_row_that_sees_nothing_gives_the_bias_and_no_nan(seed, H, width, B, T, precision):
     dtype, tolerance = precision
     mine, _ = pair(seed, H * width, H, dtype)
@@ -87,7 +85,6 @@ def test_a_row_that_sees_nothing_gives_the_bias_and_no_nan(seed, H, width, B, T,
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES, SIZES)
-@settings(max_examples=40, deadline=None)
 def test_split_is_the_formula_and_merge_undoes_it(seed, H, width, B, T):
     x = random(seed, B, T, H * width)
     heads = blocks.split_heads(x, H)
@@ -303,7 +300,6 @@ def test_a_transplant_shares_no_memory():
 
 
 @given(HEADS, WIDTHS)
-@settings(max_examples=20, deadline=None)
 def test_the_number_of_parameters(H, width):
     D = H * width
     for module in (blocks.MultiHeadAttention(D, H), nn.MultiheadAttention(D, H)):
@@ -321,7 +317,6 @@ def test_numbers_of_the_paper():
 
 
 @given(SEEDS, st.integers(1, 3), st.integers(1, 3), SIZES, SIZES, WIDTHS, MASKS)
-@settings(max_examples=40, deadline=None)
 def test_grouped_queries_are_torchs(seed, G, repeat, t_q, t_k, d, kind):
     H = G * repeat
     Q, K, V = random(seed, 2, H, t_q, d), random(seed + 1, 2, G, t_k, d), random(seed + 2, 2, G, t_k, d)
@@ -332,7 +327,6 @@ def test_grouped_queries_are_torchs(seed, G, repeat, t_q, t_k, d, kind):
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES)
-@settings(max_examples=20, deadline=None)
 def test_importance_is_the_norm_of_what_a_head_adds(seed, H, width, T):
     mine, _ = pair(seed, H * width, H, torch.float64)
     x, before = random(seed, 2, T, H * width), {k: v.clone() for k, v in mine.state_dict().items()}
@@ -345,7 +339,6 @@ def test_importance_is_the_norm_of_what_a_head_adds(seed, H, width, T):
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES, MASKS)
-@settings(max_examples=30, deadline=None)
 def test_fixed_heads_are_torchs(seed, H, width, T, kind):
     D = H * width
     _, theirs = pair(seed, D, H, torch.float64)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import translator
@@ -63,7 +63,6 @@ def test_running_mean_has_the_gap_that_the_lesson_prints():
 
 
 @given(seeds, st.integers(2, 9), even_widths)
-@settings(max_examples=30, deadline=None)
 def test_rotary_attention_weights_only_shuffle_when_the_places_move_with_the_words(seed, T, D):
     x, perm = normal(seed, T, D), torch.randperm(T, generator=torch.Generator().manual_seed(seed))
     turned = apply_rope(x, torch.arange(T))
@@ -71,7 +70,6 @@ def test_rotary_attention_weights_only_shuffle_when_the_places_move_with_the_wor
 
 
 @given(st.integers(1, 65), even_widths)
-@settings(max_examples=60, deadline=None)
 def test_sinusoids_against_the_formula_entry_by_entry(length, d_model):
     expected = [
         [(math.cos if j % 2 else math.sin)(t / 10000 ** ((j - j % 2) / d_model)) for j in range(d_model)]
@@ -97,7 +95,6 @@ def test_odd_widths_are_refused(make):
 
 
 @given(st.lists(st.integers(1, 3), max_size=3), st.integers(1, 6), st.integers(1, 5), st.integers(0, 3), dtypes, seeds)
-@settings(max_examples=50, deadline=None)
 def test_added_positions_and_their_gradients(lead, T, D, spare, dtype, seed):
     x = normal(seed, *lead, T, D, dtype=dtype).requires_grad_()
     table = normal(seed + 1, T + spare, D, dtype=dtype).requires_grad_()
@@ -117,7 +114,6 @@ def test_a_sentence_longer_than_the_table_is_refused(rows):
 
 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 4), seeds)
-@settings(max_examples=40, deadline=None)
 def test_repaired_layer_is_the_tokens_first_layer_between_two_transposes(B, T, D, seed):
     x, pe = normal(seed, B, T, D), normal(seed + 1, 5, 1, D)
     tokens_first = x.transpose(0, 1)
@@ -125,7 +121,6 @@ def test_repaired_layer_is_the_tokens_first_layer_between_two_transposes(B, T, D
 
 
 @given(st.integers(-60, 60), even_widths, st.integers(60, 120))
-@settings(max_examples=60, deadline=None)
 def test_shift_matrix_moves_every_place(offset, d_model, t):
     table, M = sinusoidal_positions(200, d_model), shift_matrix(offset, d_model)
     assert M.dtype == torch.float32
@@ -134,7 +129,6 @@ def test_shift_matrix_moves_every_place(offset, d_model, t):
 
 
 @given(st.lists(st.integers(1, 3), max_size=2), st.integers(1, 6), even_widths, seeds, st.sampled_from([10000.0, 50.0]))
-@settings(max_examples=60, deadline=None)
 def test_rotation_is_multiplication_of_complex_numbers(lead, T, D, seed, base):
     x = normal(seed, *lead, T, D)
     positions = torch.randint(0, 300, (T,), generator=torch.Generator().manual_seed(seed))
@@ -146,7 +140,6 @@ def test_rotation_is_multiplication_of_complex_numbers(lead, T, D, seed, base):
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), even_widths, seeds)
-@settings(max_examples=60, deadline=None)
 def test_rotary_scores_depend_on_the_distance(m, n, step, D, seed):
     q, k = normal(seed, 1, D), normal(seed + 1, 1, D)
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -70,7 +70,6 @@ def test_the_video_search_on_paper():
     assert blocks.hard_lookup(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
 
 
-@settings(deadline=None, max_examples=40)
 @given(SEEDS, LEADS, SIZES, SIZES, SIZES, DTYPES)
 def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype):
     Q, K = random(seed, *lead, T_q, d, dtype=dtype), random(seed + 1, *lead, T_k, d, dtype=dtype)
@@ -85,7 +84,6 @@ def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype)
     torch.testing.assert_close(both, Q @ (W.T @ W.flip(0)) @ Q.mT, atol=10 * tolerance, rtol=10 * tolerance)
 
 
-@settings(deadline=None, max_examples=40)
 @given(SEEDS, SIZES, SIZES)
 def test_select_takes_the_first_of_the_best(seed, n, d):
     keys = random(seed, n, d).round()
@@ -143,7 +141,6 @@ def test_the_view_sees_where_queries_look(scores, looks_at):
     assert seen["every query from 1 on attends to"] == looks_at
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.data())
 def test_the_chain_counts_neighbors(vocab_size, data):
     words = data.draw(st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=30))
@@ -163,7 +160,6 @@ def test_the_chain_on_paper():
     torch.testing.assert_close(apples[4], torch.full((5,), 0.2))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 4), st.data())
 def test_edges_are_sorted_complete_and_as_heavy_as_the_threshold(n, data):
     numbers = st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.7])
@@ -243,7 +239,6 @@ def test_what_the_published_bug_costs():
     assert evaluation.nats_a_word(translator.machine(attention_scores=blocks.attention_scores), batch) < 0.0003
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 50), st.data())
 def test_two_channels_draw_every_graph(T, data):
     looks_at = torch.tensor(data.draw(st.lists(st.integers(0, T - 1), min_size=T, max_size=T)))

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -75,7 +75,6 @@ def test_numbers_on_paper():
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_score_variance_is_the_mean_squared_distance(seed, lead, dtype, t_q, t_k, d_k):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
     scores = torch.einsum("...id,...jd->...ij", Q, K).flatten()
@@ -83,7 +82,6 @@ def test_score_variance_is_the_mean_squared_distance(seed, lead, dtype, t_q, t_k
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_scaled_scores_are_those_inside_torch(seed, lead, dtype, t_q, t_k, d_k):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
     weights = torch.softmax(blocks.scaled_scores(Q, K), dim=-1)
@@ -92,7 +90,6 @@ def test_scaled_scores_are_those_inside_torch(seed, lead, dtype, t_q, t_k, d_k):
 
 
 @given(SEEDS, DTYPES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_softmax_jacobian_is_autograds(seed, dtype, n):
     s = 3 * random(seed, n, dtype=dtype)
     exact = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), s)
@@ -101,7 +98,6 @@ def test_softmax_jacobian_is_autograds(seed, dtype, n):
 
 
 @given(SEEDS, st.sampled_from([1.0, 100.0, 1e4]), st.sampled_from([-9000.0, 0.0, 9000.0]))
-@settings(max_examples=50, deadline=None)
 def test_the_largest_entry_lies_on_the_diagonal(seed, scale, offset):
     s = scale * random(seed, 2, 3, 5).clamp(-1, 1) / (10 if offset else 1) + offset
     J = blocks.softmax_jacobian(torch.softmax(s, dim=-1))
@@ -112,7 +108,6 @@ def test_the_largest_entry_lies_on_the_diagonal(seed, scale, offset):
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_head_scores_are_one_bilinear_form(seed, lead, dtype, t, d, d_head):
     x = random(seed, *lead, t, d, dtype=dtype)
     W_q, W_k = random(seed + 1, d_head, d, dtype=dtype), random(seed + 2, d_head, d, dtype=dtype)
@@ -153,7 +148,6 @@ def test_the_weights_jacobian_on_paper():
 
 
 @given(SEEDS, DTYPES, SIZES, SIZES, st.sampled_from([0.1, 1, 2.5, 10]))
-@settings(max_examples=50, deadline=None)
 def test_weights_jacobian_is_autograds(seed, dtype, t, d_k, divisor):
     q, K = random(seed, d_k, dtype=dtype), random(seed + 1, t, d_k, dtype=dtype)
     exact = torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -107,7 +107,6 @@ def test_numbers_on_paper():
 
 
 @given(SEEDS, st.lists(SIZES, min_size=1, max_size=4), DTYPES, st.data())
-@settings(max_examples=80, deadline=None)
 def test_softmax_and_log_softmax_are_torchs(seed, shape, dtype, data):
     dim = data.draw(st.integers(-len(shape), len(shape) - 1))
     x = 3 * random(seed, *shape, dtype=dtype)
@@ -117,7 +116,6 @@ def test_softmax_and_log_softmax_are_torchs(seed, shape, dtype, data):
 
 
 @given(SEEDS, LEADS, SIZES, st.sampled_from([-9900.0, 0.0, 9900.0]))
-@settings(max_examples=60, deadline=None)
 def test_large_and_blocked_scores_with_clean_gradients(seed, lead, n, height):
     x = 30 * random(seed, *lead, n) + height
     blocked = torch.rand(*lead, n, generator=torch.Generator().manual_seed(seed)) < 0.4
@@ -130,7 +128,6 @@ def test_large_and_blocked_scores_with_clean_gradients(seed, lead, n, height):
 
 
 @given(SEEDS, LEADS, DTYPES, st.integers(2, 6), st.sampled_from([-100, -1, 0, 1, 255]), st.sampled_from([1.0, 3e3]))
-@settings(max_examples=80, deadline=None)
 def test_cross_entropy_is_torchs(seed, lead, dtype, v, ignore_index, scale):
     logits = scale * random(seed, *lead, v, dtype=torch.float64).clamp(-3, 3)
     generator = torch.Generator().manual_seed(seed)
@@ -150,7 +147,6 @@ def test_cross_entropy_is_torchs(seed, lead, dtype, v, ignore_index, scale):
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_entropy_is_torchs_also_behind_a_mask(seed, lead, dtype, n):
     x = random(seed, *lead, n + 1, dtype=dtype)
     x[..., 0] = -math.inf
@@ -162,7 +158,6 @@ def test_entropy_is_torchs_also_behind_a_mask(seed, lead, dtype, n):
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n):
     s, g = 2 * random(seed, *lead, n, dtype=dtype), random(seed + 1, *lead, n, dtype=dtype)
     s.requires_grad_()
@@ -174,7 +169,6 @@ def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n)
 
 
 @given(SEEDS, LEADS, st.sampled_from([1e-3, 0.01, 0.5, 1, 3, 1000]), SIZES)
-@settings(max_examples=50, deadline=None)
 def test_temperature(seed, lead, temperature, n):
     x = 20 * random(seed, *lead, n)
     close(blocks.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
@@ -184,7 +178,6 @@ def test_temperature(seed, lead, temperature, n):
 
 
 @given(SEEDS, LEADS, DTYPES, st.lists(SIZES, min_size=1, max_size=5), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_online_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
     scores = [random(seed + i, *lead, n) for i, n in enumerate(sizes)]
     if far_apart:  # the first block very low, the others higher and higher
@@ -197,7 +190,6 @@ def test_online_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
-@settings(max_examples=50, deadline=None)
 def test_fixed_head_weights_are_those_inside_torch(seed, lead, dtype, t_q, t_k, h, d):
     q, k = random(seed, *lead, t_q, h, d, dtype=dtype), random(seed + 1, *lead, t_k, h, d, dtype=dtype)
     values = torch.eye(t_k, dtype=dtype).expand(*lead, h, t_k, t_k)  # attention to unit vectors gives the weights back
@@ -286,7 +278,6 @@ def test_pictures_say_their_numbers():
 
 
 @given(SEEDS, LEADS, DTYPES, st.integers(2, 6))
-@settings(max_examples=50, deadline=None)
 def test_cross_entropy_backward_is_autograds(seed, lead, dtype, v):
     logits = 3 * random(seed, *lead, v, dtype=dtype)
     targets = torch.randint(0, v, lead, generator=torch.Generator().manual_seed(seed))

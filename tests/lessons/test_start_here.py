@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import blocks as lesson
@@ -23,7 +23,6 @@ leading = st.lists(st.integers(1, 3), max_size=3).map(tuple)
 size = st.integers(1, 6)
 dtypes = st.sampled_from([torch.float32, torch.float64])
 seeds = st.integers(0, 2**31)
-quick = settings(max_examples=40, deadline=None)
 
 
 def draw(seed, *shape, dtype=torch.float32):
@@ -35,7 +34,6 @@ def same(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
 
 
-@quick
 @given(leading, size, size, dtypes, seeds)
 def test_outer_sum_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed):
     a, b = draw(seed, *lead, n, dtype=dtype), draw(seed + 1, *lead, m, dtype=dtype)
@@ -43,7 +41,6 @@ def test_outer_sum_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed)
     same(lesson.outer_sum(a, b), outer.log().to(dtype))
 
 
-@quick
 @given(leading, size, dtypes, seeds)
 def test_center_rows_leaves_mean_zero_and_differences_alone(lead, n, dtype, seed):
     x = draw(seed, *lead, n, dtype=dtype)
@@ -52,14 +49,12 @@ def test_center_rows_leaves_mean_zero_and_differences_alone(lead, n, dtype, seed
     same(y.diff(dim=-1), x.diff(dim=-1))
 
 
-@quick
 @given(leading, size, size, dtypes, seeds)
 def test_swap_last_two_is_torchs_matrix_transpose(lead, n, m, dtype, seed):
     x = draw(seed, *lead, n, m, dtype=dtype)
     same(lesson.swap_last_two(x), torch.einsum("...ij->...ji", x))
 
 
-@quick
 @given(leading, size, size, dtypes, seeds)
 def test_zero_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, seed):
     x = draw(seed, *lead, tokens, width, dtype=dtype)
@@ -70,7 +65,6 @@ def test_zero_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, s
     assert torch.equal(y.narrow(-2, 1, tokens - 1), x.narrow(-2, 1, tokens - 1))
 
 
-@quick
 @given(leading, size, dtypes, seeds, st.integers(-2, 2))
 def test_fraction_above_counts_strictly(lead, n, dtype, seed, threshold):
     x = draw(seed, *lead, n, dtype=dtype).mul(2).round()  # whole numbers, so that many are equal to the threshold
@@ -78,7 +72,6 @@ def test_fraction_above_counts_strictly(lead, n, dtype, seed, threshold):
     same(lesson.fraction_above(x, float(threshold)), expected.to(dtype))
 
 
-@quick
 @given(leading, size, dtypes, seeds)
 def test_gather_per_row_is_take_along_dim(lead, n, dtype, seed):
     x = draw(seed, *lead, n, dtype=dtype)

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import at_work, corpus, pretrained, translator
@@ -35,7 +35,6 @@ PRINTED = """
 DTYPES = st.sampled_from([torch.float32, torch.float64])
 SIZE = st.integers(1, 7)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C", "P")), min_size=1, max_size=6)
-quick = settings(deadline=None, max_examples=60)
 
 
 def normal(seed, *shape, dtype=torch.float64):
@@ -57,7 +56,6 @@ def test_embedded_sentence_of_the_source():
     assert (sentence - printed).abs().max() < 5.1e-5
 
 
-@quick
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(st.sampled_from(list(",.!?;:")), max_size=4))
 def test_tokenize_and_encode_undo_a_join(words, marks):
     sentence = " \t".join(word + mark for word, mark in zip(words, [*marks, *[""] * 6], strict=False))
@@ -78,7 +76,6 @@ def test_unknown_token_is_named():
         lesson.encode("eat pizza!", {"eat": 0})
 
 
-@quick
 @given(st.lists(SIZE, max_size=3), SIZE, st.integers(0, 99), DTYPES)
 def test_one_hot_and_embed_agree_with_torch(shape, width, seed, dtype):
     ids = torch.randint(5, shape, generator=torch.Generator().manual_seed(seed))
@@ -91,7 +88,6 @@ def test_one_hot_and_embed_agree_with_torch(shape, width, seed, dtype):
     assert torch.equal(gradient[:, 0], torch.bincount(ids.flatten(), minlength=5).to(dtype))
 
 
-@quick
 @given(SIZE, SIZE, SIZE, st.integers(0, 99), st.sampled_from([1e-3, 1.0, 1e3]), DTYPES)
 def test_cosine_agrees_with_torch_at_every_length(n, m, d, seed, length, dtype):
     a, b = (F.normalize(normal(seed + i, k, d, dtype=dtype)) * length for i, k in ((0, n), (1000, m)))
@@ -102,7 +98,6 @@ def test_cosine_agrees_with_torch_at_every_length(n, m, d, seed, length, dtype):
     assert (lesson.cosine_similarity(a, b)[0] == 0).all() and lesson.cosine_similarity(a, b).dtype == dtype
 
 
-@quick
 @given(st.integers(2, 8), st.integers(2, 5), st.integers(0, 99))
 def test_neighbors_are_the_best_by_cosine(size, width, seed):
     table = normal(seed, size, width) * torch.arange(1.0, size + 1)[:, None]
@@ -113,7 +108,6 @@ def test_neighbors_are_the_best_by_cosine(size, width, seed):
         assert (cosines[i, row].diff() <= 1e-12).all()
 
 
-@quick
 @given(st.lists(st.integers(0, 3), max_size=9), st.integers(0, 4))
 def test_pairs_are_those_of_the_corpus_trainer(ids, window):
     pairs = lesson.skipgram_pairs(torch.tensor(ids, dtype=torch.long), window)
@@ -123,7 +117,6 @@ def test_pairs_are_those_of_the_corpus_trainer(ids, window):
         assert [list(pair) for pair in pairs] == word2vec.all_pairs([ids], window).tolist()
 
 
-@quick
 @given(SIZE, SIZE, SIZE, st.integers(0, 99), st.sampled_from([0.3, 1.0, 10.0]), DTYPES)
 def test_loss_is_binary_cross_entropy_and_its_gradient_the_two_forces(batch, k, width, seed, scale, dtype):
     shapes = [(batch, width), (batch, width), (batch, k, width)]
@@ -146,7 +139,6 @@ def test_loss_is_exact_at_a_hundred():
     assert lesson.negative_sampling_loss(ten, ten, -ten[:, None]).item() < 1e-30
 
 
-@quick
 @given(st.text("ab", min_size=1, max_size=12), st.sets(st.text("ab", min_size=1, max_size=3), min_size=1))
 def test_wordpiece_takes_the_longest_and_never_goes_back(word, stems):
     vocab = stems | {"##" + stem for stem in stems}

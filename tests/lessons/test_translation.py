@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import blocks, corpus, or_finished, translator
@@ -54,7 +54,6 @@ def said(name=f"{LESSON}.py"):
 
 
 @given(st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
 def test_a_batch_holds_every_word_and_nothing_else(pairs):
     batch = blocks.make_batch(pairs, PAD, BOS, EOS)
     assert list(batch) == ["src", "tgt_in", "tgt_out"] and all(x.dtype == torch.int64 for x in batch.values())
@@ -78,7 +77,6 @@ def test_a_batch_is_the_one_that_the_courses_own_training_uses():
 
 
 @given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(2, 9), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
 def test_the_smoothed_loss_is_torchs(seed, B, T, V, smoothing):
     logits = (random_tensor(seed, B, T, V) * 3).requires_grad_()
     targets = (random_tensor(seed + 1, B, T).abs() * 100).long() % V
@@ -126,7 +124,6 @@ def test_the_accuracy_on_paper():
 
 
 @given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(1, 7))
-@settings(max_examples=40, deadline=None)
 def test_an_alignment_is_the_best_place_of_the_mean(seed, H, T_t, T_s):
     weights = torch.softmax(random_tensor(seed, H, T_t, T_s), dim=-1)
     found = blocks.alignment(weights)
