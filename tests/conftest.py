@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from helpers.checking.key import load_keys
 from helpers.course import course
@@ -94,9 +94,10 @@ SEED = "COURSE_TEST_SEED"
 
 
 def pytest_configure(config):
-    # The same examples in each run, fewer in `make test`, and no time limit on one of them: a machine may be busy.
-    examples = 20 if "not full" in config.option.markexpr else 100
-    settings.register_profile("course", derandomize=True, deadline=None, max_examples=examples)
+    # The same examples in each run, fewer in `make test`, and nothing about their time: a machine may be busy.
+    examples = 20 if "not full" in config.option.markexpr else 150
+    careless = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    settings.register_profile("course", derandomize=True, max_examples=examples, **careless)
     settings.load_profile("course")
     os.environ.setdefault(SEED, str(random.SystemRandom().randrange(2**32)))  # workers inherit it
     _begin("import")
