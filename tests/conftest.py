@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from helpers.checking.key import load_keys
 from helpers.course import course
@@ -33,10 +33,6 @@ ONE = "04_scaling"
 # one in a plain kernel and in one more place: Colab's kernel or JupyterLab. COURSE_EVERY=1 runs all of them in all.
 EVERY = bool(os.environ.get("COURSE_EVERY"))
 SOLVED_IN_COLAB = ("00", "02", "04", "08", "10", "11", "12")
-
-# The same examples in each run, and no time limit on one of them: a machine may be busy.
-settings.register_profile("course", derandomize=True, deadline=None)
-settings.load_profile("course")
 
 
 def lesson_names() -> list[str]:
@@ -96,6 +92,11 @@ SEED = "COURSE_TEST_SEED"
 
 
 def pytest_configure(config):
+    # The same examples in each run, fewer in `make test`, and nothing about their time: a machine may be busy.
+    examples = 20 if "not full" in config.option.markexpr else 150
+    careless = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    settings.register_profile("course", derandomize=True, max_examples=examples, **careless)
+    settings.load_profile("course")
     os.environ.setdefault(SEED, str(random.SystemRandom().randrange(2**32)))  # workers inherit it
     _begin("import")
 

@@ -3,7 +3,7 @@
 import warnings
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -62,13 +62,11 @@ def same(a, b) -> bool:
     return type(a) is type(b) and (a == b or a != a and b != b)
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES)
 def test_trees_come_back_as_they_were(tree):
     assert same(loads(dumps(plain(tree))), plain(tree))
 
 
-@settings(max_examples=60, deadline=None)
 @given(TREES, st.lists(st.one_of(st.integers(0, 3), st.text(max_size=5)), max_size=2), st.text(max_size=40))
 def test_observations_come_back_and_agree_with_themselves(output, changed, said):
     error = Error("KeyError", "no", 3, "x = y", ("Exception",), "helper")
@@ -193,7 +191,6 @@ def test_switches_are_set_for_the_call_and_left_as_they_were():
 
 
 @given(st.integers(0, 60), st.integers(0, 200))
-@settings(max_examples=30, deadline=None)
 def test_what_is_printed_is_kept_within_bounds(lines, width):
     def talks(x):
         for _ in range(lines):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.__main__ import main
@@ -492,14 +492,12 @@ def test_utf8_names_without_the_zips_mark(one):
 NAME = st.text(min_size=1, max_size=40).filter(lambda text: not {"_", "\0"} & set(text) and text.strip())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NAME)
 def test_any_name_becomes_a_folder_of_its_own(name):
     folder = folder_name(name)
     assert not folder or (name_problem(folder) is None and Path(folder).name == folder and not folder.startswith("."))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True))
 def test_whatever_people_are_called_each_submission_comes_through(tmp_path_factory, names):
     tmp = tmp_path_factory.mktemp("names")

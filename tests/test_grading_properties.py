@@ -6,7 +6,7 @@ import json
 import nbformat
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.checking.codec import BadTree, Odd, dumps, loads
@@ -17,7 +17,6 @@ from helpers.grading.lesson_release import read_release
 from helpers.grading.record import finished_notebook, safe_output
 from tests.test_intake import LESSON, WHOLE, answered, as_notebook, lesson_cells
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 TEXTS = st.text(max_size=12) | st.sampled_from(
     ["\ud800", "\x1b[31m", "def first(): return 1", "check(first)", "<script>"]
 )
@@ -80,19 +79,16 @@ def handed_in(course, content: bytes):
     return submission
 
 
-@MANY
 @given(notebooks())
 def test_any_notebook_is_read_with_all_its_graded_cells(course, notebook):
     handed_in(course, json.dumps(notebook).encode())
 
 
-@MANY
 @given(st.binary(max_size=200) | JSON.map(lambda tree: json.dumps(tree).encode()))
 def test_any_bytes_are_a_hand_in_that_waits(course, content):
     handed_in(course, content)
 
 
-@MANY
 @given(st.data())
 def test_a_notebook_with_bytes_lost_or_changed_is_read_or_waits(course, data):
     content = bytearray(json.dumps(as_notebook(answered(first="def first(): return 1"))).encode())
@@ -122,7 +118,6 @@ TREES = st.recursive(
 )
 
 
-@MANY
 @given(TREES, st.data())
 def test_changed_bytes_are_a_tree_or_none(tree, data):
     content = bytearray(dumps({"observations": [tree]}))
@@ -134,7 +129,6 @@ def test_changed_bytes_are_a_tree_or_none(tree, data):
         pass
 
 
-@MANY
 @given(JSON)
 def test_any_reply_is_unpacked_or_refused(packed):
     header = json.dumps([packed, dict.fromkeys(("float32", "float64", "int64", "bool"), 0)]).encode()
@@ -147,7 +141,6 @@ def test_any_reply_is_unpacked_or_refused(packed):
 FIELDS = "output error gradients gradient_error changed forbidden printed seconds said left".split()
 
 
-@MANY
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON | TREES, min_size=7) | JSON)
 def test_any_tree_is_an_observation_or_none(tree):
     try:
@@ -157,7 +150,6 @@ def test_any_tree_is_an_observation_or_none(tree):
     assert len(seen.changed) <= 50 and len(seen.forbidden) <= 50 and not isinstance(seen.error, Odd)
 
 
-@MANY
 @given(
     st.dictionaries(st.sampled_from(["output_type", "name", "text", "ename", "evalue", "traceback", "data"]), JSON)
     | st.builds(lambda kind, data: {"output_type": kind, "data": data}, st.sampled_from(["display_data"]), JSON)

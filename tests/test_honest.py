@@ -323,7 +323,7 @@ def hold(folder, alone, holding, release):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_whoever_is_alone_waits_for_the_others_and_they_for_it(tmp_path, alone):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     holding, release = context.Event(), context.Event()
     other = context.Process(target=hold, args=(str(tmp_path), alone, holding, release))
     other.start()

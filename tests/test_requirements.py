@@ -57,9 +57,12 @@ def imported(path) -> set[str]:
     return names - set(sys.stdlib_module_names) - OWN - IF_THERE
 
 
+owners_of_modules = functools.cache(packages_distributions)
+
+
 @pytest.mark.parametrize("name", WINGS)
 def test_what_a_wing_imports_is_declared_for_it(name):
-    known, missing = packages_distributions(), set()
+    known, missing = owners_of_modules(), set()
     folders = [ROOT / folder for folder in ("helpers", "tests", "bench", "docs", "solutions")]
     for path in [file for folder in folders for file in folder.rglob("*.py")]:
         if wing(path) == name:

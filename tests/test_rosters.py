@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.__main__ import main
@@ -34,7 +34,6 @@ def roster(tmp_path, text: str | bytes, notes: list[str] | None = None):
     return read_roster(path, BERLIN, notes)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5),
     st.sampled_from(",;\t"),

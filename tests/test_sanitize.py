@@ -5,7 +5,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nbconvert.filters.markdown_mistune import markdown2html_mistune as as_page
 
@@ -223,7 +223,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))
 def test_cleaned_html_holds_nothing_but_what_is_allowed(page):
     made = clean_html(page)
@@ -234,7 +233,6 @@ def test_cleaned_html_holds_nothing_but_what_is_allowed(page):
     assert not re.search(r"<(?!/?[a-z0-9]+( [a-z]+=\"[^\"<>]*\")*>)", made)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.sampled_from(LIVE + ["[", "](", "]:", "(", ")", "\n", "> ", "- ", "`", "\\", "$", "<", "&#"]), max_size=12
@@ -245,7 +243,6 @@ def test_markdown_in_any_mixture_runs_nothing(parts):
     assert all(map(is_harmless, seen.targets)), seen.targets
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300) | st.text(st.characters(categories=["Cs", "Cc", "Cf", "Zl"]), max_size=40))
 def test_a_sentence_is_one_line_that_can_be_written(text):
     made = one_line(text)

@@ -1,6 +1,8 @@
 """The release of a lesson, read from its built notebook: which cells are graded, locked, or need not run."""
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from helpers.grading.name_bindings import TopLevel
@@ -12,6 +14,22 @@ from helpers.released import released_notebook
 UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on which no later cell's answer depends
 
 
+def _read_once(read: Callable[[Path], Release]) -> Callable[[Path], Release]:
+    """Read a notebook again only where it has changed: whoever collects reads all lessons', which takes half a second.
+    Nobody changes a release."""
+
+    @functools.lru_cache(maxsize=64)
+    def kept(path: Path, *_stamp: int) -> Release:
+        return read(path)
+
+    def looked_up(path: Path) -> Release:
+        stamp = path.stat()
+        return kept(path.absolute(), stamp.st_mtime_ns, stamp.st_size, stamp.st_ino)
+
+    return functools.wraps(read)(looked_up)
+
+
+@_read_once
 def course_release(solution: Path) -> Release:
     """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
@@ -30,6 +48,7 @@ def course_release(solution: Path) -> Release:
     return release
 
 
+@_read_once
 def read_release(path: Path) -> Release:
     return _parse_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
 

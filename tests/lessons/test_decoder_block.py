@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -93,7 +93,6 @@ def theirs_and_mine(layers, seed, sizes, norm_first, activation, dtype):
 
 
 @given(SEEDS, st.integers(1, 3), LENGTHS, LENGTHS, st.integers(1, 3), st.booleans(), BLOCKS)
-@settings(max_examples=40, deadline=None, derandomize=True)
 def test_a_stack_of_decoder_blocks_is_torchs(seed, B, T_t, T_s, layers, padded, options):
     theirs, mine = theirs_and_mine(layers, seed, **options)
     D, dtype = options["sizes"][0], options["dtype"]
@@ -112,7 +111,6 @@ def test_a_stack_of_decoder_blocks_is_torchs(seed, B, T_t, T_s, layers, padded, 
 
 
 @given(SEEDS, LENGTHS, LENGTHS, st.booleans())
-@settings(max_examples=15, deadline=None)
 def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     D, H, F_, dtype = 12, 3, 20, torch.float64
     options = dict(dropout=0.0, batch_first=True, norm_first=norm_first, dtype=dtype)
@@ -225,7 +223,6 @@ def every_sentence(step, bos, eos, max_len, V):
 
 
 @given(SEEDS, st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.0, 0.6, 1.0, 2.0]))
-@settings(max_examples=30, deadline=None)
 def test_a_wide_beam_finds_the_best_of_all_sentences(seed, V, max_len, penalty):
     step = step_from_table(random(seed, 53, V))
     ids, score = blocks.beam_search(step, 0, V - 1, max_len, V**max_len, penalty)
@@ -237,7 +234,6 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(seed, V, max_len, penalty):
 
 
 @given(SEEDS, st.integers(2, 6), st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
 def test_a_beam_of_one_is_greedy_and_greedy_is_the_best_word_each_time(seed, V, max_len):
     step = step_from_table(random(seed, 53, V))
     ids = blocks.greedy_decode(step, 0, V - 1, max_len)

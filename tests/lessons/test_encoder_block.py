@@ -5,7 +5,7 @@ import os
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -61,7 +61,6 @@ def transplanted(theirs, mine):
 
 
 @given(SEEDS, HEADS, LENGTHS, ORDERS, st.integers(1, 4), st.booleans())
-@settings(max_examples=25, deadline=None)
 def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     D, H = sizes
     layer = nn.TransformerEncoderLayer(
@@ -131,7 +130,6 @@ def test_dtype_and_device_of_the_inputs(norm_first):
 
 
 @given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
-@settings(max_examples=20, deadline=None)
 def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     from torch.utils.flop_counter import FlopCounterMode
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -48,7 +48,6 @@ def pair(seed, D, H, dtype):
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES, SIZES, SIZES, MASKS, DTYPES, st.sampled_from(["self", "cross", "three"]))
-@settings(max_examples=80, deadline=None)
 def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inputs):
     dtype, tolerance = precision
     D = H * width

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -174,7 +174,6 @@ def test_what_the_published_bug_costs():
     assert evaluation.nats_a_word(translator.machine(attention_scores=blocks.attention_scores), batch) < 0.0003
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 50), st.data())
 def test_two_channels_draw_every_graph(T, data):
     looks_at = torch.tensor(data.draw(st.lists(st.integers(0, T - 1), min_size=T, max_size=T)))

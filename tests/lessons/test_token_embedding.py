@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import at_work, corpus, pretrained, translator
@@ -32,7 +32,6 @@ PRINTED = """
 -0.2010 0.4965 -1.5723 0.9666 -1.1481 -1.1589 0.3255 -0.6315 -2.8400 0.8768 1.6221 -1.4779 1.1331 -1.2203
 1.3139 1.0533 0.1388 2.2473 -0.8036 -0.2808 0.7697 -0.6596 -0.7979 0.1838 0.2293
 """
-quick = settings(deadline=None, max_examples=60)
 
 
 def test_vocabulary_and_ids_of_the_source():
