@@ -26,9 +26,9 @@ from helpers.grading.notebook_file import (
     squeezed,
 )
 from helpers.grading.public_solution import is_published, published_flags
+from helpers.grading.repository_files import notebooks_below
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.whole_clone import notebooks_below
 
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
 FORBIDDEN_IN_NAMES = set('<>"\\')  # Formgrader writes names into its pages as they are
