@@ -49,7 +49,6 @@ def test_embedded_sentence_of_the_source():
     assert (sentence - printed).abs().max() < 5.1e-5
 
 
-@quick
 @given(st.lists(st.integers(0, 3), max_size=9), st.integers(0, 4))
 def test_pairs_are_those_of_the_corpus_trainer(ids, window):
     pairs = lesson.skipgram_pairs(torch.tensor(ids, dtype=torch.long), window)
