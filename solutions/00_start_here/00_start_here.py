@@ -546,7 +546,7 @@ at_work()
 #
 # If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that would show your own answer prints a single line until you have one. The next lesson comes with the finished blocks that it needs.
 #
-# `progress()` shows how far you are in each lesson. (It counts 85 points per lesson, because the other 15 are for the written answer, which a person reads.)
+# `progress()` shows how far you are in each lesson. (It counts 85 points per lesson, because a person reads the written answer.)
 
 # %%
 progress()

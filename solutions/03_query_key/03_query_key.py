@@ -265,8 +265,8 @@ figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 # %% [markdown]
 # The largest score is that with *eat*, and the score of *is* with itself, $x^\top W_Q^\top W_K\, x$, is
 # negative. If the entries of the two matrices are independent with mean zero, its sign is a matter of chance, so
-# nothing makes a token attend to itself. (The weights here are all positive. In *Going further* we measure how often
-# tokens attend to themselves, for several kinds of weights.)
+# nothing makes a token attend to itself. (The weights here are all positive. In *Going further* we compare several
+# kinds.)
 
 # %% [markdown]
 # ### Exercise 3.3 `attention_scores`
@@ -597,7 +597,7 @@ explore.training()
 at_work(project, attention_scores)
 
 # %% [markdown]
-# The translation and the loss are the same as with the finished blocks. *Going further* shows what one wrong line costs.
+# The translation and the loss are the same as with the finished blocks.
 
 # %% [markdown]
 # ### Quiz 3.1
@@ -941,8 +941,7 @@ at_work(attention_scores=buggy_scores)
 # %% [markdown]
 # Not one translation is right, because each column of the reshaped table mixes entries of several keys. A
 # network that is *trained* with the bug learns to compensate for it (second table below), and then it's much harder to
-# notice. Its translations depend on how far its sentences are padded (lesson 5), so it makes more mistakes with one
-# sentence at a time.
+# notice. Its translations depend on the padding (lesson 5), so they are worse one sentence at a time.
 #
 # ### How stable are these numbers?
 #
