@@ -462,7 +462,8 @@ def _of_a_size(case: Case, factor: float) -> str:
             (size**-0.5, f"1/√{size}"),
         ):
             if math.isclose(factor, number, rel_tol=1e-4):
-                return f", which is {words}, and {size} is a size of your inputs"
+                named = "" if number == size else f", which is {words}"
+                return f"{named}, and {size} is a size of your inputs"
     return ""
 
 
