@@ -310,10 +310,6 @@ def add_asserted(x, table):
     return x + table[: x.shape[-2]]
 
 
-def layer_squeezed(x, pe):
-    return x + pe.squeeze()[: x.size(1)]
-
-
 def layer_to_float(x, pe):
     return x + pe[: x.size(1), 0].float()
 
@@ -325,7 +321,6 @@ WRONG = {
     "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
     "size_1": ("add_positions", add_by_size, "second_axis_taken_for_tokens"),
     "assertion": ("add_positions", add_asserted, None),
-    "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
     "pe_to_float": ("fixed_position_layer", layer_to_float, None),
     "from_the_first": ("apply_rope", rotate_from_the_first, None),
     "squeezed_positions": (
