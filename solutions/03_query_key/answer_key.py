@@ -51,6 +51,7 @@ def cases_hard_lookup(draw):
         Case((*last_but_one, draw.normal(3, 4)), part="first on ties"),
         Case(_opposed(draw), part="all matches negative"),
         Case((draw.normal(3), draw.normal(1, 3), draw.normal(1, 2)), part="one key"),
+        Case((draw.normal(3), draw.normal(4, 3), draw.normal(4, 1)), part="values of width 1"),
     ]
 
 

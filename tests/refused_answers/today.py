@@ -13,7 +13,6 @@ REFUSED = {
         ("x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()",),
     ],
     "SwiGLU": [
-        ("F.silu(self.gate(x)) -> self.gate(x) * self.gate(x).exp() / (1 + self.gate(x).exp())",),
         ("self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)",),
     ],
     "apply_rope_half_split": [
