@@ -16,7 +16,7 @@ import torch
 from bench.written import keep
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
-from helpers.checking.making import wrong_answer
+from helpers.checking.make_keys import wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.views import viewed

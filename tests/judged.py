@@ -8,7 +8,7 @@ from dataclasses import replace
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.key import ExerciseKey
-from helpers.checking.making import make_key
+from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import Verdict

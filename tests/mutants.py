@@ -28,7 +28,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import ExerciseKey
-from helpers.checking.making import definition, make_key
+from helpers.checking.make_keys import definition, make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.course import course

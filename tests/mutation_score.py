@@ -19,7 +19,7 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
-from helpers.checking.making import make_key, wrong_answer
+from helpers.checking.make_keys import make_key, wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.vocabulary import Exercise

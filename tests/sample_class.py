@@ -58,7 +58,7 @@ class Lesson:
     """What students of a lesson are made from."""
 
     def __init__(self, folders: Folders, name: str):
-        from helpers.checking.making import wrong_answer
+        from helpers.checking.make_keys import wrong_answer
         from helpers.course import course
         from helpers.grading.reference import answer_key, blocks_module, fresh_keys
 
@@ -107,7 +107,7 @@ def _in_own_words(source: str) -> str:
 
 def mistake_source(mistake, reference) -> str | None:
     """The source of a mistake as the cell of a student who made it; None where it has no source of its own."""
-    from helpers.checking.making import edited
+    from helpers.checking.make_keys import edited
 
     return IMPORTS + edited(mistake, reference) if mistake.edits else as_answer(mistake.wrong, reference.__name__)
 

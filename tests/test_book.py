@@ -149,8 +149,21 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         if not EVERY:
             patch.setattr(frames, "STATES", 9)
-        assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
+        with contextlib.redirect_stdout((folder / "printed.txt").open("w")) as printed:
+            assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
+        printed.close()
     return folder / "site"
+
+
+@pytest.mark.full
+def test_the_command_says_how_far_it_is(site):
+    """Each lesson is named as it is read, because reading them takes minutes; Sphinx comes after the last."""
+    lines = (site.parent / "printed.txt").read_text().splitlines()
+    lessons = course().lessons
+    told = [f"{number} of {len(lessons)}: {lesson.name}" for number, lesson in enumerate(lessons, 1)]
+    assert [line for line in lines if line in told] == told
+    assert lines.index(told[-1]) < lines.index("All lessons are read. Now Sphinx makes the pages.")
+    assert any(str(site) in line for line in lines)
 
 
 @pytest.mark.full

@@ -34,7 +34,7 @@ from helpers.authoring.release import FINISHED, STILL, given_figures, student_no
 from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.checking.key import load_keys, sketched
-from helpers.checking.making import lesson_keys
+from helpers.checking.make_keys import lesson_keys
 from helpers.checking.vocabulary import Stub
 from helpers.course import CourseError, Lesson, course, read
 from tests.conftest import ROOT, lesson_names, of_these, one_of

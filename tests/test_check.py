@@ -11,7 +11,7 @@ from torch import nn
 
 from helpers.checking.codec import BadTree, Odd, dumps, loads, plain
 from helpers.checking.key import key_to_tree, load_keys, save_keys
-from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.make_keys import UnsoundKey, make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, Observation, observe, observe_all
 from helpers.checking.rendering import as_html, as_text

@@ -11,7 +11,7 @@ from torch import nn
 
 from helpers.checking.codec import Odd, dumps, loads, plain
 from helpers.checking.facets import FACETS, agree, differs
-from helpers.checking.making import make_key
+from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import SAID_LINES, Error, Facts, Observation, observe, observe_all
 from helpers.checking.vocabulary import DTYPE, Case, Exercise, Mistake, Raises, tensor_cases

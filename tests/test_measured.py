@@ -16,7 +16,7 @@ from torch import nn
 from helpers import corpus, translator
 from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
-from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.make_keys import UnsoundKey, make_key
 from helpers.checking.messages import decide
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all

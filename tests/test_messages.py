@@ -14,7 +14,7 @@ from helpers import progress
 from helpers.answer_keys import contents
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
-from helpers.checking.making import make_key
+from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import HELPERS, observe_all
 from helpers.checking.registry import Registry

@@ -13,7 +13,7 @@ from helpers.authoring.blocks import blocks_path, load_blocks
 from helpers.authoring.keys import key_differs
 from helpers.checking.facets import differs
 from helpers.checking.key import key_from_tree, key_to_tree, load_keys
-from helpers.checking.making import definition, lesson_keys
+from helpers.checking.make_keys import definition, lesson_keys
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import RESERVED

@@ -16,7 +16,7 @@ from helpers.grading.grade import grade_and_tell
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.public_solution import stand_ins
-from helpers.grading.whole_clone import own_files
+from helpers.grading.repository_files import own_files
 from tests.sample_class import Lesson, grade_id, hand_in, text
 
 LESSON = "04_scaling"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring.blocks import load_blocks
-from helpers.checking.making import make_key, wrong_answer
+from helpers.checking.make_keys import make_key, wrong_answer
 from helpers.checking.messages import decide
 from helpers.checking.mistake_lists import Mistake
 from helpers.checking.observe import Facts, observe_all

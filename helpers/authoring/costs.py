@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from helpers.checking.making import UnsoundKey, wrong_answer
+from helpers.checking.make_keys import UnsoundKey, wrong_answer
 from helpers.course import Course, Lesson, course
 from helpers.translator import evaluation, stage
 from helpers.translator.parts import PART

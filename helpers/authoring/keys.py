@@ -14,7 +14,7 @@ from helpers.authoring import BuildError
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, sketched
-from helpers.checking.making import UnsoundKey, lesson_keys
+from helpers.checking.make_keys import UnsoundKey, lesson_keys
 from helpers.checking.mistake_lists import UnreadableList
 from helpers.checking.vocabulary import Stub
 from helpers.course import Course, Lesson, load_source

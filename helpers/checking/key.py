@@ -1,6 +1,6 @@
 """What an answer is compared with: the cases of an exercise, what the reference shows on them, and each mistake.
 
-Made by helpers/checking/making.py from a lesson's answer key. Here is what it is, and how it is kept in a file.
+Made by helpers/checking/make_keys.py from a lesson's answer key. Here is what it is, and how it is kept in a file.
 """
 
 from __future__ import annotations

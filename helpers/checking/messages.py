@@ -19,7 +19,17 @@ from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.stubs import STUBS
 from helpers.checking.trees import leaves
-from helpers.checking.verdict import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, decided, worst
+from helpers.checking.verdict import (
+    RESERVED,
+    WHOLE,
+    Part,
+    Picture,
+    Problem,
+    Verdict,
+    argument_name,
+    decided,
+    most_important,
+)
 from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
@@ -34,7 +44,7 @@ def with_message(key, verdict: Verdict) -> Verdict:
     """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
     if not verdict.problems:
         return verdict
-    about = worst(verdict.problems)
+    about = most_important(verdict.problems)
     known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
     label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
     label = label if known is None else known.label.rstrip(".")
@@ -49,7 +59,7 @@ def with_message(key, verdict: Verdict) -> Verdict:
 
 def _detailed(part: Part, problems: list[Problem], key) -> Part:
     own = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
-    return dataclasses.replace(part, detail=text(worst(own), key)) if own else part
+    return dataclasses.replace(part, detail=text(most_important(own), key)) if own else part
 
 
 def text(problem: Problem, key) -> str:

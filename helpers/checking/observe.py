@@ -20,8 +20,8 @@ import torch
 from helpers.checking import trees
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
-from helpers.checking.first_use import import_first
 from helpers.checking.forbidden import Listener, Watch, in_source
+from helpers.checking.lazy_imports import import_first
 from helpers.checking.names import functions_of
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve

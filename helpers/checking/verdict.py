@@ -156,7 +156,7 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     if not problems:
         return Verdict(key.name, key.points, key.points, True, parts=parts, bonus=key.bonus)
     mistake = _known_mistake(key, observations)
-    name = _reserved(worst(problems)) if mistake is None else mistake.name
+    name = _reserved(most_important(problems)) if mistake is None else mistake.name
     return _wrong(key, _points(key, parts), name, parts, problems)
 
 
@@ -183,7 +183,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         if kind := _error_kind(seen.error) or (KIND_OF[diff.kind] if diff else ""):
             problems.append(Problem(kind, VALUES, case, seen, diff))
     if problems:
-        return _wrong(key, 0, _reserved(worst(problems)), [Part(VALUES, False)], problems)
+        return _wrong(key, 0, _reserved(most_important(problems)), [Part(VALUES, False)], problems)
     result = METRICS[key.metric]([seen.output for seen in key.expected], [seen.output for seen in observations])
     parts = [Part(result.words, result.passed)]
     share = min(1.0, max(0.0, float(result.share)))
@@ -325,7 +325,7 @@ def _points(key: ExerciseKey, parts: list[Part]) -> float:
     return math.floor(key.points * share)
 
 
-def worst(problems: list[Problem]) -> Problem:
+def most_important(problems: list[Problem]) -> Problem:
     """The problem to talk about: of the answer as a whole, else within the gate while it fails, in RESERVED's order."""
     if problems[0].kind in WHOLE:
         return problems[0]

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.errors import CourseError
+from helpers.grading.repository_files import SKIPPED, own_files
 from helpers.grading.safe_text import one_line
-from helpers.grading.whole_clone import SKIPPED, own_files
 
 LARGEST_FILE = 50 * 2**20  # bytes of one file; a larger one is named and stays where it is
 LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds
@@ -32,7 +32,7 @@ BROKEN = (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOF
 class Found:
     """One file. names: its folders and its own name as the download has them, a zip counting as a folder.
 
-    of_clone: whether it lies in a whole clone of the course, whose other files were left (grading/whole_clone.py).
+    of_clone: whether it lies in a whole clone of the course, whose other files were left (grading/repository_files.py).
     """
 
     names: tuple[str, ...]

@@ -18,9 +18,9 @@ from helpers.grading.name_bindings import TopLevel
 from helpers.grading.newer_python import without_newer_syntax
 from helpers.grading.notebook_file import Unreadable, grade_id_of, parse_cells, read_bytes, read_cells, squeezed
 from helpers.grading.public_solution import is_published, published_flags
+from helpers.grading.repository_files import notebooks_below
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
-from helpers.grading.whole_clone import notebooks_below
 
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
 FORBIDDEN_IN_NAMES = set('<>"\\')  # Formgrader writes names into its pages as they are

@@ -25,8 +25,8 @@ from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.record import write_atomically
 from helpers.grading.reports import ExerciseReport
+from helpers.grading.repository_files import SKIPPED
 from helpers.grading.safe_text import one_line
-from helpers.grading.whole_clone import SKIPPED
 
 NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, or the file's name
 

@@ -329,7 +329,7 @@ def _reply(judge, message) -> tuple[str, object]:
         if message == "names":
             return "names", list(judge.keys)
         if isinstance(message, LooseFile):
-            from helpers.grading.loose_file import judged_file
+            from helpers.grading.answer_file import judged_file
 
             return "judged", judged_file(judge, message)
         cells, files, hurried, tested = message

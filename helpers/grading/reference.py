@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys
-from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
+from helpers.checking.make_keys import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import Lesson, load_source
 from helpers.errors import CourseError

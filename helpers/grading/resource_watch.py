@@ -19,7 +19,7 @@ SHARED_BY_FORKS = 200 << 20  # bytes that a process holds once torch is imported
 
 
 class ResourceWatch:
-    """Looks at what the zygote at `pid` has started. Call it from time to time; it raises Lost.
+    """Looks at what the fork server at `pid` has started. Call it from time to time; it raises Lost.
 
     A process that has stopped itself would wait for ever, so it is ended when it is seen; `ended_stopped` says so.
 

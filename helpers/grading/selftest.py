@@ -11,7 +11,7 @@ from pathlib import Path
 
 from helpers.checking.codec import dumps
 from helpers.checking.key import ExerciseKey
-from helpers.checking.making import best_outputs
+from helpers.checking.make_keys import best_outputs
 from helpers.checking.vocabulary import Draw
 from helpers.grading import reference
 from helpers.grading.judge import Judge

@@ -251,13 +251,13 @@ class Trial:
         wait: a hurried submission ends here.
         """
         verdict = self._verdict_on_observations(key, attempt)
-        if attempt != PLAIN or not is_perhaps_ours(verdict) or self.futile_retries >= MAX_FUTILE:
+        if attempt != PLAIN or not may_be_graders_fault(verdict) or self.futile_retries >= MAX_FUTILE:
             return verdict
         if self.hurried:
             self.run.late = True
             return verdict
         retried = self._verdict_on_observations(key, Attempt(time_factor=RETRY_TIME))
-        self.futile_retries += is_perhaps_ours(retried)
+        self.futile_retries += may_be_graders_fault(retried)
         return retried
 
     def _verdict_on_observations(self, key: ExerciseKey, attempt: Attempt) -> Verdict:
@@ -378,6 +378,6 @@ class SandboxAnswer(TriedAnswer):
         return [name for name in called if self.trial.earlier_verdict(name).passed]
 
 
-def is_perhaps_ours(verdict: Verdict) -> bool:
+def may_be_graders_fault(verdict: Verdict) -> bool:
     """Whether it may be the machine's fault: too little time, or a process that was ended."""
     return verdict.mistake == "too_slow" or verdict.message == LOST_WORDS["died"][1]

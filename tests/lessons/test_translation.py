@@ -19,7 +19,7 @@ from helpers import blocks, corpus, or_finished, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer
 from helpers.checking import session
-from helpers.checking.making import make_key
+from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text

@@ -9,7 +9,7 @@ from torch import nn
 from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer, beam_search, cross_entropy, greedy_decode, make_batch
-from helpers.checking.making import make_key
+from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
 from helpers.corpus import lexicon

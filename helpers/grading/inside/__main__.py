@@ -7,6 +7,6 @@ import sys
 gc.disable()  # what is imported stays: to look for what does not takes a tenth of the time
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from inside.zygote import main  # noqa: E402
+from inside.fork_server import main  # noqa: E402
 
 main(sys.argv[1])

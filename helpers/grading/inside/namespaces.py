@@ -74,7 +74,7 @@ def furnish(places: tuple[str, ...], disk_bytes: int) -> None:
     _must(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
 
 
-def limit(limits: Limits, boxed: bool) -> None:
+def limit_resources(limits: Limits, boxed: bool) -> None:
     """Memory, processes and bytes written by one process; the judge watches their sum."""
     import resource
 

@@ -15,7 +15,7 @@ from .channel import receive, send
 from .devices import moved
 from .learner_modules import OwnModules
 from .limits import Setting
-from .namespaces import kill, limit
+from .namespaces import kill, limit_resources
 from .patches import patched_names
 
 
@@ -28,7 +28,7 @@ def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setti
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        limit(setting.limits, setting.boxed)
+        limit_resources(setting.limits, setting.boxed)
         channel = socket.socket(fileno=fd)
         channel.set_inheritable(False)
         serve(channel, namespace)

@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from helpers.checking.behavior import row_of
+from helpers.checking.model_probes import row_of
 from helpers.checking.scenarios import WrongParts, loaded_module, scenario
 from helpers.checking.stubs import stub
 from helpers.checking.views import view

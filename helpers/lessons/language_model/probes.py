@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.behavior import SAME, gap_between, row_of, shape_of
 from helpers.checking.metrics import Score, metric
+from helpers.checking.model_probes import SAME, gap_between, row_of, shape_of
 from helpers.checking.scenarios import WrongParts, scenario
 from helpers.checking.views import view
 

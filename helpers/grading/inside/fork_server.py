@@ -1,7 +1,7 @@
 """The first process of the sandbox. Nothing it says is trusted: the judge asks for raw tensors.
 
 Processes, from the outside in:
-  zygote      started once, imports everything, runs no learner code; forks one submission at a time on request.
+  fork server started once, imports everything, runs no learner code; forks one submission at a time on request.
   init        of one submission: the first process of its namespaces, so that its end is the end of all the others.
   submission  runs the learner's cells and keeps their namespace.
   exercise    a fork of the submission, one for each exercise: calls the answer on the judge's inputs.
@@ -29,15 +29,15 @@ from .stand_in_calls import report_stand_in_calls
 from .submission_process import become_submission
 
 
-def zygote(control: socket.socket, setting: Setting) -> None:
+def fork_server(control: socket.socket, setting: Setting) -> None:
     """Import everything, say hello, then fork a submission for each request until the judge hangs up."""
     import torch
 
     import helpers.checking.observe  # noqa: F401
     import helpers.checking.retry  # noqa: F401
     from helpers.checking import registry as lessons
-    from helpers.checking.first_use import import_compiler
     from helpers.checking.forbidden import warm_up
+    from helpers.checking.lazy_imports import import_compiler
 
     lessons.load()
     import_compiler()  # else each fork would, within its limit of processor time
@@ -111,7 +111,7 @@ def _nested_problem(setting: Setting) -> str | None:
 
 
 class Child(types.SimpleNamespace):
-    """A submission as the zygote sees it: pid of its parent in our namespaces, pid of its init, its folder."""
+    """A submission as the fork server sees it: pid of its parent in our namespaces, pid of its init, its folder."""
 
 
 def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -> Child:
@@ -202,5 +202,5 @@ def main(argument: str) -> None:
     number, setting = argument.split(" ", 1)
     control = socket.socket(fileno=int(number))
     control.set_inheritable(False)
-    zygote(control, from_text(setting))
+    fork_server(control, from_text(setting))
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
