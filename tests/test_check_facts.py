@@ -816,8 +816,8 @@ def test_lines_of_values():
     ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
     assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 1: expected 2, yours 5"
     assert value_text(*ints) == "2 of 3 numbers differ, first at entry 1 (key 1): expected 2, yours 5"
-    assert value_text(t(1.0), t(2.0)) == "expected 1\nyours    2\n2 times what it should be"
-    assert value_text(1.0, 2.0) == "expected 1\nyours    2\n2 times what it should be"
+    assert value_text(t(1.0), t(2.0)) == "your result is 2 times what it should be\nexpected 1\nyours    2"
+    assert value_text(1.0, 2.0) == "your result is 2 times what it should be\nexpected 1\nyours    2"
     assert value_text(1, 2) == "expected 1\nyours    2"
     assert value_text("a", "b") == 'expected "a"\nyours    "b"'
     assert value_text([1, "a"], [2, "a"], path=(0,)) == 'expected [1, "a"] at [0]\nyours    [2, "a"]'

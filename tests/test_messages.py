@@ -283,7 +283,7 @@ def test_a_slip_that_shows_in_all_numbers_is_told(answer, words):
     [
         (lambda x: x.sum().item(), "5 times what it should be"),
         (lambda x: x.mean().item() / 3, "1/3 of what it should be"),
-        (lambda x: x.mean().item() / math.log(2), "logarithms to base 2"),
+        (lambda x: x.mean().item() / math.log(2), "logarithms are to base 2"),
         (lambda x: math.exp(x.mean().item()), "e to the power of"),
     ],
 )

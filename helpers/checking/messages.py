@@ -470,7 +470,8 @@ def _of_a_size(case: Case, factor: float) -> str:
             (size**-0.5, f"1/√{size}"),
         ):
             if math.isclose(factor, number, rel_tol=1e-4):
-                return f", which is {symbol}, and {size} is a size of your inputs"
+                named = "" if number == size else f", which is {words}"
+                return f"{named}, and {size} is a size of your inputs"
     return ""
 
 
@@ -593,8 +594,8 @@ def _largest(want, got, tolerance, axes) -> str:
 
 def _two_lines(want, got, at: str = "") -> str:
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    relation = _closeness(want, got) or _multiple(want, got)
-    return f"expected {a}{at}\nyours    {b}" + (f"\n{relation}" if relation else "")
+    lines = [_multiple(want, got), f"expected {a}{at}", f"yours    {b}", _closeness(want, got)]
+    return "\n".join(filter(None, lines))
 
 
 def _multiple(want, got) -> str:
@@ -603,12 +604,12 @@ def _multiple(want, got) -> str:
         return ""
     ratio = got / want
     if math.isclose(ratio, 1 / math.log(2), rel_tol=1e-5):
-        return "these are logarithms to base 2: natural ones are asked for"
+        return "your logarithms are to base 2, and natural ones are asked for"
     if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
-        return "this is e to the power of what is asked for"
-    for number, phrase in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
+        return "your result is e to the power of what is asked for"
+    for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
         if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
-            return f"{phrase.format(round(number))} what it should be"
+            return f"your result is {words.format(round(number))} what it should be"
     return ""
 
 

@@ -327,18 +327,22 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     """The known mistake that explains everything that was seen, or None: a name is a promise.
 
     Where there is none, the one that explains all that was seen outside of the parts that are judged apart, if
-    something is wrong there, else all that was seen in these.
+    something is wrong there, else all that was seen in these. At last the one that explains all that was returned,
+    where the answer raises an error on other inputs.
     """
     rows = zip(key.cases, key.expected, observations, strict=True)
     right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
     everywhere = set(range(len(key.cases)))
     apart = {number for number in everywhere if _judged_apart(key, key.cases[number])}
     mistake = _most_telling(key, observations, right, everywhere)
-    if mistake is not None or not apart:
-        return mistake
-    others = everywhere - apart
-    wrong = any(False in right[number].values() for number in others)
-    return _most_telling(key, observations, right, others if wrong else apart)
+    if mistake is None and apart:
+        others = everywhere - apart
+        wrong = any(False in right[number].values() for number in others)
+        mistake = _most_telling(key, observations, right, others if wrong else apart)
+    returned = {number for number in everywhere if observations[number].error is None}
+    if mistake is None and any(key.cases[number].part == VALUES for number in returned):
+        mistake = _most_telling(key, observations, right, returned)
+    return mistake
 
 
 def _judged_apart(key: ExerciseKey, case: Case) -> bool:

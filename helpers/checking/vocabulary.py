@@ -149,13 +149,10 @@ class Draw:
         self.python = random.Random(seed)
 
     def normal(self, *shape: int, dtype=torch.float32, scale: float = 1.0) -> torch.Tensor:
-        """Standard normal numbers times `scale`, of so few bits that a key holds them small: twelve in float32,
-        and 28 in float64, where few are rounded float32 numbers."""
-        x, bits = (
-            torch.randn(*shape, generator=self.generator, dtype=dtype) * scale,
-            12 if dtype == torch.float32 else 28,
-        )
-        mantissa, exponent = torch.frexp(x)
+        """Standard normal numbers times `scale`, of so few bits that they take little room in a key: 12 in float32, and
+        28 in float64, where few are rounded float32 numbers."""
+        mantissa, exponent = torch.frexp(torch.randn(*shape, generator=self.generator, dtype=dtype) * scale)
+        bits = 28 if dtype == torch.float64 else 12
         return torch.ldexp((mantissa * 2**bits).round(), exponent - bits)
 
     def uniform(self, *shape: int, low=0.0, high=1.0, dtype=torch.float32) -> torch.Tensor:

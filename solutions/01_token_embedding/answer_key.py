@@ -200,7 +200,6 @@ def cases_embed(draw):
         Case(make(torch.float32, 2, 5, 4), part=LEADING),
         Case(make(torch.float32, 1, 5), part=LEADING, note="a batch of one sentence"),
         Case(make(torch.float32, 4, 1), part=LEADING, note="sentences of one token"),
-        Case((draw.integers(0, 7, (2, 4)), draw.normal(7, 1)), part=LEADING, note="a table of one column"),
         Case(make(torch.float32), part="a single id, shape ()"),
         Case(make(torch.float64, 5), part=DTYPE),
         Case((torch.tensor([2, 6, 2, 0, 2]), draw.normal(7, 3, dtype=torch.float64)), part=GRADIENT, gradient=True),

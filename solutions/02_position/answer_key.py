@@ -186,8 +186,6 @@ def cases_fixed_position_layer(draw):
         Case(one(5, 5, 4, 9), part="B equal to T"),
         Case(one(3, 9, 4, 9), part="T equal to max_len"),
         Case(one(3, 1, 4, 9), part="one token"),
-        Case(one(3, 1, 4, 1), part="one token"),
-        Case(one(3, 5, 1, 9), part="D = 1"),
         # The sum is small and its terms are not: a table rounded to float32 is off by 4e-6 here.
         Case((x - table[:5, 0], table), part=DTYPE, note="a table of large values, which x nearly cancels"),
     ]
@@ -207,9 +205,6 @@ fixed_position_layer = Exercise(
     as_many_rows_as_sentences: as many rows taken as there are sentences
         x.size(1) -> x.size(0)
         A sentence of T tokens needs T rows. Which axis of x counts its tokens?
-    all_axes_squeezed: every axis of length 1 squeezed away, not only the middle one
-        pe.squeeze(1) -> pe.squeeze()
-        If the table has a single column, that axis disappears as well. Which axis do you want to remove?
     reshaped_not_transposed: reshape used to swap sentences and tokens
         {WHOLE} -> (x.reshape(x.size(1), x.size(0), -1) + pe[: x.size(1)]).reshape(x.shape)
         reshape keeps the order of the entries in memory, so words move to other sentences. Which call swaps axes?

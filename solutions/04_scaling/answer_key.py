@@ -58,7 +58,6 @@ def cases_scaled_scores(draw):
         return draw.normal(*lead, 5, 6, dtype=dtype), draw.normal(*lead, 7, 6, dtype=dtype)
 
     wider = draw.normal(4, 10), draw.normal(3, 10)
-    narrow = draw.normal(3, 1), draw.normal(2, 1)
     one = draw.normal(1, 4, 6), draw.normal(1, 1, 6)
     large = draw.normal(4, 6, dtype=torch.float64, scale=100), draw.normal(5, 6, dtype=torch.float64, scale=100)
     cases = [
@@ -68,7 +67,6 @@ def cases_scaled_scores(draw):
         Case(one, part=LEADING, note=BATCH_OF_ONE + ", and one key"),
         Case(wider, note="a head of width 10"),
         Case(large, part="large scores", note="scores in the ten thousands"),
-        Case(narrow, part="d_k = 1"),
     ]
     return with_rounded_constants(cases)
 
@@ -232,7 +230,6 @@ def cases_weights_jacobian(draw):
         Case(make(torch.float64, T=4, divisor=0.05), part="a divisor below 1"),
         Case(make(torch.float64, T=4, d_k=5, divisor=100), part="a divisor of 100", tolerance=1e-10),
         Case(make(torch.float32, T=1), part="a single key"),
-        Case(make(torch.float32, T=4, d_k=1), part="d_k = 1"),
         Case(make(torch.float32, T=3, d_k=3), part="as many keys as columns"),
         Case((asked, twins, 1), part=LARGE, note="each key twice, scores up to 9,600"),
         Case(near(1), part=LARGE, note="scores near 9,000"),
@@ -300,7 +297,6 @@ def cases_head_scores(draw):
         Case(make(torch.float64, 2, 2), part=LEADING, gradient=True),
         Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),
-        Case(make(torch.float32, 3, d_head=1), part="a head of width 1"),
         Case(make(torch.float32, 3, T=1), part="a single token"),
     ]
     return with_rounded_constants(cases)

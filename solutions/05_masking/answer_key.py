@@ -124,7 +124,7 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     inverted: True on the padding
         device) < -> device) >=
         True means may attend, and no query may attend to padding.
-    one_too_many: one pad is visible
+    one_too_many: one padding token is visible
         device) < -> device) <=
         A sentence of length 2 has its tokens at positions 0 and 1.
     one_too_few: one word blocked

@@ -581,7 +581,6 @@ def cases_fixed_head_weights(draw):
         *tensor_cases(make, leads=((2,), (), (1,), (2, 1), (3, 2))),
         Case(make(torch.float64), part=LEADING, gradient=True),
         Case(make(torch.float64, 2, scale=1000), part="large scores"),
-        Case((draw.normal(2, 7, 5, 1), draw.normal(2, 4, 5, 1)), part="heads of width 1"),
         Case((draw.normal(2, 1, 1, 3), draw.normal(2, 7, 1, 3)), part="a single query and head"),
     ]
 

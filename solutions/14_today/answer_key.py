@@ -253,6 +253,7 @@ def cases_interleaved_to_half_split(draw):
         case(2, 6, 5),
         case(2, 10, 20, note="a square matrix, two heads of width 10"),
         case(1, 6, 4, part="one head"),
+        case(5, 2, 3, part="heads of width 2"),
         case(2, 6, 5, FLOAT64, part=DTYPE),
         case(2, 6, 5, FLOAT64, part=GRADIENT, gradient=True),
     ]

@@ -272,7 +272,6 @@ REFUSED = {
     ],
     "embed": [
         (None, lambda ids, table: table[ids].squeeze(0)),
-        (None, lambda ids, table: table[ids].squeeze(-1)),
         ("one_hot_of_float32", lambda ids, table: torch.eye(len(table))[ids] @ table),
     ],
     "cosine_similarity": [
@@ -300,7 +299,6 @@ REFUSED = {
         ("lengths_in_a_row", lambda table, k: _nearest(table / table.norm(dim=1), k)),
         ("as_published", lambda table, k: _nearest(table, k)),
         (None, lambda table, k: _nearest(_unit(table), k).float()),
-        (None, lambda table, k: (_unit(table) @ _unit(table).T).fill_diagonal_(-1).topk(k).indices),
     ],
     "negative_sampling_loss": [
         ("mean_over_all_pairs", lambda c, o, n: lesson.negative_sampling_loss(c, o, n) / (1 + n.shape[1])),

@@ -13,10 +13,7 @@ REFUSED = {
         ("(mean_square + eps) ** 0.5 -> mean_square.clamp_min(eps) ** 0.5",),
         ("x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()",),
     ],
-    "SwiGLU": [
-        ("F.silu(self.gate(x)) -> self.gate(x) * self.gate(x).exp() / (1 + self.gate(x).exp())",),
-        ("self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)",),
-    ],
+    "SwiGLU": [("self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)",)],
     "apply_rope_half_split": [
         ("a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos",),
         ("positions[:, None] -> (positions - positions[:1])[:, None]",),
