@@ -27,6 +27,8 @@ def judged(judge, *sources):
 LEFT_ON = {
     "default device": "torch.set_default_device('meta')",
     "a GPU as default device": "torch.set_default_device('cuda')",
+    "products that are less exact": "torch.set_float32_matmul_precision('high')\n"
+    "torch.backends.cuda.matmul.allow_tf32 = True\ntorch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
     "default dtype": "torch.set_default_dtype(torch.float64)",
     "autocast": "torch.autocast('cpu', dtype=torch.bfloat16).__enter__()",
     "no grad": "torch.set_grad_enabled(False)",
@@ -50,6 +52,7 @@ ON_A_GPU = {
     "def scaled_scores(Q, K):\n    return (Q.to(device) @ K.to(device).mT * scale.to(Q) / Q.size(-1) ** 0.5).cpu()",
     "of an Apple": "device = 'mps'\ndef scaled_scores(Q, K):\n"
     "    return (Q.to(device) @ K.to(device).mT / Q.size(-1) ** 0.5).to('cpu')",
+    "of an Intel": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
     "in a module": "layer = nn.Linear(2, 2, device='cuda').to('cuda')\nlayer(torch.ones(2).cuda())\n" + RIGHT,
 }
 
@@ -60,6 +63,15 @@ def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
     assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message
     assert [flag for flag in graded.flags if "which is not here; it ran on the processor" in flag]
     assert not graded.errors
+
+
+def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(judge):
+    seeds = "torch.manual_seed(3)\ntorch.cuda.manual_seed_all(3)\ntorch.backends.cudnn.deterministic = True\n"
+    seeds += "with torch.random.fork_rng():\n    torch.rand(2)"
+    graded = judged(judge, seeds, RIGHT)
+    assert graded.flags == [] and graded.errors == {}
+    (flag,) = judged(judge, "torch.set_default_device('mps')\ntorch.ones(1)", RIGHT).flags
+    assert "asks for the device mps, which" in flag
 
 
 @pytest.mark.parametrize("asked", ["torch.cuda.is_available()", "torch.backends.mps.is_available()"])

@@ -1,13 +1,14 @@
 """A GPU that is not here: code that asks for "cuda" or "mps" runs on the processor, and a person is told."""
 
 import re
+import sys
 
-ASKED = re.compile(r"\b(?:cuda|mps)\b")
+ASKED = re.compile(r"\b(?:cuda|mps|xpu)\b")
 # What asks first whether the device is here, or needs none.
 POLITE = re.compile(
     r"[\"'](?:cuda|mps)[\"']\s+if\s+[\w.]*is_available\(\)|torch\.(?:cuda|backends\.mps)\.is_available|#.*"
 )
-GONE = ("cuda", "mps")
+GONE = ("cuda", "mps", "xpu")
 
 _moved: list[str] = []  # the kinds of devices that were asked for and are not here
 
@@ -40,7 +41,7 @@ def _mode():
         if not isinstance(value, (str, torch.device)):
             return False
         kind = str(value).partition(":")[0]
-        return kind in GONE and not (kind == "mps" and torch.backends.mps.is_available())
+        return kind in GONE and not getattr(torch, kind).is_available()
 
     def here(value):
         if not absent(value):
@@ -54,6 +55,9 @@ def _mode():
         def __torch_function__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             name = getattr(function, "__name__", "")
+            # The check looks whether autocast was left on, and torch's generators ask for the module of each device.
+            if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name == "get_device_module":
+                return function(*args, **kwargs)
             if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
                 _moved.append("cuda")
                 return args[0].clone()
