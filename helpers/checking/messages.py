@@ -470,7 +470,7 @@ def _of_a_size(case: Case, factor: float) -> str:
             (size**-0.5, f"1/√{size}"),
         ):
             if math.isclose(factor, number, rel_tol=1e-4):
-                named = "" if number == size else f", which is {words}"
+                named = "" if number == size else f", which is {symbol}"
                 return f"{named}, and {size} is a size of your inputs"
     return ""
 
