@@ -19,7 +19,7 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
         print(
             "The network's weights are not on this machine, and the hub cannot be reached. "
             f"To get them: {model_files.HOW_TO}\nUntil then a small random network takes their place, so every cell "
-            "runs, but its results mean nothing."
+            "runs, but its output means nothing."
         )
         vocab = numbered([*wordpiece_vocab(), *_ASKED_FOR.split()])
         return _made_up(len(vocab)), vocab, False
