@@ -18,8 +18,8 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
+from tests.draws import random
 from tests.judged import made_key, stored_verdict, verdict_of
-from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)

@@ -15,8 +15,8 @@ from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.rendering import as_text
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
+from tests.draws import random
 from tests.judged import stored_verdict
-from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)

@@ -12,9 +12,9 @@ from helpers import blocks, translator
 from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future, masked_softmax, padding_mask
 from helpers.lessons.masking import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.draws import random
 from tests.judged import verdict_of
 from tests.lab import ROOT
-from tests.lessons.draws import random
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 

@@ -14,8 +14,8 @@ from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
 from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
+from tests.draws import random
 from tests.judged import stored_verdict
-from tests.lessons.draws import random
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)

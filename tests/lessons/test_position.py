@@ -11,7 +11,7 @@ from helpers import translator
 from helpers.blocks import add_positions, apply_rope, equivariance_error, shift_matrix, sinusoidal_positions
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
-from tests.lessons.draws import random
+from tests.draws import random
 
 SENTENCE = "jane visits africa in september"
 WORDS = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # jane, visits, africa

@@ -12,8 +12,8 @@ from helpers import blocks, translator
 from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
+from tests.draws import life_is_short, random
 from tests.judged import verdict_of
-from tests.lessons.draws import life_is_short, random
 
 torch.set_num_threads(1)
 

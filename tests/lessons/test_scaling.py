@@ -10,9 +10,9 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.draws import life_is_short
 from tests.judged import verdict_of
 from tests.lab import ROOT
-from tests.lessons.draws import life_is_short
 
 torch.set_num_threads(1)
 TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]

@@ -11,8 +11,8 @@ from helpers import blocks, translator
 from helpers.checking.compare import difference
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.draws import close, random
 from tests.judged import verdict_of
-from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"

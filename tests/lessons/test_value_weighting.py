@@ -13,8 +13,8 @@ from helpers.checking.tensor_memory import largest_tensor, tensors_alive
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures
 from helpers.translator import evaluation
+from tests.draws import close, random
 from tests.judged import verdict_of
-from tests.lessons.draws import close, random
 
 torch.set_num_threads(1)
 LESSON = "07_value_weighting"
