@@ -44,11 +44,11 @@ transformer_map("00_start_here")
 # %% [markdown]
 # This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools, but in each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
-# The core of all fifteen lessons takes about 22 hours. Optional parts follow each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
+# The core of all fifteen lessons takes about 21 hours. Optional parts follow each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
 #
 # | path | lessons | core hours |
 # |---|---|---|
-# | core | 0 to 14 | 22 |
+# | core | 0 to 14 | 21 |
 # | attention only | 0, 1, and 3 to 8 | 11 |
 
 # %% [markdown]
