@@ -192,3 +192,4 @@ def test_an_installed_course_has_its_data():
     ).stdout
     data = [name for name in tracked.split() if not name.endswith(".py")]
     assert data and [name for name in data if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    assert (ROOT / "helpers" / "course.toml").is_symlink(), "a copy falls behind the course.toml that people edit"
