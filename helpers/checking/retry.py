@@ -52,18 +52,18 @@ class TriedAnswer:
 
     def verdict(self) -> Verdict:
         """The verdict on the answer, with its words."""
-        first = self._better_with_builtins([])
+        first = self._better_of_two_verdicts([])
         if first.passed or not first.answered:
             return first
-        return self.refusal(first) or self._charged_once(first)
+        return self.refusal(first) or self._retry_with_blocks(first)
 
-    def _better_with_builtins(self, replaced: Sequence[str]) -> Verdict:
+    def _better_of_two_verdicts(self, replaced: Sequence[str]) -> Verdict:
         verdict = self.observe(replaced, False)
         if not verdict.passed and verdict.answered and self.hides_builtins():
             return max(verdict, self.observe(replaced, True), key=lambda verdict_on_one: verdict_on_one.points)
         return verdict
 
-    def _charged_once(self, first: Verdict) -> Verdict:
+    def _retry_with_blocks(self, first: Verdict) -> Verdict:
         """The verdict on an answer that failed: with finished blocks, where that is fair and does not cost points."""
         earlier, rebound = self.earlier(), self.rebound()
         wrong = {name: verdict for name, verdict in earlier.items() if not verdict.passed}
@@ -72,7 +72,7 @@ class TriedAnswer:
             return with_message(self.key, first)
         if missing := [name for name in wrong if not self.has_block(name)]:
             return fix_first(first, missing)
-        again = with_message(self.key, self._better_with_builtins([*wrong, *rebound]))
+        again = with_message(self.key, self._better_of_two_verdicts([*wrong, *rebound]))
         if again.mistake == "forbidden_call":
             return again  # whatever else is wrong: this call is its own
         if again.points < first.points or again.points == first.points and not wrong:
