@@ -127,7 +127,6 @@ def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
 
 # What the machine's own parts need not do: cases of an exercise in which they return something else.
 LACKS = {
-    "leaks_future": {"a leak through a ReLU or a hard choice", "a weak leak"},
     "cross_entropy": {"any leading dimensions"},
     "EncoderBlock": {"norm_first=True", "any activation"},
     "DecoderBlock": {"norm before the sublayers", "another activation"},

@@ -14,7 +14,6 @@ MASKS = [  # how a mask is changed
     "mask[:, None, None] if mask.dim() == 2 and len(mask) == len(x) else mask",
     "None if len(x) == 1 else mask",
     "mask | (~mask.any(-1, keepdim=True) & self.norm_first)",
-    "None if x.shape[1] > 64 else mask",
 ]
 
 

@@ -27,7 +27,6 @@ REFUSED = {
     "masked_softmax": [
         *((f"weights = torch.softmax( -> mask = {layout}\n    weights = torch.softmax(",) for layout in LAYOUTS),
         (f"{MASKED} -> scores.masked_fill(~mask, -1e30)", KEPT),
-        (f"{MASKED} -> scores.masked_fill(~mask, -1e4)",),
         (f"{MASKED} -> scores.masked_fill(~mask, -1000.0)",),
         (f"{MASKED} -> (scores * mask).masked_fill(scores * mask == 0, -1e9)",),
         (f"{UNCUT} if mask.any() else torch.zeros_like(scores)",),

@@ -17,7 +17,6 @@ LAYOUTS = [  # a mask's first axis taken for the sentences, and masks that are l
 ]
 
 MERGED = "return x.transpose(1, 2).reshape(B, T, H * d_head) -> return {}"
-CAUSAL_IF_LONG = "torch.ones(Q.shape[2], K.shape[2]).tril().bool() if mask is None and Q.shape[2] > 64 else mask"
 BY_ROWS = "{0}.view(-1, {0}.shape[-1]).view({0}.shape)"
 
 REFUSED = {
@@ -27,16 +26,11 @@ REFUSED = {
             "        return x.unflatten(-1, (num_heads, -1))\n    return x.view(B, T, num_heads, D // num_heads)",
         )
     ],
-    "merge_heads": [
-        (MERGED.format("(x if H == T else x.transpose(1, 2)).reshape(B, T, H * d_head)"),),
-        (MERGED.format("x.squeeze() if H == 1 else x.transpose(1, 2).reshape(B, T, H * d_head)"),),
-        (MERGED.format("(x.squeeze(-1).mT if d_head == 1 else x.transpose(1, 2).flatten(2)).squeeze(-1)"),),
-    ],
+    "merge_heads": [(MERGED.format("(x if H == T else x.transpose(1, 2)).reshape(B, T, H * d_head)"),)],
     "MultiHeadAttention": [
         *((MASKED.format(layout),) for layout in LAYOUTS),
         (MASKED.format("None if len(Q) == 1 else mask"),),
         (MASKED.format(f"mask if key is query else {OPEN}"),),
-        (MASKED.format(CAUSAL_IF_LONG),),
         (MASKED.format("None if self.training else mask"),),
         (MASKED.format(PADDED_QUERIES),),
         (f"self.W_q(query) -> self.W_q({BY_ROWS.format('query')})",),
@@ -53,7 +47,6 @@ REFUSED = {
         *((MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)),
         (f"x @ W_q.T -> {BY_ROWS.format('x')} @ W_q.T",),
         ("merge_heads(heads) -> (heads.reshape(x.shape) if x.shape[1] == num_heads else merge_heads(heads))",),
-        ("merge_heads(heads) @ W_o.T -> (heads[:, 0].squeeze() if num_heads == 1 else merge_heads(heads)) @ W_o.T",),
     ],
     "grouped_query_attention": [
         *((MASKED.format(mask),) for mask in (OPEN, *LAYOUTS)),

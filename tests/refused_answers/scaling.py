@@ -7,10 +7,7 @@ DIFFERENCES = """return softmax_jacobian(p) @ K / divisor -> steps = torch.eye(l
     return torch.stack([(a - b) / 2e-2 for a, b in zip(up, down)], dim=1)"""
 
 REFUSED = {
-    "score_variance": [
-        ("scores.var(correction=0) -> scores.var(correction=0) + 1e-8",),
-        ("scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",),
-    ],
+    "score_variance": [("scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",)],
     "scaled_scores": [
         ("return Q @ K.transpose(-2, -1) / d_k**0.5 -> return (Q @ K.transpose(-2, -1) / d_k**0.5).squeeze()",),
         ("K.transpose(-2, -1) -> K.T",),

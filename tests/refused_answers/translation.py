@@ -58,7 +58,6 @@ REFUSED = {
         alike('"".join'),
         alike("lambda gram: tuple(sorted(gram))"),
         alike("lambda gram: tuple(map(str.lower, gram))"),
-        ("isinstance(text, str) -> isinstance(candidates[0], str)",),
         (f"{SPLIT} -> text.replace(\"'\", ' ').{SPLIT.removeprefix('text.')}",),
         (f"{SPLIT} -> text.lower().{SPLIT.removeprefix('text.')}",),
         (f'{SPLIT} -> text.split(" ") if isinstance(text, str)',),

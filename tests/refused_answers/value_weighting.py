@@ -9,11 +9,6 @@ REFUSED = {
         (f"{INF} -> -1000.0",),
         (f"{INF} -> -10000.0", LEFT),
         (f"{INF} -> -1000.0", LEFT),
-        (  # too high for wide keys, as it is divided then
-            "Q / Q.shape[-1] ** 0.5 @ -> Q @",
-            f"{INF} -> torch.finfo(torch.float16).min",
-            "torch.softmax(scores, -> torch.softmax(scores / Q.shape[-1] ** 0.5,",
-        ),
         (f"{RESULT} -> return weighted_values(weights, V).squeeze(), weights.squeeze()",),
         (f"{RESULT} -> return weighted_values(weights, V), None",),
         (
