@@ -125,12 +125,17 @@ def random_state(request):
     _begin(request.node.nodeid)
 
 
-ATTEMPT = stage.attempt_finished.__wrapped__
+ATTEMPT, VIEW = stage.attempt_finished.__wrapped__, stage.finished_view.__wrapped__
 
 
 @functools.cache
 def attempt_with_few(sentence):
     return ATTEMPT(sentence)
+
+
+@functools.cache
+def view_with_few(sentence, names):
+    return VIEW(sentence, names)
 
 
 @pytest.fixture
@@ -140,6 +145,7 @@ def few_sentences(monkeypatch):
     monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
     monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
     monkeypatch.setattr(stage, "attempt_finished", attempt_with_few)
+    monkeypatch.setattr(stage, "finished_view", view_with_few)  # what is remembered of few tells of no more
 
 
 # Executed notebooks.
