@@ -130,6 +130,7 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     close(theirs.decoder.norm(y), expected)
 
 
+@pytest.mark.full
 def test_gpt2_of_the_transformers_library_gives_the_same_logits():
     import transformers
 
@@ -456,6 +457,7 @@ def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(
     assert verdict_on("cached_attention", joined).mistake == "raises"
 
 
+@pytest.mark.full
 def test_a_block_that_keeps_its_first_memory_is_refused():
     class Remembers(blocks.DecoderBlock):
         memory = None
@@ -551,6 +553,7 @@ def test_a_part_of_another_name_is_said_in_one_sentence(part):
 # ---------------------------------------------------------------- what passed once, and was wrong
 
 
+@pytest.mark.full
 def test_a_beam_that_ends_early_is_told_from_one_whose_winner_lacks_the_penalty():
     def ends_early(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
         beam, finished = [([bos_id], 0.0)], []
