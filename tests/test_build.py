@@ -566,6 +566,7 @@ def test_student_notebook_holds_no_solution(lesson):
     assert all(text not in released for text in model_answers)
 
 
+@pytest.mark.xdist_group("learner's wing")  # read once, by one worker
 @each_lesson
 def test_learners_wing_holds_no_solution(lesson):
     answers = solutions_of(lesson)
