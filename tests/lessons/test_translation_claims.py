@@ -293,7 +293,7 @@ def forty_sentences():
         (hears_eos, 22, None),
         (one_by_one, 22, None),
         (with_helpers, 22, None),
-        (with_a_beam, 11, "not_the_likeliest"),
+        pytest.param(with_a_beam, 11, "not_the_likeliest", marks=pytest.mark.full),
         (counts_words, 11, "goes_on_after_the_end"),
         (from_eos, 11, "does_not_begin_with_bos"),
         (asks_without_the_mask, 0, "says_too_much"),
