@@ -417,3 +417,8 @@ def test_three_parts_are_told_in_full_and_the_others_by_their_names():
         "      seen 2",
         "  ✗ part 3",
     ]
+
+
+def test_an_answer_that_draws_random_numbers_is_seen_to():
+    case, facts = Case((torch.ones(2),)), Facts("f", LESSON)
+    assert observe(lambda x: x * torch.rand(2), case, facts).drew and not observe(lambda x: x * 2, case, facts).drew
