@@ -29,12 +29,7 @@ def test_the_positions_are_long_and_mostly_the_same_vector():
 def test_the_translator_reads_the_position_as_how_far_along_it_is():
     says("at most 4% of the sentences, and from position 12 on in over 85%.")
     src = evaluation.unseen(60).src
-    for position, low, high in (
-        (0, 0, 0.04),
-        (1, 0, 0.04),
-        (12, 0.85, 1),
-        (23, 0.85, 1),
-    ):
+    for position, low, high in ((0, 0, 0.04), (1, 0, 0.04), (12, 0.85, 1), (23, 0.85, 1)):
         network = translator.machine(add_positions=lambda x, table, position=position: x + table[position])
         stopped = (greedy(network, src) == EOS).any(dim=1).double().mean().item()
         assert low <= stopped <= high

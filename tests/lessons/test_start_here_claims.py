@@ -106,7 +106,8 @@ def test_what_waits_for_an_answer_and_what_does_not(capsys):
 
 def test_a_second_backward_adds():
     says(
-        "The `backward()` of a second loss **adds** to `.grad`, which", "`f(x0).backward(torch.tensor([1.0, 2.0]))` does what"
+        "The `backward()` of a second loss **adds** to `.grad`, which",
+        "`f(x0).backward(torch.tensor([1.0, 2.0]))` does what",
     )
     x = torch.tensor([2.0, 3.0], requires_grad=True)
 
