@@ -4,7 +4,7 @@
 # **In this lesson** you'll find out where the square root in the attention formula comes from, what goes wrong without
 # it, and how to spot the most common mistake that people make with it.
 #
-# **Core:** about 70 minutes.
+# **Core:** about 75 minutes.
 #
 # In lesson 3 you computed a score for every query and key. The attention formula divides these scores before it turns
 # them into weights:
@@ -36,7 +36,7 @@ transformer_map("04_scaling")
 # ## What you need
 #
 # You need queries, keys and scores from [lesson 3](../03_query_key/03_query_key.ipynb), and Jacobians and the conventions
-# from [lesson 0](../00_start_here/00_start_here.ipynb). You also need the variance (the mean squared distance from the
+# from [lesson 0](../00_start_here/00_start_here.ipynb). We also use the variance (the mean squared distance from the
 # mean) and its square root, the standard deviation. Variances of independent terms add up. Here are two questions to warm
 # up; answer each one before you unfold it.
 #
@@ -82,7 +82,7 @@ for d_k in (4, 16, 64, 256):
 figures.score_distributions()
 
 # %% [markdown]
-# The standard deviation doubles each time. A sum of four times as many terms is not four times as large, because positive
+# We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large, because positive
 # and negative terms partly cancel. In general, if the entries are independent with mean zero and unit variance, each of
 # the $d_k$ products has unit variance, and variances of independent terms add up. So
 #
@@ -205,7 +205,7 @@ for d_k in (4, 16, 64, 256):
 # | sum | 11.107 | 1.000 |
 #
 # Softmax depends on the *differences* between scores, so if we multiply all scores by three or by ten, the largest score
-# gets almost all of the weight.
+# gets almost all of the weight:
 
 # %%
 figures.three_numbers()
@@ -230,7 +230,7 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# The next figure divides these scores by four constants. It also shows the **effective number of words**, which is one if
+# Now we divide these scores by four constants. The figure also shows the **effective number of words**, which is one if
 # a single word has all the weight and six if all six have the same. (Lesson 6 explains how it's computed.)
 
 # %%
@@ -269,7 +269,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 #
 # </details>
 #
-# Autograd agrees with our example, whose weights come from the scores $\ln 2, 0, 0$:
+# Autograd agrees with our example, whose weights we get from the scores $\ln 2, 0, 0$:
 
 # %%
 s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
@@ -381,15 +381,15 @@ for name, c in [("not scaled", 1), ("divided by 16", 16)]:
 # %% [markdown]
 # ## How the head's width affects the gradient at the query
 #
-# That is only half of the chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through queries
-# and keys. For one query $q$ with the scores $s = Kq/c$ the derivative is
+# So far we have only half of the chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through
+# queries and keys. For one query $q$ with the scores $s = Kq/c$ the derivative is
 #
 # $$\underbrace{\frac{\partial p}{\partial q}}_{T \times d_k} = \underbrace{J}_{T \times T}\;
 # \underbrace{\frac{\partial s}{\partial q}}_{T \times d_k} = \frac{J K}{c} .$$
 #
 # A large divisor $c$ helps the first factor, because softmax doesn't saturate, but it hurts the second, because a change
-# in $q$ changes the scores less. To find out which one wins, the next figure shows medians over random queries for each
-# width. On the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the square root of
+# in $q$ changes the scores less. To find out which one wins, we look at medians over random queries for each width. On
+# the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the square root of
 # the sum of its squared entries.
 
 # %%
