@@ -44,12 +44,14 @@ transformer_map("00_start_here")
 # %% [markdown]
 # This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
-# The core of all fifteen lessons takes about 21 hours. Optional parts follow each lesson's recap, under *Going further*. There is a shorter path if you want attention only:
+# The core of all fifteen lessons takes about 20 hours. Optional parts follow each lesson's recap, under *Going further*. There is a shorter path if you want attention only:
 #
 # | path | lessons | core hours |
 # |---|---|---|
-# | core | 0 to 14 | 21 |
-# | attention only | 0, 1, and 3 to 8 | 11 |
+# | core | 0 to 14 | 20 |
+# | attention only | 0, 1, and 3 to 8 | 8 |
+#
+# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from *How many different patterns can a head have?* to exercise 3.5.
 
 # %% [markdown]
 # ## You need
