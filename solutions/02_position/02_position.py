@@ -74,11 +74,7 @@ figures.two_orders(tokens, x, perm)
 # %% [markdown]
 # You see that *jane* gets the same vector in both sentences, so her vector can't say who is visiting whom. The table of weights is permuted along with the words, and each weight stays with its *pair* of words.
 #
-# We can show this in symbols, where $\Pi$ is the matrix that permutes the rows. The scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself, so we may permute before or after it. Since $\Pi^\top \Pi$ is the identity,
-#
-# $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
-#
-# Such a function is called **permutation equivariant**, which means that permuting the input only permutes the output. The other components of a Transformer layer don't change this, because they act on each row by itself. As long as every word may attend to every word, no training can change it either, because the equation holds for *every* choice of weights. (The causal mask of lesson 5 does break the symmetry.)
+# We call such a function **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices and the other components of a Transformer layer don't change this, because they act on each row by itself. As long as every word may attend to every word, no training can change it either, because it holds for *every* choice of weights. (A proof is under *Going further*. The causal mask of lesson 5 does break the symmetry.)
 
 # %% [markdown]
 # ### Exercise 2.1 `equivariance_error`
@@ -310,7 +306,7 @@ pe = P[:, None]  # (max_len, 1, D), here (3, 1, 4)
 published_position_layer(torch.zeros(2, 3, 4), pe)
 
 # %% [markdown]
-# All three tokens of the second sentence got the vector for position 1, because their sentence has index 1 in the batch. Inside a sentence every token gets the same vector, so the model is as blind to order as before.
+# All three tokens of the second sentence got the vector for position 1, because their sentence has index 1 in the batch, so the model is as blind to order as before.
 
 # %%
 figures.whose_position()
@@ -320,7 +316,7 @@ figures.whose_position()
 #
 # - **Arguments:** `x`, exactly `(B, T, D)`; `pe (max_len, 1, D)`, as the layer stores it, with T ≤ max_len.
 # - **Returns:** `(B, T, D)`, where token t of *every* sentence gets `pe[t, 0]`. The gradient reaches `x` and `pe`.
-# - B may be larger than max_len, and D may be as small as 1.
+# - B may be larger than max_len.
 
 
 # %% nbgrader={"solution": "fixed_position_layer"}
@@ -470,6 +466,13 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 
 # %% [markdown]
 # ## Going further
+
+# %% [markdown]
+# ### Why attention is permutation equivariant
+#
+# Let $\Pi$ be the matrix that permutes the rows. The scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself, and the order of a row's entries doesn't matter to it, so we may permute before or after it. Since $\Pi^\top \Pi$ is the identity,
+#
+# $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
 
 # %% [markdown]
 # ### Telling positions apart
