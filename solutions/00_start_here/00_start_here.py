@@ -51,7 +51,7 @@ transformer_map("00_start_here")
 # | core | 0 to 14 | 20 |
 # | attention only | 0, 1, and 3 to 8 | 8 |
 #
-# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from *How many different patterns can a head have?* to exercise 3.5.
+# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from exercise 3.4 to exercise 3.5.
 
 # %% [markdown]
 # ## You need
@@ -491,7 +491,7 @@ progress()
 # %% [markdown]
 # ### Conventions
 #
-# These hold in every lesson, so come back to this box when a specification leaves something open.
+# These hold in every lesson, so come back to this list when a specification leaves something open.
 #
 # - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary, and `...` for any leading dimensions, including none.
 # - **Counting:** we count positions, heads and layers from 0.

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 1. Token embedding: words become vectors
 #
-# **In this lesson** you'll turn a sentence into vectors that a network can compute with, and compare those vectors by dot product and by cosine. You'll also see how a network learns vectors in which similar words are close together.
+# **In this lesson** you'll turn a sentence into vectors, compare them by dot product and by cosine, and see how a network learns vectors in which similar words are close together.
 #
 # **Core:** about 80 minutes. A good moment for a break is after exercise 1.6.
 
@@ -186,9 +186,7 @@ print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 # %% [markdown]
 # ## An id is not a quantity
 #
-# Our sentence is now a row of six integers, `0 4 5 2 1 3`. However, *short* isn't five more than *Life*, because ids are only names. If we fed them into a network as quantities, it would have to unlearn an order that means nothing.
-#
-# Instead, we can give every word an axis of its own. A **one-hot** vector is all zeros, with a single 1 at the word's id. Now all words are equally far from one another, at distance $\sqrt 2$. This removes the false order, but the vectors have no meaning yet.
+# Our sentence is now a row of six integers, `0 4 5 2 1 3`. However, *short* isn't five more than *Life*, because ids are only names. We can therefore give every word an axis of its own. A **one-hot** vector is all zeros, with a single 1 at the word's id. Now all words are equally far from one another, at distance $\sqrt 2$. This removes the false order, but the vectors have no meaning yet.
 
 # %% [markdown]
 # ### Exercise 1.4 `one_hot`
@@ -238,7 +236,7 @@ check(one_hot)
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 
 # %% [markdown]
-# We compute it as a lookup, because multiplying by tens of thousands of zeros would be a waste. However, the multiplication tells us that the table is an ordinary weight matrix, so it has a gradient and can be *learned*. We call the rows **token embeddings** and the table the **embedding matrix**.
+# We compute it as a lookup, because multiplying by zeros would be a waste. However, the multiplication tells us that the table is an ordinary weight matrix, which can be *learned*. We call its rows **token embeddings** and the table the **embedding matrix**.
 
 # %% [markdown]
 # ### Exercise 1.5 `embed`
@@ -274,7 +272,7 @@ check(embed)
 #
 # </details>
 #
-# In the explorer you can follow a sentence from words to rows in the course's translator, which knows 165 English words and one special token (lesson 5). If you type a word twice, its two rows are identical, because a row depends on the id alone and not on the word's position or its neighbors. Lesson 2 fixes the first problem (position), and attention fixes the second (context).
+# In the explorer you can follow a sentence from words to rows in the course's translator. If you type a word twice, its two rows are identical, because a row depends on the id alone and not on the word's position or its neighbors. Lesson 2 fixes the first problem (position), and attention fixes the second (context).
 
 # %%
 explore.sentence()
@@ -282,7 +280,7 @@ explore.sentence()
 # %% [markdown]
 # ## The running sentence as six vectors
 #
-# PyTorch's `nn.Embedding(6, 16)` is just such a table, with six rows and sixteen columns. Before training, its entries are drawn at random, which is called **initialization**. With the seed `123`, *Life is short, eat dessert first* becomes:
+# PyTorch's `nn.Embedding(6, 16)` is such a table, with six rows and sixteen columns. Before training, its entries are drawn at random, which is called **initialization**. With the seed `123`, *Life is short, eat dessert first* becomes:
 
 # %%
 torch.manual_seed(123)
@@ -300,7 +298,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 # %% [markdown]
 # ## Comparing vectors: dot product and cosine
 #
-# Attention compares vectors, so let's see how we can do that. We take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
+# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
 #
 # $$\frac{a\cdot b}{\lVert b\rVert} = \frac{3\cdot 5 + 4\cdot 0}{5} = 3$$
 #
@@ -376,7 +374,7 @@ check(cosine_similarity)
 figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "first"])
 
 # %% [markdown]
-# On the diagonal of the cosine table (right) every entry is 1, whereas in the dot-product table (left) it is each vector's squared length. Attention uses the plain dot product, as we'll see in lesson 3, so there the length of a vector counts as well.
+# Attention uses the plain dot product, as we'll see in lesson 3, so there the length of a vector counts as well.
 
 # %% [markdown]
 # ## Similar words get similar vectors
@@ -464,7 +462,7 @@ print(f"length of by: {trained[hub].norm():.1f}, of africa: {trained[some[0]].no
 # %% [markdown]
 # With the fixed function, each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the buggy one, only four do, and *by* turns up as a neighbor of twelve words, because it has a long vector and therefore large dot products.
 #
-# However, *near* only means "interchangeable in these sentences", so *hot* and *cold* would be near as well. Moreover, the *bank* of the river and the *bank* with the money have the same row, because each word has one vector for all sentences. Attention will change that.
+# However, *near* only means "interchangeable in these sentences", so *hot* and *cold* would be near as well. Moreover, the *bank* of the river and the *bank* with the money have the same row. Attention will change that.
 
 # %% [markdown]
 # ## Words that are not in the vocabulary
@@ -476,7 +474,7 @@ pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp 
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. You can write WordPiece yourself under *Going further*, and lesson 13 uses it. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14.
+# You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. (You can write WordPiece yourself under *Going further*.) Most models of today use **byte-pair encoding** instead, which you'll train in lesson 14.
 
 # %% [markdown]
 # ## At work
@@ -487,7 +485,7 @@ figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pie
 at_work(encode, embed, cosine_similarity)
 
 # %% [markdown]
-# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*, whereas near *visits* we find *peru* and *canada*, which can follow it in a sentence. These embeddings were trained for translation and not to predict neighboring words.
+# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*, whereas near *visits* we find *peru* and *canada*, because these embeddings were trained for translation and not to predict neighboring words.
 #
 # Now let's put a bug into the translator. It comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a program that loads yesterday's table today looks up the wrong rows.
 
@@ -572,7 +570,7 @@ check(quiz_2=quiz_2)
 # - An id is only a name, so one-hot gives each name an axis. One-hot times a table **is** a row lookup, and the table is learned.
 # - The dot product is projection times length, whereas the cosine depends on directions only. They agree on the order if all candidates have the same length.
 # - Training on neighboring words brings words with the same neighbors close together.
-# - Real models split rare words into subwords, so that no word is unknown.
+# - Real models split rare words into subwords.
 #
 # **Next:** your rows of *jane visits africa* and *africa visits jane* are still the same, so in [lesson 2](../02_position/02_position.ipynb) we tell every token its position.
 

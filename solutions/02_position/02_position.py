@@ -28,7 +28,7 @@ transformer_map("02_position")
 #
 # Here are two questions to warm up; answer each one before you open it.
 #
-# <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors, one row for each token?</summary>
+# <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors?</summary>
 #
 # Only the order of the rows differs, because we look up a row by the word's id.
 #
@@ -119,7 +119,7 @@ check(equivariance_error)
 #
 # </details>
 #
-# As a control, here is a function that does depend on the order, a running mean, in which each row is the mean of all rows up to it. We print both sides of the equation for our sentence:
+# As a control, here is a function that does depend on the order, a running mean, in which each row is the mean of all rows up to it:
 
 
 # %%
@@ -153,7 +153,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is called a **positional encoding**. We add a vector $P_t$ that depends on $t$ only to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded and different for every position. However, four digits flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
+# The fix is called a **positional encoding**. We add a vector $P_t$ that depends on $t$ only to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
 
 # %%
 figures.counting()
@@ -163,7 +163,7 @@ figures.counting()
 #
 # $$P_{t,\,2i} = \sin\!\left(\frac{t}{10000^{2i/D}}\right), \qquad P_{t,\,2i+1} = \cos\!\left(\frac{t}{10000^{2i/D}}\right), \qquad i = 0, \dots, \tfrac{D}{2} - 1.$$
 #
-# For our width, $D = 4$, you can work it out on paper. Pair $i = 0$ divides by $10000^0 = 1$, and pair $i = 1$ by $10000^{2/4} = 100$:
+# For our width, $D = 4$, we can work it out on paper. Pair $i = 0$ divides by $10000^0 = 1$, and pair $i = 1$ by $10000^{2/4} = 100$:
 #
 # | position | sin t | cos t | sin t/100 | cos t/100 |
 # |---|---|---|---|---|
@@ -240,7 +240,7 @@ rows = weights["encoder.tokens.weight"][ids]  # (5, 64), word vectors
 figures.words_and_positions(words, rows, weights["encoder.positions.weight"][:5])
 
 # %% [markdown]
-# The position vectors are all $5.66$ long, while a word's vector has a length of about 1, and yet the network can read both (*Going further* explains how). Instead of sinusoids, you can use an `nn.Embedding(max_len, D)`, whose rows are trained like the word vectors. Vaswani et al. report nearly the same quality for both, and BERT and GPT-2 learn their tables. Such **learned positions** have two limits, however, because a row that no training sentence reaches is never trained, and a sentence can't be longer than the table.
+# The position vectors are all $5.66$ long, while a word's vector has a length of about 1, and yet the network can read both (*Going further* explains how). Instead of sinusoids, we can use an `nn.Embedding(max_len, D)`, whose rows are trained like the word vectors, as in BERT and GPT-2. Such **learned positions** have two limits, however, because a row that no training sentence reaches is never trained, and a sentence can't be longer than the table.
 
 # %% [markdown]
 # ### Exercise 2.3 `add_positions`
@@ -294,7 +294,7 @@ experiments.gaps(equivariance_error, mix, or_finished(add_positions), x, P, perm
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 14 points
 #
-# The layer in the next cell comes from a PyTorch tutorial where tensors are `(T, B, D)`, tokens first, and there it is right. If someone then sets `batch_first=True`, `x` becomes `(B, T, D)`, and PyTorch raises no error. Let's try the layer on two sentences of three tokens that are all zeros, so that we see only what is added:
+# The layer in the next cell comes from a PyTorch tutorial where tensors are `(T, B, D)`, and there it is right. If someone then sets `batch_first=True`, `x` becomes `(B, T, D)`, and PyTorch raises no error. Let's try the layer on two sentences of three tokens that are all zeros, so that we see only what is added:
 
 
 # %%
@@ -312,7 +312,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 figures.whose_position()
 
 # %% [markdown]
-# Write the layer so that it works for a batch that comes first.
+# Write the layer so that it works for our batches, which come first.
 #
 # - **Arguments:** `x`, exactly `(B, T, D)`; `pe (max_len, 1, D)`, as the layer stores it, with T ≤ max_len.
 # - **Returns:** `(B, T, D)`, where token t of *every* sentence gets `pe[t, 0]`. The gradient reaches `x` and `pe`.
@@ -360,7 +360,7 @@ experiments.positions_given(fixed_position_layer)
 #
 # The two terms in the middle depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
 #
-# In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it. (In `mix` both were the word's own vector.) Their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position:
+# In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it, and their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position:
 #
 # $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
 #
@@ -370,7 +370,7 @@ experiments.positions_given(fixed_position_layer)
 figures.turned_together()
 
 # %% [markdown]
-# The score is not the same at offsets $1$ and $-1$, as you can see in the explorer, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
+# We get another score at offset $1$ than at offset $-1$, as you can see in the explorer, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
 
 # %%
 explore.rotary()
@@ -436,7 +436,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # | none | 4.85 | none |
 # | the layer of exercise 2.4 | 9.81 | none |
 #
-# The second row is a control, which shows that the translator really uses the order. (Guessing uniformly among the French words would cost $\ln 194 = 5.3$ nats.) Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer every word gets position 0, and the translator writes *le chat le chat le chat* until it reaches the length limit.
+# The second row is a control, which shows that the translator really uses the order. (Guessing uniformly among the French words would cost $\ln 194 = 5.3$ nats.) Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer, in which every word gets position 0, it writes *le chat le chat le chat* until it reaches the length limit.
 
 # %% [markdown]
 # ## Written question
@@ -457,7 +457,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown]
 # ## Recap
 #
-# - Attention without positions is permutation equivariant, which means that permuting the words only permutes the outputs. No training changes that, as long as every word may attend to every word.
+# - Attention without positions is permutation equivariant, and no training changes that, as long as every word may attend to every word.
 # - Sinusoids are a smooth counter that you add to the word vectors.
 # - You can also learn the table, but it ends at its last trained row.
 # - RoPE rotates queries and keys, so that their score depends on the signed offset alone.

@@ -4,7 +4,7 @@
 # **In this lesson** you'll compute the first matrix product of attention, $QK^\top$. Two small matrices turn every word
 # of a sentence into a query and a key, and the dot products of queries and keys determine which words attend to which.
 #
-# **Core:** about 80 minutes. A good moment for a break is after exercise 3.3.
+# **Core:** about 75 minutes. A good moment for a break is after exercise 3.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -52,10 +52,9 @@ transformer_map("03_query_key")
 figures.wiring()
 
 # %% [markdown]
-# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the
-# **key**). The number on an arrow is its attention weight. (These weights are only an illustration from the web. In
-# lesson 13 we measure those of a real network.) A Transformer starts with the upper picture, an unconnected row of
-# tokens, and computes the lower one separately for every sentence. Let's see how.
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The number on
+# it is an attention weight, here only an illustration from the web. A Transformer starts with the upper picture, an
+# unconnected row of tokens, and computes the lower one separately for every sentence. Let's see how.
 
 # %% [markdown]
 # ## Attention as a soft search
@@ -144,10 +143,8 @@ explore.search()
 #
 # $$x_\text{jane} = (1, 0, 0), \quad x_\text{visits} = (0, 1, 0), \quad x_\text{africa} = (0, 0, 1)$$
 #
-# If we compared these vectors directly, *jane* would find *jane*, because each vector has dot product one with itself and
-# zero with the others. But we didn't want to know which word is like *jane*; we wanted to know what she does. Since what
-# a word **is** and what it **looks for** are two different things, each word gets two more vectors, computed by two
-# matrices:
+# If we compared these vectors directly, *jane* would find *jane*, but we want to know what she does. Since what a word
+# **is** and what it **looks for** are two different things, each word gets two more vectors, computed by two matrices:
 #
 # $$q_t = W_Q\, x_t \quad \text{(what the token looks for)}, \qquad k_t = W_K\, x_t \quad \text{(what it offers)}$$
 #
@@ -166,7 +163,7 @@ W_k = torch.tensor([[0.0, 1, 0], [0, 0, 1]])  # (d_k=2, D=3)
 figures.projections(X, W_q, W_k)
 
 # %% [markdown]
-# **On paper:** compute the dot product of each query with each key, nine in all, and draw the graph that they give.
+# **On paper:** compute the dot product of each query with each key, nine in all, and draw the graph that we get.
 
 # %%
 figures.scores_of_graph(X, W_q, W_k)
@@ -243,8 +240,8 @@ keys_life @ query_is  # (6,)
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# The largest score is that with *eat*, and the score of *is* with itself is negative. Nothing makes a token attend to
-# itself, because its query and its key come from two different matrices.
+# We find that the largest score is that with *eat*, and that the score of *is* with itself is negative. Nothing makes a
+# token attend to itself, because its query and its key come from two different matrices.
 
 # %% [markdown]
 # ### Exercise 3.3 `attention_scores`
@@ -287,7 +284,7 @@ check(attention_scores)
 #
 # </details>
 #
-# Let's try it on a batch of four sentences with eight tokens of width $32$, and a head of width $16$.
+# Let's try it with the sizes of Andrej Karpathy's lecture, four sentences of eight tokens.
 
 # %%
 torch.manual_seed(1337)
@@ -310,10 +307,9 @@ torch.allclose(by_einsum, scores, atol=1e-5)
 # %% [markdown]
 # ## The scores of a trained head
 #
-# Now we can compute real scores. The encoder of our translator, which reads the English sentence, has two blocks with
-# four **heads** each. A head is a pair of $W_Q$ and $W_K$ with a table of scores of its own (and more, as lesson 8
-# explains). We take block 1, head 3, together with the vectors that enter this block, and let your two functions compute
-# the scores.
+# The encoder of our translator, which reads the English sentence, has two blocks with four **heads** each. A head is a
+# pair of $W_Q$ and $W_K$ with a table of scores of its own (and more, as lesson 8 explains). We take block 1, head 3, and
+# let your two functions compute its scores.
 
 # %%
 tokens = "jane visits africa in september".split()
@@ -339,30 +335,8 @@ experiments.ablate(heads=[(1, 3)])  # (block, head), both counted from 0
 
 # %% [markdown]
 # None of them is wrong, so the story doesn't hold. In this small language every English verb has a single French form, so
-# no verb needs its subject. A pattern that you can explain doesn't prove that the network needs the head. On the other
-# hand, a single ablation doesn't prove that it's useless, because other heads may do the same work (see *Going further*).
-
-# %% [markdown]
-# ## How many different patterns can a head have?
-#
-# Written in terms of the tokens, a score is $q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top M \, x_j$ with $M =
-# W_Q^\top W_K$, so a single matrix of shape `(D, D)` decides which token attends to which. For our three words it is
-#
-# $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
-#   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
-#   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
-#
-# Every row of $M$ is a combination of the two rows of $W_K$. The smallest number of rows from which all others can be
-# combined is the **rank** of a matrix, and since $W_K$ has $d_k$ rows, the rank of $M$ is at most $d_k$. Let's check the
-# head of the translator, and ours:
-
-# %%
-M = W_q_head.T @ W_k_head  # (D=64, D=64)
-torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
-
-# %% [markdown]
-# So a narrow head can't compute every table of scores. (An explorer under *Going further* shows how many channels a table
-# needs.)
+# no verb needs its subject. A pattern that you can explain doesn't prove that the network needs the head, and a single
+# ablation doesn't prove that it's useless, because other heads may do the same work (see *Going further*).
 
 # %% [markdown]
 # ### Exercise 3.4 `previous_token_weights`
@@ -423,7 +397,7 @@ check(previous_token_weights)
 # There is a much older model of which word follows which. If we count in a text how often $b$ comes right after $a$, and
 # divide by how often anything comes after $a$, the result is a **Markov chain**, $P(\text{next} = b \mid \text{current} =
 # a)$. **On paper:** if the text is *jane visits africa jane loves visits*, what is $P(\text{visits} \mid \text{jane})$,
-# and what is the row of *visits*? Work them out before you run the cell.
+# and what is the row of *visits*?
 
 # %%
 chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
@@ -480,7 +454,7 @@ check(bigram_probabilities)
 #
 # </details>
 #
-# Let's estimate your chain from 2,000 sentences of the language that the translator speaks.
+# Let's estimate your chain from 2,000 sentences of the translator's language.
 
 # %%
 experiments.chain_of_the_course(bigram_probabilities)
@@ -507,8 +481,8 @@ figures.two_sentences(W_q, W_k, 0.5)
 # of *jane* is now the one with *loves*, and since the attention weights are computed from the whole row, *visits* gets a
 # smaller weight.
 #
-# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Suppose a first
-# layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
+# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Let us suppose
+# that a first layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
 # 0)$ in the first sentence and $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. So its key is $(0.5,
 # 0)$ or $(1.5, 0)$, and with the unchanged query $(3, 0)$ of *jane* the scores are $1.5$ and $4.5$. The two matrices are
 # the same, but the score now depends on the sentence.
@@ -596,7 +570,6 @@ check(quiz_2=quiz_2)
 # - Each token has a query and a key, and the score of an edge between two tokens is a dot product.
 # - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$, with one row per query and one column per key.
 # - A hard lookup has zero gradient with respect to the query, so attention gives weights to all keys instead.
-# - $W_Q^\top W_K$ has rank at most $d_k$.
 # - An attention pattern suggests what a head does, but to find out whether the network needs it, ablate it.
 # - A Markov chain has one fixed edge for each pair of words, whereas attention computes its edges for every sentence.
 #
@@ -638,10 +611,31 @@ experiments.ablate(heads=[(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)
 # seven a third of the translations are wrong.
 
 # %% [markdown]
-# ### How many channels does a table need?
+# ### How many different patterns can a head have?
 #
-# Imagine that each user of a shop has a query, each product has a key, and the score says how much the user likes the
-# product. Choose a table in the explorer and find the smallest $d_k$ with which the error is zero.
+# Written in terms of the tokens, a score is
+#
+# $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j .$$
+#
+# So a single matrix $M$ decides which token attends to which. For our three words it is
+#
+# $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
+#   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
+#   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
+#
+# Every row of $M$ is a combination of the two rows of $W_K$. The smallest number of rows from which all others can be
+# combined is the **rank** of a matrix, and since $W_K$ has $d_k$ rows, the rank of $M$ is at most $d_k$. For example, in
+# the Transformer paper $M$ would be a $512 \times 512$ matrix, but with $d_k = 64$ its rank is at most $64$. Let's check
+# the head of the translator, and ours:
+
+# %%
+M = W_q_head.T @ W_k_head  # (D=64, D=64)
+torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
+
+# %% [markdown]
+# To see what this limits, imagine that each user of a shop has a query, each product has a key, and the score says how
+# much the user likes the product. Choose a table in the explorer and find the smallest $d_k$ with which the error is
+# zero.
 
 # %%
 explore.channels()

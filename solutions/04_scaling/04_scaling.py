@@ -89,8 +89,7 @@ figures.score_distributions()
 # $$\operatorname{Var}(q\cdot k) = d_k, \qquad \text{standard deviation} = \sqrt{d_k}.$$
 #
 # This is footnote 4 of *Attention Is All You Need*, and it's the whole reason for the square root. However, it assumes
-# independent entries with mean zero and unit variance, which describes a freshly initialized network with suitable
-# weights. After the recap we'll break the assumptions on purpose.
+# independent entries with mean zero and unit variance, as in a freshly initialized network with suitable weights.
 
 # %% [markdown]
 # ### Exercise 4.1 `score_variance`
@@ -181,7 +180,7 @@ check(scaled_scores)
 #
 # </details>
 #
-# Let's use both of your functions to compare the variance before and after the division.
+# Let's compare the variance before and after the division.
 
 # %%
 torch.manual_seed(0)
@@ -211,7 +210,7 @@ for d_k in (4, 16, 64, 256):
 figures.three_numbers()
 
 # %% [markdown]
-# This is called **saturation**. In a head of width $64$ whose queries and keys have entries of unit variance, the scores
+# We call this **saturation**. In a head of width $64$ whose queries and keys have entries of unit variance, the scores
 # have standard deviation $8$. Among six keys, the typical winner then has $0.98$ of the weight before anything is
 # learned, whereas after division by $\sqrt{64}$ it has $0.39$. Here is what that means for the scores of *is* in *Life is
 # short, eat dessert first*, with the same random embeddings and projections as in lesson 3.
@@ -239,8 +238,8 @@ figures.four_divisors(scores_is, tokens)
 # %% [markdown]
 # Without scaling, *is* attends to *eat* and to nothing else, and division by $100$ gives all words nearly the same
 # weight. With $\sqrt{24}$ the preference for *eat* remains, but the other words count as well. (At width $10{,}000$,
-# however, $100$ would be exactly right.) A divisor of scores is also called a **temperature**. Move the slider to see how
-# the effective number of words grows with the temperature.
+# however, $100$ would be exactly right.) A divisor of scores is also called a **temperature**, and the effective number
+# of words grows with it:
 
 # %%
 explore.temperature(scores_is, tokens, start=math.sqrt(24))
@@ -248,9 +247,8 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # ## What does this do to the gradients?
 #
-# Training could correct a head that attends to the wrong token, if the gradient reached it. So we need to know how much
-# weight $p_i$ changes if score $s_j$ changes a little. The answer is the Jacobian of softmax, which takes two lines to
-# derive. With $Z = \sum_k e^{s_k}$,
+# Training could correct a head that attends to the wrong token, if the gradient reached it. How much does weight $p_i$
+# change if score $s_j$ changes a little? The answer is the Jacobian of softmax. With $Z = \sum_k e^{s_k}$,
 #
 # $$\ln p_i = s_i - \ln Z, \qquad \frac{\partial \ln Z}{\partial s_j} = \frac{e^{s_j}}{Z} = p_j,$$
 #
@@ -279,8 +277,8 @@ torch.autograd.functional.jacobian(lambda s: F.softmax(s, dim=0), s)  # (3 weigh
 figures.two_jacobians()
 
 # %% [markdown]
-# The matrix on the right belongs to a head whose softmax is nearly saturated. When we train it, the gradient with respect
-# to the weights is multiplied by this Jacobian on its way to the scores, so almost nothing gets through.
+# The matrix on the right belongs to a head whose softmax is nearly saturated. In training, the gradient is multiplied by
+# this Jacobian on its way from the weights to the scores, so almost nothing gets through.
 
 # %% [markdown]
 # ### Exercise 4.3 `softmax_jacobian`
@@ -329,13 +327,11 @@ check(softmax_jacobian)
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 14 points
 #
-# How much can the weights of a row of scores still change? As a measure, compute the largest absolute entry of the
-# Jacobian:
+# As a measure of how much the weights can still change, compute the largest absolute entry of the Jacobian:
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
 #
-# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$. It's never above
-# $\frac14$, since $p(1-p)$ is largest at $p = \frac12$.
+# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$.
 #
 # - **Arguments:** `scores (..., N)`, which may be as large as $\pm10^4$. You may call `torch.softmax`.
 # - **Returns:** a tensor of shape `(...)`, one value for each vector of scores.
@@ -401,13 +397,13 @@ figures.gradients_against_width()
 # - **Divided by the square root of the width**, the line is nearly flat from width four on, so the typical gradient at a
 #   query doesn't depend on the width of the head. That's why we take the square root.
 # - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet. At
-#   width $64$ the typical query still has about 85% of the gradient that it has with scaling, but at width $1024$
-#   almost nothing is left.
+#   width $64$ the typical query still has about 85% of the gradient that it has with scaling, at width $1024$ almost
+#   nothing.
 # - **Divided by the width itself**, softmax stays unsaturated, but the gradient still shrinks, because the second factor
 #   does.
 #
-# So $\sqrt{d_k}$ doesn't give the *largest* gradient, because a smaller divisor often gives a larger one. It gives the
-# same gradient at every width, and therefore one recipe for all heads.
+# So with $\sqrt{d_k}$ we don't get the *largest* gradient, because a smaller divisor often gives a larger one. Instead, we
+# get the same gradient at every width, and therefore one recipe for all heads.
 
 # %% [markdown]
 # ### Exercise 4.5 `head_scores`
@@ -415,8 +411,8 @@ figures.gradients_against_width()
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 18 points
 #
 # A head reads `x`, whose width is the model's width $D$, and projects it down to the width of the head. The next cell has
-# code from several well-known repositories (see *Further reading*), which runs and has the right shapes. Since the queries
-# and keys below have entries of unit variance, the scores should have a standard deviation of one.
+# code from several well-known repositories (see *Further reading*), which runs and has the right shapes. Since queries and
+# keys have unit variance, the scores should have a standard deviation of one.
 
 
 # %%
@@ -470,21 +466,20 @@ check(head_scores)
 #
 # </details>
 #
-# Here is the same measurement with your version:
+# With your version we get:
 
 # %%
 print(f"standard deviation {or_finished(head_scores)(x_bert_size, *one_of_12).std().item():.2f}")
 
 # %% [markdown]
-# This bug is easy to miss, because all shapes are right and training can compensate for a factor of $3.5$ by making
-# $W_Q$ larger. **Whenever you read attention code, check that the number under the square root is the width of a single
-# query.**
+# This bug is easy to miss, because training can compensate for a factor of $3.5$ by making $W_Q$ larger. **Whenever you
+# read attention code, check that the number under the square root is the width of a single query.**
 
 # %% [markdown]
 # ## At work
 #
 # Now we put your `scaled_scores` into our translator, which has width $64$ and heads of width $16$ and was trained with
-# the right division. Below the translation you'll also see the loss of this trained network with other divisors.
+# the right division. Below the translation you'll also see its loss with other divisors.
 #
 # **Before you run the cell, make a guess:** which divisor hurts the trained network most, the square root of the model's
 # width (the bug that you've just fixed), no scaling, or the head's width without the square root?
@@ -504,7 +499,7 @@ def by_model_width(Q, K):
 at_work(scaled_scores=by_model_width)
 
 # %% [markdown]
-# Here is the full comparison, on sentences that we didn't use for training:
+# Here is the full comparison on unseen sentences:
 #
 # | divisor | loss, nats per word | exactly right (100 sentences) |
 # |---|---|---|
@@ -593,8 +588,7 @@ check(quiz_2=quiz_2)
 # - The gradient reaches a query through $JK/c$. Without scaling, $J$ vanishes in wide heads; with too large a divisor,
 #   $K/c$ does. The square root keeps the gradient the same at every width.
 # - The width that counts is the head's, that is, the length of one query, and not the model's.
-# - The argument assumes independent entries of unit variance, so it's about initialization and not about a trained
-#   network.
+# - The argument assumes independent entries of unit variance, so it's about initialization.
 #
 # **Next:** in [lesson 5](../05_masking/05_masking.ipynb) you decide which scores a query may see at all, before softmax
 # turns them into weights.

@@ -86,7 +86,7 @@ def test_who_visits_whom():
     says(
         "The translations are *le chien visite le chat* and *le chat visite le chien*",
         "Without positions the translator writes *le chat* for both sentences and stops.",
-        "the translator writes *le chat le chat le chat* until it reaches the length limit",
+        "it writes *le chat le chat le chat* until it reaches the length limit",
     )
     sentences = "the dog visits the cat", "the cat visits the dog"
 

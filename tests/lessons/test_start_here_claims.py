@@ -52,12 +52,12 @@ def test_minutes_of_the_two_paths():
         "| core | 0 to 14 | 20 |",
         "| attention only | 0, 1, and 3 to 8 | 8 |",
         "in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in",
-        "lesson 3 from *How many different patterns can a head have?* to exercise 3.5.",
+        "lesson 3 from exercise 3.4 to exercise 3.5.",
     )
     assert abs(sum(lesson.minutes for lesson in course().lessons) - 20 * 60) < 30
     ends = {
         "01": ("## Similar words get similar vectors", "## At work"),
-        "03": ("## How many different patterns can a head have?", "## The same pair in two sentences"),
+        "03": ("### Exercise 3.4 `previous_token_weights`", "## The same pair in two sentences"),
     }
     minutes = 0
     for number in ("00", "01", "03", "04", "05", "06", "07", "08"):
