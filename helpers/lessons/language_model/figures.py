@@ -407,8 +407,7 @@ def full_size(run) -> Picture:
         f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
         f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
         f"lowest, {lowest:.2f}, at step {run.steps[run.best]}.",
-        f"Figure 12.13. A GPT of {run.parameters / 1e6:.1f} million parameters learns tiny Shakespeare "
-        f"({run.device}, {run.seconds / 60:.0f} minutes).",
+        f"Figure 12.13. A GPT of {run.parameters / 1e6:.1f} million parameters learns tiny Shakespeare ({run.device}).",
     )
 
 

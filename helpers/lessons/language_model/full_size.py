@@ -8,6 +8,7 @@ split, checkpoints from which it continues, and early stopping.
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -75,7 +76,7 @@ def stored_run() -> Run:
     return Run(Recipe(**figures.pop("recipe")), **figures)
 
 
-def prepare(model: nn.Module, dropout: float, base: float = 10_000.0) -> nn.Module:
+def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
     """The same model with fused attention, dropout in training mode, and initial weights for a deep model.
 
     Dropout acts on attention weights, on what both sublayers add and on token vectors, as in GPT-2. The last layer of
@@ -142,7 +143,8 @@ class Training:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype == torch.float16)
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
         self.run = Run(recipe, name, sum(p.numel() for p in model.parameters()))
-        self.step, self.best_weights = 0, None
+        self.step = 0
+        self.best_weights: dict[str, torch.Tensor] = {}
 
     def advance(self, forward):
         """One step on a random batch; returns `forward`, or the plain model where the compiled one cannot run."""
@@ -193,8 +195,9 @@ class Training:
         sample = write(self.model, self.text, PROMPT, 60, generator=torch.Generator(self.device).manual_seed(3))
         self.model.train()
         run = self.run
-        for values, value in zip((run.steps, run.training, run.validation), (self.step, *losses), strict=True):
-            values.append(value)
+        run.steps.append(self.step)
+        run.training.append(losses[0])
+        run.validation.append(losses[1])
         run.samples.append(sample)
         print(f"step {self.step:5}: training {losses[0]:.3f}, validation {losses[1]:.3f}  {sample[1:]!r}")
         if run.best == len(run.steps) - 1:
@@ -203,7 +206,7 @@ class Training:
 
     def keep(self) -> None:
         """Write everything that the run needs to continue; a file system that refuses stops nothing."""
-        state = {"run": asdict(self.run), "step": self.step, "best": self.best_weights}
+        state: dict[str, Any] = {"run": asdict(self.run), "step": self.step, "best": self.best_weights}
         for name in ("model", "optimizer", "scaler"):
             state[name] = getattr(self, name).state_dict()
         state["generator"] = self.generator.get_state()
