@@ -99,6 +99,8 @@ def test_the_recipe_is_nanogpts_size_on_a_gpu_and_a_quarter_of_it_on_a_cpu():
     assert 10e6 < sizes[0] < 11e6 and sizes[1] / sizes[0] == pytest.approx(0.25, abs=0.01)
     stored = full_size.stored_run()
     assert stored.recipe == full_size.QUARTER and stored.parameters == sizes[1]
+    assert stored.validation == sorted(stored.validation, reverse=True)  # as the lesson says of it
+    assert stored.validation[-1] - stored.training[-1] == pytest.approx(0.3, abs=0.05)
 
 
 def test_shakespeare_is_kept_only_whole_and_its_lack_is_no_error(tmp_path, monkeypatch, capsys):

@@ -975,9 +975,10 @@ else:
 figures.full_size(run)
 
 # %% [markdown]
-# Compare the two curves. As long as they fall together, the model learns rules that also hold for unseen text. When
-# the training loss falls and the validation loss rises, the model memorizes, that is, it overfits. Here is what the
-# model writes after the last step, with temperature 0.8 and top-p 0.95:
+# Compare the two curves. As long as both fall, the model learns rules that also hold for unseen text. In our run on a
+# CPU they fall until the end, although the training loss is already 0.3 nats lower. If the validation loss rises while
+# the training loss falls, the model overfits. Here is what the model writes after the last step, with temperature 0.8
+# and top-p 0.95 from lesson 10:
 
 # %% tags=["ungraded"]
 if shakespeare:

@@ -5,6 +5,7 @@ The model is the learner's own class. `prepare` switches its blocks to torch's f
 split, checkpoints from which it continues, and early stopping.
 """
 
+import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,7 +142,7 @@ class Training:
         if device.type == "cuda":
             self.dtype = torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype == torch.float16)
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"a CPU with {os.cpu_count()} cores"
         self.run = Run(recipe, name, sum(p.numel() for p in model.parameters()))
         self.step = 0
         self.best_weights: dict[str, torch.Tensor] = {}
