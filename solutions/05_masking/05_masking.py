@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 5. Masking: what may be seen
 #
-# **In this lesson** you'll decide for every query which keys it may see, remove the others before the softmax, and write
-# a test that finds out whether a model looks into the future.
+# **In this lesson** you'll decide for every query which keys it may see, remove the others before the softmax, and
+# write a test that finds out whether a model looks into the future.
 #
-# **Core:** about 90 minutes. A good moment for a break is after exercise 5.4.
+# **Core:** about 85 minutes. A good moment for a break is after exercise 5.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -24,7 +24,7 @@ from helpers.lessons.masking import explore, figures, machine
 transformer_map("05_masking")
 
 # %% [markdown]
-# We're still inside the attention blocks, between the scaled scores and the softmax.
+# We're between the scaled scores and the softmax.
 #
 # ## What you need
 #
@@ -33,11 +33,11 @@ transformer_map("05_masking")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up; answer each one before you unfold it.
+# Two questions to warm up, each to be answered before you open it:
 #
 # <details><summary>Lesson 3: a matrix of scores has shape (T_q, T_k). What does its first row contain?</summary>
 #
-# It contains the scores of the first query with every key, because each row belongs to a query and each column to a key.
+# The scores of the first query with every key, because each row belongs to a query and each column to a key.
 #
 # </details>
 #
@@ -102,15 +102,14 @@ check(causal_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write down `causal_mask(2, 5)` from the formula, and find a function that keeps the lower triangle of a matrix. Its
-# argument `diagonal` moves the triangle.
+# Write down `causal_mask(2, 5)` from the formula, and find a function that keeps the lower triangle of a matrix.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The function is `torch.tril`, but you can also compare a column of query indices with a row of key indices, because
-# broadcasting makes a matrix of the comparison.
+# The argument `diagonal` of `torch.tril` moves the triangle. You can also compare a column of query indices with a row
+# of key indices.
 #
 # </details>
 
@@ -148,8 +147,7 @@ check(padding_mask)
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.arange` gives the positions. Give one of the two tensors an extra axis with `[:, None]`, so that sentences
-# become rows and positions become columns.
+# Compare `torch.arange`, which gives the positions, with the lengths as a column, made by `[:, None]`.
 #
 # </details>
 
@@ -183,14 +181,13 @@ check(combine_masks)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the shapes of both masks below `(B, 1, T_q, T_k)`, aligned at the right. Where does `padding` need axes of
-# length one?
+# Write both shapes below `(B, 1, T_q, T_k)`, aligned at the right. Where does `padding` need axes of length one?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Index with `None` to insert these axes, and combine the two masks by the operator for a logical *and* of tensors.
+# Index with `None` to insert these axes, and combine the masks by the operator for a logical *and*.
 #
 # </details>
 #
@@ -240,8 +237,8 @@ torch.softmax(replaced, dim=-1)  # (T_q, T_k)
 #
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores.
 # - **Returns:** a new tensor with the shape and dtype of `scores`.
-# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well, but
-#   not *adding* a large negative number, because the blocked scores would keep their differences.
+# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well,
+#   but not *adding* a large negative number, because the blocked scores would keep their differences.
 # - **Edge case:** rows that see nothing are not judged here.
 
 
@@ -262,15 +259,14 @@ check(mask_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Choose between a tensor and a number, entry by entry. PyTorch has two functions for this, and one of them fills the
-# entries where its mask is True.
+# Choose between a tensor and a number, entry by entry. PyTorch has two functions for this.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `masked_fill` needs the inverted mask, whereas `torch.where` takes the mask as it is. Don't use `masked_fill_`, because
-# it changes the scores in place.
+# `masked_fill` needs the inverted mask, whereas `torch.where` takes the mask as it is. (`masked_fill_` changes the scores
+# in place.)
 #
 # </details>
 
@@ -291,9 +287,9 @@ check(mask_scores)
 figures.repairs(tokens, scores)
 
 # %% [markdown]
-# With A you notice the failure at once, because the weights are NaN, whereas with C the row gets equal weights for three
-# keys that it may not see. **B is a trap**, because its weights look right, but in the first training step NaN flows from
-# these scores into $W_Q$, $W_K$ and the embeddings.
+# With A you notice the failure at once, because the weights are NaN, whereas with C the row gets equal weights for
+# three keys that it may not see. **B is a trap**, because its weights look right, but in the first training step NaN
+# flows from these scores into $W_Q$, $W_K$ and the embeddings.
 #
 # Why is the gradient of A clean, although softmax passes NaN backward there as well? In A the blocked scores were
 # replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
@@ -303,10 +299,10 @@ figures.repairs(tokens, scores)
 # %% [markdown]
 # ### Exercise 5.5 `masked_softmax`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 16 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 16 points
 #
-# Compute a softmax over the visible keys, and zeros where there are none. With $m = 1$ where the mask is True and $m = 0$
-# elsewhere,
+# Compute a softmax over the visible keys, and zeros where there are none. With $m = 1$ where the mask is True and $m =
+# 0$ elsewhere,
 #
 # $$\text{out}_j = \frac{m_j\, e^{s_j}}{\sum_k m_k\, e^{s_k}}, \qquad \text{out} = 0 \text{ in a fully masked row.}$$
 #
@@ -336,14 +332,14 @@ check(masked_softmax)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The gradients of A and C are clean, so begin with one of them, and then correct the weights of the blocked entries.
+# The gradients of A and C are clean, so begin with one of them, and then correct the blocked weights.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Leave the exponentials to `torch.softmax`, because $e^s$ overflows at scores of $\pm10^4$. In every row, a blocked entry
-# of the *result* must be zero, and `torch.where` can set it.
+# Leave the exponentials to `torch.softmax`, because $e^s$ overflows. Then `torch.where` can set the blocked entries of
+# the *result* to zero.
 #
 # </details>
 
@@ -377,9 +373,9 @@ figures.too_good()
 
 # %% [markdown]
 # Without a mask the training loss is far better, because the next letter is in the input at all but the last of twelve
-# positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, there is nothing to copy, and
-# its loss is about twice that of uniform guessing, as the dashed red line shows. For real text we don't know a limit
-# like $\ln 8$ that would warn us, so we test for leaks directly. We **change the future, and see whether the past
+# positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, there is nothing to copy. The
+# dashed red line shows its loss then, which is about twice that of uniform guessing. For real text we don't know a
+# limit like $\ln 8$ that would warn us, so we test for leaks directly. We **change the future, and see whether the past
 # changes.**
 
 # %% [markdown]
@@ -422,15 +418,14 @@ check(leaks_future)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For a single t, make a copy of x with random rows after t, call f on both, and compare the outputs up to t. Then do the
-# same for every t.
+# For a single t, make a copy of x with random rows after t, call f on both, and compare the outputs up to t. Then do
+# the same for every t.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.allclose` with `rtol=0` and `atol=1e-6` compares all outputs at once. Include the output at t itself, because the
-# next token may leak into it.
+# `torch.allclose` with `rtol=0` and `atol=1e-6` compares all outputs at once, and you should include the output at t.
 #
 # </details>
 
@@ -483,13 +478,13 @@ check(fixed_causal_attention)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Print the row sums of the weights in `buggy_attention` after `torch.tril`, and find out what they depend on.
+# Print the row sums of the weights after `torch.tril`, and find out what they depend on.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Compute the mask with your `causal_mask`, and let your `masked_softmax` apply it to the scaled scores.
+# Let your `masked_softmax` apply your `causal_mask` to the scaled scores.
 #
 # </details>
 #
@@ -534,14 +529,13 @@ at_work(masked_softmax=masked_after)
 #
 # The sentence *jane visits africa in september* comes out right every time, so a single sentence doesn't reveal any of
 # these bugs. Without a causal mask all hundred sentences still come out right, because when the translator writes, the
-# newest word has no future. But note that we *trained* this network with a mask. If we train one without, it learns to
-# copy, as in Figure 5.4.
+# newest word has no future. But we *trained* this network with a mask, and without one it would have learned to copy,
+# as in Figure 5.4.
 
 # %% [markdown]
 # ### Quiz 5.1
 #
-# Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of
-# shape `(B, T)`?
+# Which call gives `nn.MultiheadAttention` your causal mask and your padding mask `real` of shape `(B, T)`?
 #
 # - **a** `mha(x, x, x, attn_mask=~causal, key_padding_mask=~real)`
 # - **b** `mha(x, x, x, attn_mask=causal, key_padding_mask=real)`
@@ -559,8 +553,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 5.2
 #
-# A model has written six tokens, whose keys are cached, and now processes two new ones at once. Which mask do the two new
-# queries need?
+# A model has written six tokens, whose keys are cached, and now processes two new ones at once. Which mask do the two
+# new queries need?
 #
 # - **a** a lower triangle of shape `(2, 2)`, since only new tokens can be in the future
 # - **b** shape `(2, 8)`, where the first row sees one key and the second row two
@@ -587,14 +581,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if it is
-# run on the full model with random embeddings and with the mask that was used in training. Second, something other than
-# attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of the
-# sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third, the
-# targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns False; one
-# finds it by printing an input row next to its target row, or by the loss on random tokens, which can't be below
-# $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so one has to count test
-# sentences or long n-grams that occur in the training data.
+# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if it
+# is run on the full model with random embeddings and with the mask that was used in training. Second, something other
+# than attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of
+# the sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third,
+# the targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns
+# False; one finds it by printing an input row next to its target row, or by the loss on random tokens, which can't be
+# below $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so one has to
+# count test sentences or long n-grams that occur in the training data.
 #
 # **Marking scheme (15).** 6: three ways that differ in kind, 2 points each. 6: a check for each that would find it, 2
 # points each. 3: says correctly for each whether `leaks_future` finds it.
@@ -702,8 +696,8 @@ for blocked in (-math.inf, -6.0):
     print(f"M = {blocked}: largest difference {(before - after).abs().max():.3f}")
 
 # %% [markdown]
-# Older code such as BERT's *adds* $-10000$ instead of replacing, which has the same effect as long as all scores are small.
-# In the explorer you can find scores for which a blocked key wins.
+# Older code such as BERT's *adds* $-10000$ instead of replacing, which has the same effect as long as all scores are
+# small. In the explorer you can find scores for which a blocked key wins.
 
 # %%
 explore.fill()
@@ -750,7 +744,7 @@ figures.first_matmul()
 #   lower triangle and `masked_fill`.
 # - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers
 #   work](https://theaisummer.com/transformer/).
-# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
-# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
-#   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each of
-#   them says about its mask.
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`. -
+#   [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+#   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each
+#   of them says about its mask.

@@ -6,8 +6,7 @@
 #
 # **Core:** about 90 minutes. A good moment for a break is after exercise 6.4.
 #
-# Lessons 4 and 5 used `torch.softmax` as a ready-made tool, and now we build it. It takes only two lines of code, but
-# in some well-known programs the second line was wrong.
+# Softmax takes only two lines of code, but in some well-known programs the second line was wrong.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -152,15 +151,15 @@ check(softmax)
 #
 # <details><summary>Hint 2</summary>
 #
-# The tensor method `amax` returns the maximum without indices. Pass `keepdim=True` to it and to `sum`, so that the
-# results broadcast against x.
+# Use `amax`, which returns the maximum without indices, and pass `keepdim=True` to it and to `sum`, so that the results
+# broadcast.
 #
 # </details>
 
 # %% [markdown]
 # ## Which axis?
 #
-# Attention scores form a table with one row per query and one column per key. You can apply softmax to each row, to
+# Attention scores form a table with one row per query and one column per key. We could apply softmax to each row, to
 # each column, or to the whole table. *Which one tells us how the query of* jane *distributes its attention?*
 
 # %%
@@ -227,8 +226,7 @@ check(fixed_head_weights)
 #
 # <details><summary>Hint 2</summary>
 #
-# Count the dimension from the end, and write `...` instead of the letter `b` in `einsum`, because there may be any
-# number of leading dimensions.
+# Count the dimension from the end, and write `...` instead of the letter `b` in `einsum`.
 #
 # </details>
 #
@@ -246,10 +244,10 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
 # %% [markdown]
 # ## Temperature
 #
-# Lesson 4 divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one example. The
-# setting of that name in chat models is another, because it divides the scores of the next word. If two scores differ
-# by 1, the quotient of their weights is now $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the
-# largest score takes almost everything, whereas at $\tau=10$ it's only $1.11$, so the weights are nearly equal.
+# Lesson 4 divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one example. (In
+# chat models it divides the scores of the next word.) If two scores differ by 1, the quotient of their weights is now
+# $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost everything, whereas
+# at $\tau=10$ it's only $1.11$, so the weights are nearly equal.
 
 # %% [markdown]
 # ### Exercise 6.3 `softmax_with_temperature`
@@ -302,7 +300,7 @@ check(softmax_with_temperature)
 # $$H(p) = -\sum_i p_i \ln p_i .$$
 #
 # **On paper**, for our three weights, $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.900$ nats, where *nat*
-# is the unit of the natural logarithm. The minimum is 0, for one certain outcome, and the maximum is $\ln N$, for equal
+# is the unit of the natural logarithm. The entropy lies between 0, for one certain outcome, and $\ln N$, for equal
 # weights. You can read $e^H$ as the **effective number of words** to which the query attends, here $e^{0.900}=2.46$ of
 # three.
 #
@@ -349,8 +347,7 @@ check(entropy)
 #
 # <details><summary>Hint 2</summary>
 #
-# Any finite logarithm will do for a probability of 0. Which tensor method keeps values above a bound, and how small
-# must the bound be so that no other entry changes?
+# Any finite logarithm will do for a probability of 0. Which tensor method keeps values above a very small bound?
 #
 # </details>
 #
@@ -425,8 +422,7 @@ check(log_softmax)
 #
 # <details><summary>Hint 2</summary>
 #
-# Test your function on the scores `0, -20000`, which it should return unchanged. If you get −∞, you computed a
-# probability on the way.
+# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability on the way.
 #
 # </details>
 
@@ -448,8 +444,7 @@ explore.surprise()
 #
 # In a batch the loss is the mean over all positions. A model that knows nothing gives each of $V$ words the probability
 # $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a training run
-# of yours starts far above this value, the initial logits are probably too large, or you sum the loss instead of
-# averaging it.
+# starts far above this value, the initial logits are probably too large.
 #
 # Padding has no correct next word, so its targets get a number that isn't a word id, usually `-100`, and you have to
 # **ignore** them in the sum *and in the count*:
@@ -500,16 +495,15 @@ check(cross_entropy)
 #
 # <details><summary>Hint 2</summary>
 #
-# To pick one entry per row of a `(K, V)` table, index with two lists of length K, the rows and the columns, or use
-# `gather`.
+# To pick one entry per row of a `(K, V)` table, index with a list of rows and a list of columns, or use `gather`.
 #
 # </details>
 
 # %% [markdown]
 # ## The gradient of softmax
 #
-# A gradient $g_i = \partial L/\partial p_i$ arrives at the weights, and we need the gradient at the scores. By the
-# chain rule it is $g$ times the Jacobian of lesson 4, $\operatorname{diag}(p) - p\,p^\top$:
+# In training a gradient $g_i = \partial L/\partial p_i$ arrives at the weights, and we need the gradient at the scores.
+# By the chain rule it is $g$ times the Jacobian of lesson 4, $\operatorname{diag}(p) - p\,p^\top$:
 #
 # $$\frac{\partial L}{\partial s_j}=\sum_i g_i\,p_i(\delta_{ij}-p_j)=p_j g_j-p_j\sum_i p_i g_i=p_j\Big(g_j-\sum_i p_i g_i\Big)$$
 #
@@ -562,7 +556,7 @@ check(softmax_backward)
 #
 # <details><summary>Hint 2</summary>
 #
-# In a correct result each row sums to 0. If single vectors are right and batches are not, check `keepdim`.
+# Each row of the result sums to 0. If single vectors are right and batches are not, check `keepdim`.
 #
 # </details>
 
@@ -570,8 +564,7 @@ check(softmax_backward)
 # %% [markdown]
 # ## At work
 #
-# Let's put your functions into the course's translator, where `softmax` computes all attention weights and
-# `cross_entropy` the loss of the trained model.
+# In the course's translator your `softmax` computes all attention weights and your `cross_entropy` the loss.
 
 # %%
 at_work(softmax, cross_entropy)
@@ -803,9 +796,9 @@ for step in range(5):
 # | rescale by $e^{\ln 2 - \ln 5} = 2/5$ | ln 5 | 3/5 | 8/5 |
 # | ln 5 | ln 5 | 3/5 + 1 = 8/5 | 8/5 + 16 = 88/5 |
 #
-# The result is $\frac{88}5 / \frac85 = 11$, and directly we get
-# $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 = 11$. Below you can step through four blocks of three scores and
-# raise the third block. Does the last point still reach the dotted line?
+# The result is $\frac{88}5 / \frac85 = 11$, and directly we get $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 =
+# 11$. Below you can step through four blocks of three scores and raise the third block. Does the last point still reach
+# the dotted line?
 
 # %%
 explore.stream()

@@ -5,7 +5,7 @@
 # accumulates and what it loses, load trained weights into your head, and finally replace your code by the library call
 # that everybody uses.
 #
-# **Core:** about 85 minutes. A good moment for a break is after exercise 7.4.
+# **Core:** about 80 minutes. A good moment for a break is after exercise 7.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -89,7 +89,7 @@ figures.bag_of_words(bag_weights[0], bag_values, figures.JANE, ["person", "actio
 #
 # Compute the context vectors of all queries at once, $\text{out}_i=\sum_j w_{ij}\,v_j$.
 #
-# - **Arguments:** `weights (..., T_q, T_k)`, in which a row need not sum to 1, and `V (..., T_k, d_v)`.
+# - **Arguments:** `weights (..., T_q, T_k)`, and `V (..., T_k, d_v)`.
 # - **Returns:** `(..., T_q, d_v)`.
 
 
@@ -111,13 +111,13 @@ check(weighted_values)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes side by side and find the axis that appears in both, because the sum runs over it.
+# Write the two shapes side by side. The sum runs over the axis that appears in both.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A row vector times a matrix is a weighted sum of the matrix's rows. Try it with the numbers of the table above.
+# A row vector times a matrix is a weighted sum of the matrix's rows.
 #
 # </details>
 
@@ -194,7 +194,7 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 # %% [markdown]
 # ### Exercise 7.2 `attention`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 22 points
 #
 # Compute the whole formula, with an optional mask.
 #
@@ -238,8 +238,7 @@ check(attention)
 #
 # <details><summary>Hint 2</summary>
 #
-# Fully masked rows are the problem that `masked_softmax` solved in lesson 5. If you use `torch.softmax`, set masked
-# weights to zero once more after it.
+# `masked_softmax` handles fully masked rows. If you use `torch.softmax`, set masked weights to zero once more after it.
 #
 # </details>
 
@@ -318,24 +317,22 @@ check(AttentionHead)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Create the layers in `__init__` as attributes of `self`, with exactly these names, because weights are loaded by name.
-# Pass `bias=False`.
+# Create the layers in `__init__` as attributes of `self`, with exactly these names and `bias=False`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `forward` is one call of your `attention` with three projections of x and the mask. It returns a tuple, of which you
-# need the first element.
+# `forward` is one call of your `attention`, which returns a tuple, and you need its first element.
 #
 # </details>
 
 # %% [markdown]
 # ## A trained head reads the sentence
 #
-# The course's translator contains trained heads of exactly this kind. Let's load
-# one of them into *your* `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder.
-# Its input is the output of the first block for the five words.
+# The course's translator contains trained heads of exactly this kind. Let's load one of them into *your*
+# `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
+# of the first block for the five words.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -346,9 +343,9 @@ figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 
 # %% [markdown]
 # This head attends to the previous token, so we call it a **previous-token head**. For example, *visits* puts 92% of
-# its weight on *jane*. In lesson 3 you built such a head by hand, and here training found a similar one, although a
-# less strict one (see the table at the end of the lesson). The output of *visits* on the right resembles the value of
-# *jane* in the middle, because that value makes up most of it.
+# its weight on *jane*. In lesson 3 you built such a head by hand, and here training found a similar, less strict one.
+# The output of *visits* on the right resembles the value of *jane* in the middle, because that value makes up most of
+# it.
 
 # %% [markdown]
 # ### Exercise 7.4 `fixed_head`
@@ -408,8 +405,7 @@ check(fixed_head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The output is ½ instead of 1 in a head of width 4. What would it be in a head of width 64, and where does the code
-# compute that number?
+# The output is ½ instead of 1 in a head of width 4. Where does the code compute that number?
 #
 # </details>
 #
@@ -432,9 +428,9 @@ or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 # %% [markdown]
 # ## How much does attention change a word's vector?
 #
-# Some notes on attention read a meaning from this change. A small change between a word's value and its context vector
-# would mean that the word keeps its meaning, and a large one that its meaning depends on the words around it, as for
-# **ambiguous words**. Let's measure the change, and then test this interpretation.
+# Some notes on attention read a meaning from the change between a word's value and its context vector. A large change
+# would mean that the word is **ambiguous**, so that its meaning depends on the words around it. Let's measure the
+# change, and then test this interpretation.
 #
 # Suppose a value has two channels, water and money, where *bank* has the value $(1,1)$ and *river* $(3,0)$. If *bank*
 # attends half to itself and half to *river*, its context vector is $(2,\frac12)$. The cosine of the two vectors is
@@ -478,8 +474,7 @@ check(context_shift)
 #
 # <details><summary>Hint 2</summary>
 #
-# For a zero vector the dot product is already 0. Which entries of the denominator cause a problem, and by which
-# harmless number could you replace them?
+# For a zero vector the dot product is already 0, so replace the denominator by a harmless number.
 #
 # </details>
 #
@@ -526,9 +521,9 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
 # | Street food of Hanoi | (2, 0, 3) | 7 | 0.7306 | 20 |
 #
 # The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts that long, so for a
-# viewer the blend is useless. A network, however, can learn to search with it, because the answer changes a little when
-# the query changes a little, so there is a gradient everywhere. As in lesson 6, a temperature decides how selective the
-# search is. Can you find one at which Hanoi has 99% of the weight, and one at which jazz has 20%?
+# viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a little when
+# the query does, so there is a gradient everywhere. A temperature decides how selective the search is. Can you find one
+# at which Hanoi has 99% of the weight, and one at which jazz has 20%?
 
 # %%
 explore.video_search()
@@ -573,7 +568,7 @@ check(soft_lookup)
 #
 # <details><summary>Hint 2</summary>
 #
-# A matrix times a vector gives one entry per row, and a vector times a matrix gives a weighted sum of its rows.
+# A matrix times a vector gives one entry per row, and a vector times a matrix a weighted sum of its rows.
 #
 # </details>
 
@@ -593,8 +588,8 @@ at_work(attention, AttentionHead)
 # The panel also shows the context shift of each word in the whole encoder and, as a control, the same without
 # attention. A large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects, because the scores aren't scaled, and in heads of
-# width 16 the weights sum to ¼.
+# What would the bug of Exercise 7.4 cost here? It has two effects. The scores aren't scaled, and in heads of width 16
+# the weights sum to ¼.
 
 
 # %%
@@ -618,7 +613,7 @@ at_work(attention=published_attention)
 # ## The library call
 #
 # In your own projects you can now use PyTorch's **`F.scaled_dot_product_attention`**. Is it equal to yours, and how
-# long do both take? We try eight heads of width 64 and 2048 tokens.
+# long do both take?
 
 # %%
 long_Q, long_K, long_V = torch.randn(3, 1, 8, 2048, 64, generator=torch.Generator().manual_seed(0))  # (B, H, T, d_k)
@@ -679,10 +674,10 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A classmate has followed the steps up to the context vector and writes, "I multiply each value by its weight and sum
-# the columns, but I don't know what it accumulates. More related tokens add more information, so a long sentence gives
-# a vector with more information in it." Explain what the context vector of a word consists of, what it loses, and what
-# is right and wrong in the second sentence. Use a small example with numbers of your own.
+# A classmate writes, "I multiply each value by its weight and sum the columns, but I don't know what it accumulates.
+# More related tokens add more information, so a long sentence gives a vector with more information in it." Explain what
+# the context vector of a word consists of, what it loses, and what is right and wrong in the second sentence. Use a
+# small example with numbers of your own.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
