@@ -33,7 +33,7 @@ transformer_map("05_masking")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Two questions to warm up, each to be answered before you open it:
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 3: a matrix of scores has shape (T_q, T_k). What does its first row contain?</summary>
 #
@@ -51,13 +51,13 @@ transformer_map("05_masking")
 # %% [markdown]
 # ## Why mask anything?
 #
-# There are two reasons, and the first is **the future**. A translator writes *jane visite l' afrique* word by word, but
+# The first reason is **the future**. A translator writes *jane visite l' afrique* word by word, but
 # in training it gets the whole sentence at once and learns to predict each next word. The word after *visite* is then
 # in the same tensor, one position to the right, and a model that can attend to it learns to copy instead of
 # translating.
 #
 # The second reason is **the padding**. The sentences of a batch have different lengths, so we append a *pad* token to
-# the short ones until all fit into one tensor. Pads carry no meaning, so no query should attend to them.
+# the short ones until all fit into one tensor. Because pads carry no meaning, no query should attend to them.
 #
 # In both cases we need a **mask**, a boolean matrix with one entry for each pair of query and key, which is `True`
 # where the query may attend to the key.

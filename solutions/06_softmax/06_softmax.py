@@ -2,7 +2,7 @@
 # # 6. Softmax: scores become probabilities
 #
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
-# any size. Then you'll build the loss on which language models are trained, and the gradients of both.
+# any size. Then you'll build the loss on which language models are trained.
 #
 # **Core:** about 90 minutes. A good moment for a break is after exercise 6.4.
 #
@@ -38,12 +38,12 @@ transformer_map("06_softmax")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Two questions to warm up, each to be answered before you open it:
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 4: what happens to softmax weights if all scores become a hundred times larger?</summary>
 #
 # Unless two scores are nearly equal, the largest takes almost all the weight. Softmax saturates, that is, its
-# derivatives are close to 0.
+# derivatives are close to zero.
 #
 # </details>
 #
@@ -57,10 +57,10 @@ transformer_map("06_softmax")
 # ## From scores to weights
 #
 # In *jane visits africa*, the query of *visits* has a score for each of the three words. We want to turn these scores
-# into **attention weights**, that is, positive numbers that sum to 1, larger for a larger score. Dividing by the sum
-# isn't enough, because the scores `2, 1, -1` would give the weights $1, \frac12, -\frac12$, and a negative weight makes
-# no sense. The exponential makes every score positive and preserves their order, so we take it first and divide by the
-# sum afterwards. This is the **softmax** function:
+# into **attention weights**, which are positive, sum to 1, and are larger for a larger score. Dividing by the sum isn't
+# enough, because the scores `2, 1, -1` would give the weights $1, \frac12, -\frac12$, and a negative weight makes no
+# sense. The exponential makes every score positive and preserves their order, so we take it first and divide by the sum
+# afterwards. This is the **softmax** function:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
 #
@@ -81,8 +81,8 @@ figures.from_scores_to_weights()
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #
-# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight grows by the
-# factor $e \approx 2.72$ relative to the others, and if you add a constant to all scores, no weight changes.
+# In other words, **softmax depends only on differences between scores**. If a score rises by one, its weight grows by
+# the factor $e \approx 2.72$ relative to the others, and if you add a constant to all scores, no weight changes.
 
 # %% [markdown]
 # ## Where the exponential overflows
@@ -109,8 +109,8 @@ figures.where_exp_works()
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i - m}}{\sum_j e^{s_j - m}}, \qquad m = \max_j s_j$$
 #
-# Now the largest exponential is $e^0 = 1$, so nothing overflows. Terms that underflow to 0 are harmless, because the
-# sum is at least 1.
+# Now the largest exponential is $e^0 = 1$, so nothing overflows. Terms that underflow to zero are harmless, because the
+# sum is at least one.
 
 # %% [markdown]
 # ### Exercise 6.1 `softmax`
@@ -230,7 +230,7 @@ check(fixed_head_weights)
 #
 # </details>
 #
-# The one-line test is a sum over keys, in the original and in your version:
+# The one-line test is a sum over keys, which you should make a habit of after every softmax that you write:
 
 # %%
 torch.manual_seed(0)
@@ -239,13 +239,10 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
     print("head 0, sum of each query's weights:", head_weights(q, k).sum(dim=-2)[0, :, 0])
 
 # %% [markdown]
-# Make this a habit, and check after every softmax that you write along which dimension the weights sum to 1.
-
-# %% [markdown]
 # ## Temperature
 #
 # Lesson 4 divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one example. (In
-# chat models it divides the scores of the next word.) If two scores differ by 1, the quotient of their weights is now
+# chat models it divides the scores of the next word.) If two scores differ by one, the quotient of their weights is now
 # $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost everything, whereas
 # at $\tau=10$ it's only $1.11$, so the weights are nearly equal.
 
@@ -295,12 +292,12 @@ check(softmax_with_temperature)
 # ## Entropy: one number for how concentrated the weights are
 #
 # Does a query attend to one token or to many? An outcome of probability $p_i$ carries a *surprise* of $-\ln p_i$, which
-# is 0 for a certain outcome and large for an unlikely one. The **entropy** is the average surprise:
+# is zero for a certain outcome and large for an unlikely one. The **entropy** is the average surprise:
 #
 # $$H(p) = -\sum_i p_i \ln p_i .$$
 #
 # **On paper**, for our three weights, $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.900$ nats, where *nat*
-# is the unit of the natural logarithm. The entropy lies between 0, for one certain outcome, and $\ln N$, for equal
+# is the unit of the natural logarithm. The entropy lies between zero, for one certain outcome, and $\ln N$, for equal
 # weights. You can read $e^H$ as the **effective number of words** to which the query attends, here $e^{0.900}=2.46$ of
 # three.
 #
@@ -351,7 +348,7 @@ check(entropy)
 #
 # </details>
 #
-# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*:
+# Let's apply both functions to the scores of *is* in *Life is short, eat dessert first*:
 
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -361,9 +358,6 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 # %% [markdown]
 # At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at a
 # temperature of 3.6.
-#
-# **This is a good moment for a break.** The rest of the lesson is about the loss and its gradient, at the other end of
-# the model.
 
 # %% [markdown]
 # ## The logarithm of a probability

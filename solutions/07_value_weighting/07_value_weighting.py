@@ -2,8 +2,8 @@
 # # 7. Value weighting: one head
 #
 # **In this lesson** you'll put the pieces together and build a complete attention head. You'll find out what its output
-# accumulates and what it loses, load trained weights into your head, and finally replace your code by the library call
-# that everybody uses.
+# accumulates and what it loses, load trained weights into your head, and replace your code by the library call that
+# everybody uses.
 #
 # **Core:** about 80 minutes. A good moment for a break is after exercise 7.4.
 
@@ -40,13 +40,11 @@ transformer_map("07_value_weighting")
 # - softmax ([lesson 6](../06_softmax/06_softmax.ipynb)).
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In your answers you may import
-# finished blocks of those lessons, for example `from helpers.blocks import masked_softmax`:
+# finished blocks of those lessons, for example `from helpers.blocks import masked_softmax`. There are `scaled_scores(Q,
+# K)`, `softmax(x, dim=-1)` and `masked_softmax(scores, mask)`, which requires a mask and gives zeros in fully masked
+# rows.
 #
-# - `scaled_scores(Q, K)` returns scores over the square root of d_k;
-# - `masked_softmax(scores, mask)` returns weights, with zeros in fully masked rows, and requires a mask;
-# - `softmax(x, dim=-1)` is a softmax along one dimension.
-#
-# Two questions to warm up, each to be answered before you open it:
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 5: what does softmax make of a row whose scores are all −∞, and what do we want instead?</summary>
 #
@@ -411,7 +409,8 @@ check(fixed_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# Softmax gets unscaled scores, and the weights no longer sum to 1. Moving one factor fixes both.
+# Softmax gets unscaled scores, and the weights no longer sum to 1, but moving one factor
+# fixes both.
 #
 # </details>
 #
@@ -428,9 +427,9 @@ or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 # %% [markdown]
 # ## How much does attention change a word's vector?
 #
-# Some notes on attention read a meaning from the change between a word's value and its context vector. A large change
-# would mean that the word is **ambiguous**, so that its meaning depends on the words around it. Let's measure the
-# change, and then test this interpretation.
+# Does the change from a word's value to its context vector say something about the word? Some notes on attention read a
+# large change as a sign of an **ambiguous** word, whose meaning depends on the words around it. Let's measure the
+# change, and then test this.
 #
 # Suppose a value has two channels, water and money, where *bank* has the value $(1,1)$ and *river* $(3,0)$. If *bank*
 # attends half to itself and half to *river*, its context vector is $(2,\frac12)$. The cosine of the two vectors is
@@ -492,9 +491,8 @@ figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog
 
 # %% [markdown]
 # The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun,
-# whose gender they need in French, and take on its value. However, a picture of one head proves little, so as a control
-# we pass the same words through three randomly initialized heads. *Could you pick out the trained head from these
-# rows?*
+# whose gender they need in French, and take on its value. As a control, we pass the same words through three randomly
+# initialized heads. *Could you pick out the trained head from these rows?*
 
 # %%
 print(" " * 9, "  ".join(dog))
@@ -504,9 +502,8 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
 
 # %% [markdown]
 # Random heads change words a lot as well, so the size of a change alone means nothing. What's special about the trained
-# head is the pattern, with large changes for articles and adjectives and almost none for nouns. A better test compares
-# the *same* word in *two* contexts (in *Going further*), and it shows that this head writes the gender of the noun into
-# the article.
+# head is the pattern, with large changes for articles and adjectives and almost none for nouns. A better test in *Going
+# further* shows that this head writes the gender of the noun into the article.
 
 # %% [markdown]
 # ## A search engine is attention
@@ -588,8 +585,8 @@ at_work(attention, AttentionHead)
 # The panel also shows the context shift of each word in the whole encoder and, as a control, the same without
 # attention. A large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects. The scores aren't scaled, and in heads of width 16
-# the weights sum to ¼.
+# What would the bug of Exercise 7.4 cost here? It has two effects, namely that the scores aren't scaled and that in
+# heads of width 16 the weights sum to ¼.
 
 
 # %%
@@ -629,7 +626,7 @@ with torch.no_grad():
 # The outputs are equal up to rounding. On our computer, the library call takes less than half as long, mainly because
 # of what it doesn't store. Your function creates a table of $8\cdot2048^2$ weights, which takes 134 MB. The library's
 # fused implementation (**FlashAttention**) works through the keys in blocks and never has the whole table in memory.
-# Therefore it can't return the weights, so whenever you want to see what a head attends to, you need your own version.
+# Therefore it can't return the weights, and to see what a head attends to, you need your own version.
 
 # %% [markdown]
 # ### Quiz 7.1
@@ -708,7 +705,7 @@ check(quiz_2=quiz_2)
 # - The context vector is a weighted average of values, that is, fractions of words seen through $W_V$. It has no order,
 #   and it never leaves the range of the values.
 # - Queries and keys say where to attend, and values say what to get.
-# - We scale before the softmax. A good test is that attention returns equal values unchanged.
+# - We scale before the softmax, and a good test is that attention returns equal values unchanged.
 # - The size of a vector's change means little without a control.
 # - `F.scaled_dot_product_attention` computes the same output without storing the weights.
 #
@@ -731,7 +728,7 @@ print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 
 # %% [markdown]
 # All six weights come back, because the six values are linearly independent. In the explorer three values are the
-# corners of a triangle. Move the scores and watch where the context vector goes.
+# corners of a triangle, and you can move the scores and watch where the context vector goes.
 
 # %%
 explore.mixing()

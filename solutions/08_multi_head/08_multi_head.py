@@ -38,7 +38,7 @@ transformer_map("08_multi_head")
 # `(B, T, D)`, masks broadcast to `(B, H, T_q, T_k)`, and all answers must do without `F.scaled_dot_product_attention`,
 # `nn.MultiheadAttention` and `F.multi_head_attention_forward`.
 #
-# Two questions to warm up, each to be answered before you open it:
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 7: can the output of one head leave the range of its values?</summary>
 #
@@ -95,9 +95,8 @@ def train(layer, parameters):
 
 # %% [markdown]
 # We compare one head with $W_O$, two heads without it (their outputs are only concatenated), and two heads with it.
-# Predict before you run: *what fraction will each of them leave unexplained?* Note that we read the answer from the
-# four channels in the middle of the output, so without $W_O$ two of them belong to the first head and two to the
-# second.
+# Predict before you run: *what fraction will each of them leave unexplained?* We read the answer from the four channels
+# in the middle of the output, so without $W_O$ two of them belong to each head.
 
 
 # %%
@@ -323,10 +322,6 @@ mha = or_finished(MultiHeadAttention)(64, 4)
 mha.load_state_dict(translator.part_state("encoder.blocks.0.attention"))
 x_jane = figures.embedded(sentence)  # (1, T=5, D=64), word vectors with positions added
 figures.what_heads_write(mha, x_jane, token=1)
-
-# %% [markdown]
-# With a *single* head, we wouldn't need $W_O$, because the product $W_O W_V$ is one matrix, and $W_V$ could have been
-# that matrix.
 
 # %% [markdown]
 # ## What do heads cost?

@@ -39,7 +39,7 @@ transformer_map("09_encoder_block")
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In addition, the classes
 # `nn.Transformer*` are forbidden in all answers.
 #
-# Two questions to warm up, each to be answered before you open it:
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 7: can attention output something larger than the largest value of a channel?</summary>
 #
@@ -254,10 +254,10 @@ figures.two_orders()
 # In pre-norm every sublayer only adds to the residual stream, so the gradient has one path from the top to the bottom
 # that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
 #
-# **Dropout** is one more ingredient of the paper's block. During training it sets each entry to 0 with probability $p$
-# and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the output of
-# each sublayer before the residual sum, and usually also to the attention weights. Your blocks have no dropout, because
-# the check needs outputs that don't change from call to call. Lesson 12 measures its effect.
+# **Dropout** is one more ingredient of the paper's block. During training it sets each entry of a sublayer's output,
+# and usually of the attention weights, to 0 with probability $p$ and divides the others by $1 - p$, so that the network
+# can't rely on any single entry. Your blocks have no dropout, because the check needs outputs that don't change from
+# call to call. Lesson 12 measures its effect.
 
 # %% [markdown]
 # ### Exercise 9.3 `EncoderBlock`
@@ -322,8 +322,8 @@ check(EncoderBlock)
 # ## Why residual connections: words stay distinguishable
 #
 # What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks
-# and ask two questions after each block. How well can a *linear* map recover the word's own vector (1 means completely,
-# and 0 means no better than guessing the mean)? And how different are the tokens of a sentence from one another?
+# and ask two questions after each block. How well can a *linear* map recover the word's own vector (from 1, completely,
+# to 0, no better than the mean)? And how different are the tokens of a sentence from one another?
 
 # %%
 figures.traces_of_words()
@@ -338,9 +338,9 @@ figures.traces_of_words()
 # scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve. These blocks
 # are untrained, but in the trained translator words stay apart as well (*Going further*).
 #
-# Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections, but
-# its words become indistinguishable all the same. *Going further* measures gradients over depth and shows two more
-# differences. A pre-norm stack never normalizes its residual stream, so models put **one final norm** on top of it. A
+# Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections
+# (measured in *Going further*), but its words become indistinguishable all the same. Two more differences matter in
+# practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm** on top of it, and a
 # post-norm stack needs a warm-up, that is, a learning rate that starts small (lesson 11).
 
 # %% [markdown]
@@ -500,8 +500,7 @@ figures.without_feed_forward()
 # %% [markdown]
 # If we remove the encoder's feed-forward networks, the loss rises to 0.17 nats per word, and 146 of 200 sentences are
 # still correct. If we keep all feed-forward networks but remove their ReLU, it rises to 4.95 nats and no sentence is
-# correct. Without the ReLU the two layers compute a different function, so every later layer receives inputs that it
-# was never trained on.
+# correct. Without the ReLU every later layer receives inputs that it was never trained on.
 #
 # And what does the bug of exercise 9.4 cost here? We connect the translator's trained parts in four ways:
 
@@ -557,10 +556,9 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A classmate wants to save memory and builds encoder blocks without residual connections: "Attention lets every word
-# see every other word, so all information is there anyway. And I keep the layer norms, so the gradients will be fine."
-# Explain what is right in this and what will go wrong. Use what you have measured in this lesson, and say which
-# measurement would convince your classmate.
+# A classmate builds encoder blocks without residual connections: "Attention lets every word see every other word, so
+# all information is there anyway. And I keep the layer norms, so the gradients will be fine." Explain what is right in
+# this and what will go wrong. Use what you have measured, and say which measurement would convince your classmate.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
