@@ -381,7 +381,7 @@ figures.too_good()
 # %% [markdown]
 # ### Exercise 5.6 `leaks_future`
 #
-# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 14 points
 #
 # For every position $t$, replace the rows of `x` after $t$ by new random rows, and check whether any entry of the
 # outputs at or before $t$ changes by more than $10^{-6}$.
