@@ -24,7 +24,7 @@ from helpers.lessons.masking import explore, figures, machine
 transformer_map("05_masking")
 
 # %% [markdown]
-# We're between the scaled scores and the softmax.
+# We're still inside the attention blocks, between the scaled scores and the softmax.
 #
 # ## What you need
 #
@@ -37,7 +37,7 @@ transformer_map("05_masking")
 #
 # <details><summary>Lesson 3: a matrix of scores has shape (T_q, T_k). What does its first row contain?</summary>
 #
-# The scores of the first query with every key, because each row belongs to a query and each column to a key.
+# It contains the scores of the first query with every key, because rows belong to queries and columns to keys.
 #
 # </details>
 #

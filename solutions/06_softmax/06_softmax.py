@@ -77,7 +77,7 @@ transformer_map("06_softmax")
 figures.from_scores_to_weights()
 
 # %% [markdown]
-# Why the exponential and no other increasing function? If we divide one weight by another, the sum cancels:
+# Why do we take the exponential and no other increasing function? If we divide one weight by another, the sum cancels:
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #

@@ -552,9 +552,9 @@ check(quiz_2=quiz_2)
 # - One head computes one average per token, whereas several heads compute several, which $W_O$ combines.
 # - `split_heads` splits and then moves an axis, and `merge_heads` does the reverse. Without the move, the shapes are
 #   right, but tokens are mixed.
-# - More heads cost no parameters and no multiplications, but memory for the attention weights, and each head is
-#   narrower.
-# - A picture shows what a head attends to, and an ablation whether the model needs the head.
+# - More heads cost no parameters and no multiplications, but they cost memory for the attention weights, and each head
+#   is narrower.
+# - A picture shows what a head attends to, and an ablation shows whether the model needs the head.
 #
 # **Next:** [lesson 9](../09_encoder_block/09_encoder_block.ipynb) adds a feed-forward layer, residual connections and
 # norms to this module, which completes the encoder block.
