@@ -23,9 +23,8 @@ from helpers.lessons.real_model import network as real_network
 transformer_map("13_real_model")
 
 # %% [markdown]
-# So far we have experimented on a small translator and its small grammar. **all-MiniLM-L6-v2** was trained on about a
-# billion pairs of real sentences, and it turns sentences into vectors for search. It's a small **BERT**, that is, an
-# encoder like yours, with six blocks of twelve heads and width 384.
+# **all-MiniLM-L6-v2** was trained on about a billion pairs of real sentences, and it turns sentences into vectors for
+# search. It's a small **BERT**, that is, an encoder like yours, with six blocks of twelve heads and width 384.
 
 # %% [markdown]
 # ## You need
@@ -33,18 +32,11 @@ transformer_map("13_real_model")
 # You need the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), the heads of [lesson
 # 8](../08_multi_head/08_multi_head.ipynb), the subwords of [lesson
 # 1](../01_token_embedding/01_token_embedding.ipynb), and retrieval by similarity from [lesson
-# 7](../07_value_weighting/07_value_weighting.ipynb). We use the course's versions of these components. Here are two
-# questions to warm up.
+# 7](../07_value_weighting/07_value_weighting.ipynb). Here is a question to warm up.
 #
 # <details><summary>Lesson 9: what is the last operation of a post-norm block?</summary>
 #
 # It's a layer norm, whereas in a pre-norm block it's the residual sum.
-#
-# </details>
-#
-# <details><summary>Lesson 3: in which shape does an <code>nn.Linear(384, 1536)</code> keep its weight?</summary>
-#
-# Its shape is (1536, 384), because the layer computes `x @ W.T + b`.
 #
 # </details>
 #
@@ -81,7 +73,7 @@ for name, tensor in weights.items():
 #
 # Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 16 points
 #
-# Give every tensor of the blocks the name that your `Encoder` has for it. For example,
+# Give every tensor of the blocks its name in your `Encoder`. For example,
 # `encoder.layer.3.attention.self.query.weight` becomes `blocks.3.attention.W_q.weight`.
 #
 # - **Arguments:** `state_dict`, a dictionary from BERT's names to tensors, with any number of layers.
@@ -129,8 +121,7 @@ check(rename_weights)
 #
 # <details><summary>Hint 2</summary>
 #
-# If you use `str.replace`, remember that `attention.output.dense` contains `output.dense`, so the order of
-# replacements matters.
+# If you use `str.replace`, the order matters, because `attention.output.dense` contains `output.dense`.
 #
 # </details>
 #
@@ -219,7 +210,7 @@ check(bert_embeddings)
 #
 # </details>
 #
-# Now we run the embeddings through the blocks and keep the output of every layer and every attention matrix.
+# Now we run the blocks and keep the output of every layer and every attention matrix.
 
 
 # %%
@@ -246,7 +237,7 @@ print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, 
 # %% [markdown]
 # ## Where attention rests
 #
-# Let's measure how much attention the words give to the first token, `[CLS]`, which isn't a word at all.
+# How much attention do words give to the first token, `[CLS]`, which isn't a word at all?
 
 # %%
 texts = [
@@ -262,9 +253,9 @@ for text in texts:
 print("attention from words to [CLS], by layer:", " ".join(f"{x:.2f}" for x in to_cls.tolist()))
 
 # %% [markdown]
-# In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds
-# nothing useful still has to put its attention somewhere. A token that receives it is called an **attention sink**.
-# But a head passes on weight times value, so let's also measure the values of one head (layer 1, head 8).
+# In the middle layers it's more than half. A row of weights must sum to 1, so a head that finds nothing useful still
+# has to attend somewhere. A token that receives such attention is called an **attention sink**. But a head passes on
+# weight times value, so let's also measure the values of one head (layer 1, head 8).
 
 # %%
 hidden, attention, _ = read(["jane visits africa"])
@@ -276,8 +267,8 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
-# words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words
-# (median), so this large weight does almost nothing. **Always read weights together with values.**
+# words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this large
+# weight does almost nothing. **Always read weights together with values.**
 #
 # For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
 
@@ -368,8 +359,8 @@ for query in range(3):
 
 # %% [markdown]
 # One head comes close to the first two weights of the table, as if subjects attended to their verbs and verbs to
-# their objects. However, a rival explanation fits just as well, namely that the head attends to the next token. To
-# tell the two apart, we need sentences in which the verb is *not* the next token.
+# their objects. However, a rival explanation fits just as well, namely that the head attends to the next token. So we
+# need sentences in which the verb is *not* the next token.
 #
 # **Predict before you run:** in the three sentences below, where will the first word attend?
 
@@ -380,9 +371,9 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
     print(", ".join(f"{word} → {words[key]} {w:.2f}" for word, w, key in zip(words, *best, strict=True)))
 
 # %% [markdown]
-# **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane*
-# is *quickly*, and in the passive *africa* attends to *is*. Over the first eight sentences of the explorer the next
-# token is the first choice of 38 of 39 words.
+# **The head attends to the next token, whatever it is.** For example, *jane* attends to *quickly*, and in the passive
+# *africa* attends to *is*. Over the first eight sentences of the explorer the next token is the first choice of 38 of
+# 39 words.
 #
 # There is a second trap, because for every ordered pair of words above, even for *jane → africa*, some head has a
 # weight above 0.82. So **a head that you found by searching must be tested on sentences that you didn't search.**
@@ -392,7 +383,7 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
 #
 # If you are the query Q and other people are keys K, how you relate to a person depends on the context, since your
 # boss at work may be your pupil on the tennis court. A Markov chain (lesson 3) can't express this, because it has one
-# number $P(K \mid Q)$ for each pair. To see whether attention can, let's take layer 3, head 1, the *pronoun head*.
+# number $P(K \mid Q)$ for each pair. Can layer 3, head 1, the *pronoun head*, express it?
 
 # %%
 for last in ("tired", "wide"):
@@ -401,13 +392,12 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458 when only the last word changes, so attention depends on
-# context.
+# It can, since the weight from *it* to *animal* falls from 0.764 to 0.458 when only the last word changes.
 #
 # Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. Its rival, a
 # simpler rule that fits the same maps, is that ***it* attends to the first noun**. For the tired animal both are
-# right, so we need sentences in which they disagree. In each line below, the first ending makes the first noun the
-# antecedent, and the second ending the second noun.
+# right, so we need sentences in which they disagree. In each line below, the first of two endings makes the first
+# noun the antecedent, and the second ending the second noun.
 
 # %%
 PAIRS = [  # sentence, first noun, second noun, ending that means the first, ending that means the second
@@ -441,8 +431,7 @@ print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 # %% [markdown]
 # Of the 16 sentences, the head prefers the antecedent in 9 of them, which is about chance, and the first noun in 11.
 # So the claim fails, and the rival isn't quite right either, because the ball and the cat lose to the second noun
-# with both endings. All we may say is that *it* attends to an earlier noun, which depends on the whole sentence and
-# isn't reliably the right one.
+# with both endings. All we may say is that *it* attends to an earlier noun, and not reliably to the right one.
 
 # %% [markdown]
 # ## Ablate a head
@@ -486,27 +475,25 @@ for head in range(12):
 # %% [markdown]
 # Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more without
 # head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small*, *it* is only
-# ninth of 13 words. So this head does something for *it* in the sentence in which we found it, and the evidence
-# supports no more than that.
+# ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we can't claim
+# more.
 #
-# You have now asked three different questions, and they have different answers. The **weight** tells where a head
-# attends, the **value** tells what it gets from there, and **ablation** tells what the output needs. That's why Jain
-# and Wallace argued that attention is not explanation. Wiegreffe and Pinter answered that this depends on what you
-# want to explain.
+# You have now asked three questions with different answers. The **weight** tells where a head attends, the **value**
+# tells what it gets from there, and **ablation** tells what the output needs. That's why Jain and Wallace argued that
+# attention is not explanation, and Wiegreffe and Pinter answered that this depends on what you want to explain.
 
 # %% [markdown]
 # ## One vector for a sentence
 #
-# So far we have studied single heads, but the network as a whole was trained so that the **mean** of its last vectors
-# represents the meaning of the sentence. In a batch short sentences are padded, and the padding must not enter the
-# mean.
+# The network was trained so that the **mean** of its last vectors represents the meaning of the sentence. In a batch
+# short sentences are padded, and the padding must not enter the mean.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
 #
 # <details><summary>Answer</summary>
 #
-# Without padding it's $(2, 1)$. With padding it would be $(13/3, 11/3)$, so it would depend on the longest sentence
+# Without padding it's $(2, 1)$. With padding it would be $(13/3, 11/3)$, and it would depend on the longest sentence
 # in the batch.
 #
 # </details>
@@ -602,8 +589,7 @@ check(search)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute all scores as a matrix-vector product, then divide by the lengths. What does the division give when a key is
-# zero?
+# Compute all scores as a matrix-vector product, then divide by the lengths. What does this give when a key is zero?
 #
 # </details>
 #
@@ -644,8 +630,7 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
 #     return x.mean(dim=1)  # (B, D)
 # ```
 #
-# For a single sentence the result is right, but in a batch each vector depends on how long the other sentences are.
-# Find the two causes, and fix both of them.
+# In a batch, each vector depends on how long the other sentences are. Find the two causes, and fix both of them.
 #
 # - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean and
 #   broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each sentence has at
@@ -809,7 +794,7 @@ check(quiz_2=quiz_2)
 # - To load a published network, rename its tensors and compare its outputs with the original's.
 # - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero, so read weights together with
 #   values.
-# - Among 72 heads one nearly always fits your hypothesis. Name a rival, and test both on sentences that you didn't
+# - Among 72 heads one nearly always fits your claim, so name a rival, and test both on sentences that you didn't
 #   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
 # - A sentence's vector is the mean over its real tokens. Mask padding twice, in attention and in the mean.
@@ -932,8 +917,8 @@ figures.without_each_head()
 
 # %% [markdown]
 # The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
-# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman
-# travels to kenya* falls only from 0.543 to 0.542.
+# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
+# to kenya* falls by only 0.001.
 #
 # ### Do higher layers blend the words?
 #
