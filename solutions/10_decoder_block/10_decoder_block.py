@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 10. The decoder block: the whole Transformer
 #
-# **In this lesson** you'll build the decoder, join it to the encoder of lesson 9, load trained weights into the full
-# Transformer and let it write French.
+# **In this lesson** you'll build the decoder, join it to the encoder of lesson 9, load trained weights and let the
+# Transformer write French.
 #
 # **Core:** about 90 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
 
@@ -24,7 +24,7 @@ from helpers.lessons.decoder_block import explore, figures
 transformer_map("10_decoder_block")
 
 # %% [markdown]
-# The lower row is new, and by the end of this lesson you will have built everything on this map.
+# By the end of this lesson you will have built everything on this map.
 
 # %% [markdown]
 # ## You need
@@ -81,8 +81,7 @@ figures.teacher_forcing()
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 3 minutes · 7 points
 #
-# Build the decoder's input from its targets. Put bos in front, shift everything right by one position, and drop the
-# last id.
+# Build the decoder's input from its targets. Put bos in front and drop the last id.
 #
 # - **Arguments:** `targets`, a LongTensor `(B, T)` with $T \ge 1$, and `bos_id`, an int.
 # - **Returns:** a LongTensor `(B, T)`.
@@ -174,8 +173,7 @@ check(fixed_loss)
 #
 # <details><summary>Hint 2</summary>
 #
-# The model need not read the last eos, because nothing comes after it, and it need not predict bos. `ignore_index`
-# leaves out the padding.
+# The model need not read the last eos and need not predict bos. `ignore_index` leaves out the padding.
 #
 # </details>
 
@@ -215,8 +213,7 @@ figures.two_trainings(or_finished(fixed_loss))
 # </details>
 #
 # On the left you see the cross-attention of the trained translator's last block, averaged over its heads. For the
-# chart on the right we hid the source from one position at a time and measured how probable the correct next word is
-# then.
+# chart on the right we hid the source from one position at a time.
 
 # %%
 figures.cross_attention()
@@ -227,15 +224,14 @@ figures.cross_attention()
 # almost like a dictionary, shifted by one position. (The last row, where the model has to predict eos, is examined
 # under *Going further*.)
 #
-# We don't mask later English words, because the full source is known from the start. But we have to mask padding, by
-# `memory_mask`.
+# The full source is known from the start, so `memory_mask` has to mask padding only.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 20 points
 #
-# Write the block with its three sublayers. In the paper's order (`norm_first=False`) they are
+# Write the block. In the paper's order (`norm_first=False`) its three sublayers are
 #
 # $$y\leftarrow\text{norm}_1(y+\text{self}(y)),\qquad y\leftarrow\text{norm}_2(y+\text{cross}(y,m)),\qquad
 # y\leftarrow\text{norm}_3(y+\text{ff}(y)).$$
@@ -317,8 +313,7 @@ check(DecoderBlock)
 #
 # - **Parts:** `encoder` (an `Encoder`), `tokens` and `positions` (`nn.Embedding`s of the target, with `tgt_vocab` and
 #   `max_len` rows), `blocks` (an `nn.ModuleList` of `num_layers` `DecoderBlock`s), `unembed` (an `nn.Linear`).
-# - Every `pad_id` in `src` is padding. It may come before or after the words, and a sentence may consist of padding
-#   alone.
+# - Every `pad_id` in `src` is padding, before or after the words, and a sentence may consist of padding alone.
 # - `tgt` starts with bos and needs no padding mask, because the causal mask hides what comes after a sentence.
 # - Word and position vectors are added without scaling, and the model stores nothing between calls.
 
@@ -381,8 +376,8 @@ check(Transformer)
 #
 # <details><summary>Hint 2</summary>
 #
-# `decode` is the `forward` of lesson 9's `Encoder` with other blocks and one more line. Each block returns a pair,
-# and the next block needs only its first element.
+# `decode` is like the `forward` of lesson 9's `Encoder`, with one more line. The next block needs only the first
+# element of the pair that a block returns.
 #
 # </details>
 
@@ -405,9 +400,9 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # ## Greedy decoding
 #
 # In training, all positions are predicted at once. At **inference**, that is, when we use the trained model, the
-# words to read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and we
-# repeat this until it predicts eos. Taking the most likely word each time is called **greedy decoding**. (Under
-# *Going further* you find other ways to choose.)
+# words to read don't exist yet. So the model predicts a word, we append it to the input, and we repeat this until it
+# predicts eos. Taking the most likely word each time is called **greedy decoding**. (Under *Going further* you find
+# other ways to choose.)
 #
 # Your search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
@@ -447,13 +442,13 @@ check(greedy_decode)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep a Python list, make a tensor of it for each call, and repeat at most `max_len` times.
+# Keep a Python list and make a tensor of it for each call.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Check for eos after you append the new id, because eos is part of the answer, and convert each id to a Python int.
+# Check for eos after you append the new id, and convert each id to a Python int.
 #
 # </details>
 
@@ -531,7 +526,7 @@ check(cached_attention)
 # </details>
 
 # %% [markdown]
-# To see how much this saves, we count the multiplications of one block while it writes T words.
+# Let's count the multiplications of one block while it writes T words.
 
 # %%
 figures.cache_saving(or_finished(cached_attention))
@@ -813,8 +808,8 @@ explore.beams()
 # likely sentence of all, but 194 words and 7 positions allow $194^7 \approx 10^{16}$ sentences.
 #
 # Every extra word multiplies the probability by a value below 1, so beam search favors short sentences. A **length
-# penalty** $\alpha$ divides the log-probability by $n^\alpha$, where n counts the words after bos. With $\alpha = 1$ that
-# is the mean per word. (Google's translation system of 2016 divides by $((5 + n)/6)^\alpha$ instead.)
+# penalty** $\alpha$ divides the log-probability by $n^\alpha$, where n counts the words after bos. With $\alpha = 1$
+# that is the mean per word. (Google's translation system divides by $((5 + n)/6)^\alpha$ instead.)
 
 # %% [markdown]
 # ### Exercise 10.8 `beam_search`

@@ -29,7 +29,7 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# You have built every box of this map, and only the arrow back from the loss, that is, the training, is missing.
+# You have built every box of this map, and only the arrow back from the loss, the training, is missing.
 
 # %% [markdown]
 # ## You need
@@ -83,8 +83,7 @@ print(len(pairs), "pairs; one of them:", pairs[0].english, "→", pairs[0].frenc
 print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].french)
 
 # %% [markdown]
-# We train on batches of ids, in which short sentences are padded. A batch consists of three tensors, namely the
-# encoder's input, the decoder's input, and the targets.
+# We train on batches of three padded tensors, namely the encoder's input, the decoder's input, and the targets.
 
 # %%
 figures.batch_of_three()
@@ -130,7 +129,7 @@ check(make_batch)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write a small function that takes a list of rows and returns a padded tensor, and use it three times.
+# Write a function that turns a list of rows into a padded tensor, and use it three times.
 #
 # </details>
 #
@@ -221,13 +220,13 @@ check(token_accuracy)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute two boolean tensors, one for targets that are not padding and one for correct predictions.
+# Compute a boolean tensor for real targets and one for correct predictions.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Indexing with a boolean tensor selects entries. Convert booleans to floats before you take their mean.
+# Indexing with a boolean tensor selects entries. Convert booleans to floats before you average them.
 #
 # </details>
 
@@ -240,8 +239,8 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# From here on you can train the `Transformer` that you wrote in lesson 10, if you paste its class into the next cell.
-# The cell after that tells you whether we train your model or the course's.
+# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. The cell after that says
+# whether we train your model or the course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -312,9 +311,9 @@ print(f"{right} of 1000 new words are reversed correctly")
 # %% [markdown]
 # ## The learning rate
 #
-# At the start the weights are random and the first gradients say little about the final direction, so large steps can
-# do harm. The schedule of the paper (often called *Noam* after one of its authors) rises linearly during the
-# **warm-up** and then falls with the inverse square root of the step:
+# The first gradients say little about the final direction, so large steps can do harm. The schedule of the paper
+# (often called *Noam* after one of its authors) rises linearly during the **warm-up** and then falls with the inverse
+# square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -360,7 +359,7 @@ check(noam_lr)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Translate the formula term by term. At step = warmup both arguments of the minimum must be equal.
+# At step = warmup both arguments of the minimum must be equal.
 #
 # </details>
 #
@@ -449,9 +448,9 @@ check(label_smoothed_loss)
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have everything that you need for training. We found the **hyperparameters**, that is, the settings that
-# training doesn't learn, by trial and error. A factor in front of your schedule makes the peak learning rate 0.005,
-# and over the last 200 steps the learning rate decays to 0, so that the weights can settle (a **cooldown**).
+# We found the **hyperparameters**, that is, the settings that training doesn't learn, by trial and error. A factor in
+# front of your schedule makes the peak learning rate 0.005, and over the last 200 steps the learning rate decays to
+# 0, so that the weights can settle (a **cooldown**).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` and loads them the next time, so delete the file
 # to train again. **Hand in this file together with the notebook**, because otherwise the grader has to repeat the
@@ -543,8 +542,8 @@ check(translate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For one sentence, call `model.encode` once, then `greedy_decode` with a `step` that returns the logits of the last
-# position from `model.decode`.
+# For one sentence, call `model.encode` once, then `greedy_decode` with a `step` that calls `model.decode` and returns
+# the last position's logits.
 #
 # </details>
 #
@@ -623,9 +622,8 @@ for pair, one in zip(unseen, weights, strict=True):
 print(f"{hits} of {total} French words are aligned with the word that they come from: {100 * hits / total:.1f}%")
 
 # %% [markdown]
-# Now move the slider through some unseen sentences. An orange line means that the model attends to a different word
-# from the one that the grammar gives. You can also type a sentence of your own, such as *my young queen often forgets
-# the blue door*.
+# Now move the slider through some unseen sentences, or type one of your own, such as *my young queen often forgets
+# the blue door*. An orange line means that the model attends to another word than the grammar gives.
 
 # %%
 explore.looks(model)
@@ -792,6 +790,8 @@ figures.warm_ups()
 # So a warm-up makes a large learning rate possible, although in this task the smaller one gives a lower loss.
 #
 # ### What does smoothing change?
+#
+# We trained the translator twice with smoothing and twice without, and measured the plain loss of all four.
 
 # %%
 figures.with_and_without_smoothing()
@@ -840,8 +840,8 @@ figures.same_machine()
 # ### BLEU
 #
 # Exact match is a strict measure, because in a real language most sentences have many good translations. **BLEU**
-# (Papineni et al., 2002) compares a candidate, the system's output, with a human reference. For n = 1 to 4 it counts
-# how many n-grams (n consecutive words) of the candidates also occur in the references:
+# (Papineni et al.) compares a candidate, the system's output, with a human reference. For n = 1 to 4 it counts how
+# many n-grams (n consecutive words) of the candidates also occur in the references:
 #
 # $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
@@ -934,9 +934,9 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam
-# of 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
-# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam of 4.
+# A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
+# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles).
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -27,9 +27,8 @@ from helpers.widgets.progress_bar import bar
 transformer_map("12_language_model")
 
 # %% [markdown]
-# A GPT is the lower row alone, because it has no source sentence and no cross-attention. It's autoregressive like the
-# decoder of lesson 10, that is, it predicts the next token of a text, and if we append this token and repeat, it
-# writes.
+# A GPT is the lower row alone, without cross-attention, because it has no source sentence. It's autoregressive like
+# the decoder of lesson 10, that is, it predicts the next token of a text.
 
 # %% [markdown]
 # ## You need
@@ -188,7 +187,7 @@ check(get_batch)
 #
 # <details><summary>Hint 2</summary>
 #
-# Add a column of starts and a row that counts from 0, and index `data` with this table of positions.
+# A column of starts plus a row that counts from 0 is a table of positions, with which you can index `data`.
 #
 # </details>
 
@@ -239,7 +238,7 @@ check(next_token_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Every position counts the same, so for the mean it doesn't matter which window a position belongs to.
+# For the mean it doesn't matter which window a position belongs to.
 #
 # </details>
 #
@@ -315,8 +314,8 @@ check(GPT)
 #
 # <details><summary>Hint 2</summary>
 #
-# `causal_mask` takes a length, which you can read from the shape of `ids`; on a GPU, move the mask to `ids.device`.
-# In a pre-norm model nothing normalizes the output of the last block, so `norm` does it before `unembed`.
+# `causal_mask` takes the length of the text; on a GPU, move the mask to `ids.device`. In a pre-norm model nothing
+# normalizes the output of the last block, so `norm` does it before `unembed`.
 #
 # </details>
 
@@ -434,8 +433,8 @@ check(language_model_logits)
 #
 # </details>
 #
-# Let's compare the probabilities of your model with those of the source. Move the slider into the second half of a
-# repeated segment, and to positions where a bracket may open or close.
+# Let's compare the probabilities of your model with those of the source, for example in the second half of a repeated
+# segment, and where a bracket may open or close.
 
 # %%
 explore.next_token(model)
@@ -529,8 +528,8 @@ figures.grown_induction_head(model, watch)
 # %% [markdown]
 # ## At work
 #
-# In this lesson the model at work is your own. To see what the bug of exercise 12.2 costs, we train two small GPTs
-# for a short time, one with each loss, and measure both with the correct one.
+# To see what the bug of exercise 12.2 costs, we train two small GPTs for a short time, one with each loss, and
+# measure both with the correct one.
 
 # %%
 figures.two_losses(or_finished(next_token_loss), published_loss)
@@ -623,8 +622,9 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. You'll write the two models that were given above, the n-gram model and the induction
-# head with weights set by hand, and we'll measure the effects of dropout, of more compute and of real text.
+# What follows is optional. You'll write the two models that were given above, the n-gram model and the induction head
+# with weights set by hand, and we'll measure what each component of the GPT contributes, and the effects of dropout,
+# of more compute and of real text.
 
 # %% [markdown]
 # ### Exercise 12.6 `ngram_loss`

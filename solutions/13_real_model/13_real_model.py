@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13. A real network in your own blocks
 #
-# **Goal:** load a network that people use every day into the encoder of lesson 9, look into its 72 heads, and find
-# out by experiment what an attention map can tell you and what it can't.
+# **Goal:** load a network that people use every day into your encoder, look into its 72 heads, and find out by
+# experiment what an attention map can tell you and what it can't.
 #
 # **Core:** about 95 minutes, including the capstone. If you want a break, take it after exercise 13.3.
 
@@ -46,8 +46,8 @@ transformer_map("13_real_model")
 # %% [markdown]
 # ## From their names to yours
 #
-# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on your
-# computer, then on the Hugging Face hub (91 MB). If it finds neither, a small random network takes its place.
+# A trained network is a file of named tensors. The next cell looks for it on your computer, then on the Hugging Face
+# hub (91 MB). If it finds neither, a small random network takes its place.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -155,8 +155,8 @@ ids, mask = pretrained.batch(["jane visits africa", "life is short, eat dessert 
 print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% [markdown]
-# The first sentence is padded, so we need `mask`, which is True where there is a token. The vector of the token with
-# id $w_t$ at position $t$, counted from 0, is
+# Since the first sentence is padded, we need `mask`, which is True where there is a token. The vector of the token
+# with id $w_t$ at position $t$, counted from 0, is
 #
 # $$x_t = \mathrm{LN}\big(\mathrm{word}[w_t] + \mathrm{position}[t] + \mathrm{type}[0]\big), \qquad \epsilon = 10^{-12}.$$
 #
@@ -232,7 +232,7 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Up to rounding, your code and lesson 9's blocks give the same vectors at all seven stages as torch's own layers.
+# Up to rounding, these are the same vectors at all seven stages as torch's own layers give.
 
 # %% [markdown]
 # ## Where attention rests
@@ -529,7 +529,7 @@ check(mean_pool)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Set the padding to zero, sum over the tokens, and divide by the number of real tokens instead of T.
+# Set the padding to zero, sum, and divide by the number of real tokens instead of T.
 #
 # </details>
 #
@@ -595,8 +595,8 @@ check(search)
 #
 # <details><summary>Hint 2</summary>
 #
-# `topk` and `argsort` give the indices of the best scores, and `.tolist()` turns a tensor into Python numbers. If you
-# add an ε, compare it with the product of two lengths of `1e-3`.
+# `topk` gives the best scores and their indices, and `.tolist()` turns a tensor into Python numbers. If you add an ε,
+# compare it with the product of two lengths of `1e-3`.
 #
 # </details>
 
@@ -664,8 +664,7 @@ check(fixed_sentence_vectors)
 #
 # <details><summary>Hint 2</summary>
 #
-# `ids != pad_id` has shape `(B, T)`. Which axes does a padding mask need so that it blocks keys for every head and
-# every query (lesson 5)?
+# `ids != pad_id` has shape `(B, T)`. Which axes does it need to block keys for every head and query (lesson 5)?
 #
 # </details>
 
@@ -698,9 +697,9 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, the question is mostly padding, because the longest sentence of the batch has 66 tokens, and the
-# cosine with the correct vector is only 0.32. Nothing seems broken, because the best title is still the best. Only
-# the scores of wrong titles give the bug away, because all vectors now contain the same padding.
+# With the bug, the question is mostly padding, and the cosine with the correct vector is only 0.32. Nothing seems
+# broken, because the best title is still the best. Only the scores of wrong titles give the bug away, because all
+# vectors now contain the same padding.
 
 # %% [markdown]
 # ### Quiz 13.1

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 14. From 2017 to today: the block of Llama, Mistral and Qwen
 #
-# **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, and then fine-tune
-# a trained network by learning only a few percent of its parameters.
+# **Goal:** turn the block of lesson 9 into the block of today's open models, and then fine-tune a trained network by
+# learning only a few percent of its parameters.
 #
 # **Core:** about 90 minutes. A good time for a break is in the middle, when your block is complete.
 
@@ -139,8 +139,8 @@ check(rms_norm)
 #
 # <details><summary>Hint 2</summary>
 #
-# Square first, then take the mean over the last axis with `keepdim=True`. ε belongs under the square root, because
-# otherwise the gradient of a zero row is infinite.
+# Take the mean of the squares with `keepdim=True`. ε belongs under the square root, because otherwise the gradient of
+# a zero row is infinite.
 #
 # </details>
 
@@ -212,7 +212,7 @@ check(SwiGLU)
 #
 # <details><summary>Hint 2</summary>
 #
-# Only one of the two factors goes through `F.silu`. Which one, according to the formula?
+# Only one of the two factors goes through `F.silu`.
 #
 # </details>
 #
@@ -222,9 +222,9 @@ check(SwiGLU)
 # %% [markdown]
 # ## Two layouts of RoPE
 #
-# In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code with
-# which people load Llama, Mistral and Qwen from the Hugging Face hub uses the same angles, but it pairs channel $i$
-# with channel $i + d/2$, which is called **half-split**:
+# In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code for
+# Llama, Mistral and Qwen on the Hugging Face hub uses the same angles, but it pairs channel $i$ with channel $i +
+# d/2$, which is called **half-split**:
 #
 # $$x'_i = x_i\cos a_i - x_{i+d/2}\sin a_i \qquad x'_{i+d/2} = x_i\sin a_i + x_{i+d/2}\cos a_i \qquad a_i = \text{position}\cdot\text{base}^{-2i/d},\quad i < d/2$$
 
@@ -283,8 +283,7 @@ check(apply_rope_half_split)
 #
 # <details><summary>Hint 2</summary>
 #
-# There is one angle per pair, so there are $d/2$ angles per position. At the end `torch.cat` puts the two halves back
-# together.
+# There are $d/2$ angles per position. At the end `torch.cat` puts the two halves back together.
 #
 # </details>
 #
@@ -313,8 +312,8 @@ check(apply_rope_half_split)
 figures.cache_bytes()
 
 # %% [markdown]
-# For the two remaining changes, we drop all biases, and we use pre-norm with one last norm, as in your GPT. (Models
-# differ in details, for example some have biases for queries, keys and values.)
+# For the two remaining changes, we drop all biases, and we use pre-norm with one last norm, as in your GPT. (Some
+# models have biases for queries, keys and values.)
 
 # %% [markdown]
 # ### Exercise 14.4 `LlamaBlock`
@@ -389,7 +388,7 @@ check(LlamaBlock)
 # </details>
 #
 # To see whether this is really the block that people use, let's count the parameters of the smallest Llama 3 with its
-# 32 blocks. Tensors on torch's `meta` device have shapes but no data, so they take no memory.
+# 32 blocks (on torch's `meta` device, where tensors take no memory).
 
 # %%
 with torch.device("meta"):
@@ -410,10 +409,9 @@ print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 
 # %% [markdown]
 # ## LoRA: fine-tune with two thin matrices
 #
-# Suppose we want to teach a trained network something small. If we **fine-tune** all its parameters, we need memory
-# for all their gradients and optimizer states, and a full copy of the network for each new skill. **LoRA** (low-rank
-# adaptation) freezes the matrix $W$ and learns a *difference* that is the product of two thin matrices, $A$ with $r$
-# rows and $B$ with $r$ columns:
+# If we **fine-tune** all parameters of a network, we need memory for their gradients and optimizer states, and a full
+# copy of the network for each new skill. **LoRA** (low-rank adaptation) freezes the matrix $W$ and learns a
+# *difference* that is the product of two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
@@ -483,8 +481,7 @@ check(LoRA)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `requires_grad_(False)` freezes all parameters of a module, bias included. Read the shapes and the dtype from
-# `linear.weight`, which is `(out, in)`.
+# `requires_grad_(False)` freezes a module. Read the shapes and the dtype from `linear.weight`, which is `(out, in)`.
 #
 # </details>
 #
@@ -601,7 +598,7 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# Someone says that the Transformer of 2017 is history, because its norm, activation, positions and heads have all
+# Someone says that the original Transformer is history, because its norm, activation, positions and heads have all
 # been replaced. Choose three of the six changes, and for each of them say what it changes in the formula, what it
 # saves or makes possible, and give a number from this lesson. Then say what has stayed the same, and what would have
 # to change before you would call it another architecture.
@@ -630,7 +627,7 @@ check(quiz_2=quiz_2)
 # ## Recap
 #
 # - RMSNorm removes a token's size and keeps its mean, and in SwiGLU one vector decides how much of another passes.
-# - RoPE has two layouts, interleaved and half-split, and mixing them up doesn't raise an error.
+# - Mixing up the two layouts of RoPE, interleaved and half-split, doesn't raise an error.
 # - Grouped-query attention shrinks the KV cache by the same factor at every length.
 # - LoRA learns a low-rank difference to a frozen matrix, which you can remove again.
 #
@@ -651,8 +648,8 @@ progress()
 #
 # ### Which of the six changes does the work?
 #
-# We trained a small GPT with two blocks on lesson 12's language for 400 steps, first with the block of 2017, then
-# with one change at a time, and then with all six. The figure shows how far the losses are above the entropy of the
+# We trained a small GPT with two blocks on lesson 12's language for 400 steps, first with lesson 9's block, then with
+# one change at a time, and then with all six. The figure shows how far the losses are above the entropy of the
 # source, for three seeds each.
 
 # %%
@@ -690,7 +687,7 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 #
 # With grouped queries we pay less for each token, but the cache still grows with the text. With a **sliding window**
 # it doesn't, because each query attends only to the last $w$ keys, including its own position, so older ones can be
-# dropped. The first version of Mistral 7B used a window of 4096.
+# dropped. The first version of Mistral used a window of 4096.
 #
 # **On paper:** With $w = 3$, to which keys does the query at position $5$ attend? From how far back can information
 # reach it through $L$ layers?
