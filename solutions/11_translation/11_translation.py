@@ -498,7 +498,7 @@ model = model.eval()
 # %% [markdown]
 # ### Exercise 11.5 `translate`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 18 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 22 points
 #
 # Translate a list of sentences with your trained `model`.
 #
