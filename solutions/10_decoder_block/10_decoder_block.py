@@ -60,18 +60,18 @@ transformer_map("10_decoder_block")
 # into *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time, and each
 # word depends on the words before it.
 #
-# How do we train such a function? If we let the decoder write and graded the result, one wrong word at the start
-# would spoil everything after it. With **teacher forcing** we give it the true words instead, and ask at each
-# position for the next one.
+# How do we train it? If we let the decoder write and graded the result, one wrong word at the start would spoil
+# everything after it. With **teacher forcing** we give it the true words instead, and ask at each position for the
+# next one.
 #
 # | position | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
 # | the decoder reads | `<bos>` | jane | visite | l' | afrique | en | septembre |
 # | it has to predict | jane | visite | l' | afrique | en | septembre | `<eos>` |
 #
-# Two special tokens frame the sentence, so that the decoder has something to read at the start (`<bos>`, beginning of
-# sentence) and can finish (`<eos>`, end of sentence). All predictions are made in one pass, because the causal mask
-# keeps position 2 from attending to position 3, where its answer is.
+# Two special tokens, `<bos>` (beginning of sentence) and `<eos>` (end of sentence), give the decoder something to
+# read at the start and let it finish. All predictions are made in one pass, because the causal mask hides from each
+# position the next one, where its answer is.
 
 # %%
 figures.teacher_forcing()
@@ -116,7 +116,7 @@ check(shift_right)
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence as targets, and the input that your function makes of them:
+# Here is the input that your function makes of our sentence:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -188,13 +188,13 @@ figures.two_trainings(or_finished(fixed_loss))
 # %% [markdown]
 # The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input.
 # That model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one
-# writes all its sentences word for word. **If a loss is too good in the first minute, suspect a bug.**
+# writes all its sentences correctly. **If a loss is too good in the first minute, suspect a bug.**
 
 # %% [markdown]
 # ## Cross-attention
 #
-# The decoder's first sublayer is self-attention under a causal mask, among the words written so far, so it doesn't
-# know the source. The second sublayer is the same `MultiHeadAttention`, but with inputs from two sequences:
+# The decoder's first sublayer is causal self-attention among the words written so far, so it doesn't know the source.
+# The second sublayer is the same `MultiHeadAttention`, but with inputs from two sequences:
 #
 # $$Q = y\,W_Q^\top, \qquad K = m\,W_K^\top, \qquad V = m\,W_V^\top,$$
 #
@@ -221,8 +221,8 @@ figures.cross_attention()
 # %% [markdown]
 # The position that reads *jane* attends to *visits* (0.97), because it has to predict *visite*. The position that
 # reads *visite* has to predict *l'* and attends to *africa*, because the article depends on the noun. The map looks
-# almost like a dictionary, shifted by one position. (The last row, where the model has to predict eos, is examined
-# under *Going further*.)
+# almost like a dictionary, shifted by one position. (*Going further* examines the last row, where the model has to
+# predict eos.)
 #
 # The full source is known from the start, so `memory_mask` has to mask padding only.
 
@@ -382,8 +382,7 @@ check(Transformer)
 # </details>
 
 # %% [markdown]
-# Now we can fill your class with the 206,146 trained parameters of the course's translator, which have the same
-# names.
+# Now we fill your class with the 206,146 trained parameters of the course's translator, which have the same names.
 
 # %%
 model = or_finished(Transformer)(*translator.SIZES)
@@ -464,14 +463,14 @@ ids = or_finished(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
-# Your encoder ran once and your decoder seven times, once per word and once for eos.
+# Your encoder ran once and your decoder seven times.
 
 # %% [markdown]
 # ## The KV cache
 #
-# To write the seventh word, `step` sends all seven ids through every block, although it has already processed six of
-# them. Under a causal mask their vectors don't change when we add words. The new query needs the old keys and values,
-# but the old queries are never used again, so we store only K and V of every block, in a **KV cache**.
+# To write the seventh word, `step` sends all seven ids through every block, although under a causal mask the vectors
+# of the first six don't change. The new query needs the old keys and values, but the old queries are never used
+# again, so we store only K and V of every block, in a **KV cache**.
 
 # %%
 figures.cache_cells()
@@ -591,10 +590,9 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A colleague has trained a translator. The training loss is 0.002, and so is the loss on unseen sentences, but when
-# the translator writes without the true words, it produces nonsense. Name three different causes, each of which
-# explains all of this. Say for each *why the loss stays low*, and give a test of a line or two that would confirm or
-# exclude it.
+# A colleague's translator has a loss of 0.002, on unseen sentences too, but when it writes without the true words, it
+# produces nonsense. Name three different causes, each of which explains all of this. Say for each *why the loss stays
+# low*, and give a test of a line or two that would confirm or exclude it.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # **Model answer:** First, the decoder's input is not shifted, so at each position it reads the word that it has to predict, and

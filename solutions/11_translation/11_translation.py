@@ -72,9 +72,8 @@ transformer_map("11_translation")
 figures.word_by_word()
 
 # %% [markdown]
-# We have 20,000 pairs for training and 500 unseen ones for testing. Each of the unseen sentences contains an
-# adjective and a noun that never occur together in the training data. In a third of them the word order differs from
-# the English at two or three points.
+# We have 20,000 pairs for training and 500 unseen ones, each with an adjective and a noun that never occur together
+# in the training data. In a third of them the word order differs from the English at two or three points.
 
 # %%
 pairs = training_pairs()
@@ -167,7 +166,7 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` plots the loss and the token accuracy. You'll write the function for the accuracy next.
+# `live` plots the loss and the token accuracy, which you'll write next.
 
 # %% [markdown]
 # ### Exercise 11.2 `token_accuracy`
@@ -184,8 +183,7 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
-# right, but at the padded positions, for which it wasn't trained, it predicts eos. What accuracy does this function
-# report?
+# right, but at the padded positions it predicts eos. What accuracy does this function report?
 #
 # <details><summary>Answer</summary>
 #
@@ -239,8 +237,8 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. The cell after that says
-# whether we train your model or the course's.
+# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise we train the
+# course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -255,8 +253,8 @@ Transformer = own.transformer(globals())
 # %% [markdown]
 # ## A toy task first: reversing words
 #
-# Before you train a large model, train a small one on a task whose correct output you know, such as reversing words
-# (*encoder* → *redocne*). If that fails, you find the bug after half a minute.
+# Before you train a large model, train a small one on a task whose output you know, such as reversing words
+# (*encoder* → *redocne*), and you'll find a bug after half a minute.
 #
 # We also change the initialization. Because Adam moves every weight by about the learning rate per step, the large
 # vectors of `nn.Embedding` would need hundreds of steps to change direction, so we shrink them to a fiftieth of their
@@ -490,10 +488,10 @@ model = checkpoint(
 model = model.eval()
 
 # %% [markdown]
-# In our run the model first predicts only eos, the most frequent token. Then it writes fluent French about something
-# else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct words
-# appear, as cross-attention learns where to attend. The endings come last, so *un maison blanche* appears before *une
-# maison blanche*. (If your run is different, see *Troubleshooting* under *Going further*.)
+# In our run the model first predicts only eos, the most frequent token. Then it ignores the English and writes fluent
+# French about something else, such as *un cheval regarde un professeur en décembre*. Next the correct words appear,
+# as cross-attention learns where to attend. The endings come last. (If your run is different, see *Troubleshooting*
+# under *Going further*.)
 
 # %% [markdown]
 # ### Exercise 11.5 `translate`
@@ -566,8 +564,8 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# The cross-attention of the last block has a row for each French word and a column for each English one. Is the
-# largest weight of a row at the word from which the French word comes, although the loss never asks for this?
+# In the cross-attention of the last block, is the largest weight of each French word at the English word that it
+# translates, although the loss never asks for this?
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`
@@ -650,10 +648,10 @@ explore.looks(model)
 figures.broken_trainings()
 
 # %% [markdown]
-# Without the shift, the model has learned to copy its input after seventy steps, so when it writes on its own, it
-# repeats one word. The *leaking mask* is the most dangerous bug. On unseen sentences it has a sixth of the correct
-# run's loss, but not a single sentence that it writes is correct, because during generation the word that it used to
-# see isn't there yet. *Sorted separately* ends near 2.2 and writes good French about something else.
+# Without the shift, the model has learned to copy its input after seventy steps, so it writes one word again and
+# again. The *leaking mask* is the most dangerous bug. On unseen sentences it has a sixth of the correct run's loss,
+# but no sentence that it writes is correct, because during generation the word that it used to see isn't there yet.
+# *Sorted separately* keeps a high loss and writes good French about something else.
 #
 # **A loss that is measured with teacher forcing doesn't reveal a leak.** So let the model write, or change a later
 # target word and test whether an earlier logit changes.

@@ -94,8 +94,8 @@ print("".join(symbols[i] for i in text[:240].tolist()))
 # In this way we know the probability of each next token exactly. The mean of $-\log p$ is the **entropy rate** of the
 # source, and in the long run **no model can have a lower loss**.
 #
-# Papers report a loss in nats, in bits (one bit is log 2 nats), or as a **perplexity**, the exponential of the loss
-# in nats. It's the number of equally likely tokens that would be as hard to predict.
+# Papers report a loss in nats, in bits (one bit is $\log 2$ nats), or as a **perplexity**, the exponential of the
+# loss in nats, which is the number of equally likely tokens that would be as hard to predict.
 
 # %%
 line = corpus.entropy_rate()  # a float
@@ -124,7 +124,7 @@ figures.one_text()
 
 # %% [markdown]
 # **Predict before you run:** we count n-grams up to order 6 in one part of the text and measure their loss on another
-# (exercise 12.6 asks you for this function). Does a longer context always give a lower loss?
+# (exercise 12.6). Does a longer context always give a lower loss?
 
 # %%
 figures.ngram_losses()
@@ -267,7 +267,7 @@ check(next_token_loss)
 #   dropout, are allowed if they change nothing in evaluation mode.
 # - **Forbidden:** `nn.Transformer*`.
 #
-# RoPE encodes the positions inside each block, so you don't need a table of positions.
+# You don't need a table of positions, because each block uses RoPE.
 
 
 # %% nbgrader={"solution": "GPT"}
@@ -365,9 +365,9 @@ def initialize(model):
 
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. On a laptop the
-# training run takes one to three minutes, and the weights are saved in `language_model.safetensors`. Meanwhile, watch
-# which kind of sentence the model learns last. (We test on short passages that begin with a new sentence, whose
-# entropy line is a bit higher.)
+# training run takes one to three minutes, and the weights are saved in `language_model.safetensors`. Which kind of
+# sentence does the model learn last? (We test on short passages that begin with a new sentence, whose entropy line is
+# a bit higher.)
 
 # %%
 torch.manual_seed(0)
@@ -381,11 +381,10 @@ model = model.to(device).eval()
 figures.training(watch)
 
 # %% [markdown]
-# At first the model writes random characters, but after forty steps it knows which characters follow each other. Then
-# short brackets close, because neighbors are enough for that. Verbs begin to agree a few hundred steps later, since
-# that takes one attention layer. Repeated segments come last, because they take two layers in sequence. In the end,
-# however, repeated letters are predicted best of all, while verbs and closing brackets stay about a tenth of a nat
-# above the line.
+# After forty steps the model knows which characters follow each other. Then short brackets close, because neighbors
+# are enough for that. Verbs begin to agree a few hundred steps later, since that takes one attention layer. Repeated
+# segments come last, because they take two layers in sequence, but in the end they are predicted best, while verbs
+# and closing brackets stay about a tenth of a nat above the line.
 #
 # For some hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
@@ -499,24 +498,23 @@ print("".join(symbols[i] for i in written[0].tolist()))
 # %% [markdown]
 # ## The head that copies
 #
-# Let's return to the sudden drop in the loss, when the model learned to find the previous occurrence of the current
-# token and to predict what followed it. A head that does this is called an **induction head**. Olsson et al. (2022)
-# found them, with the same drop in the loss, in all Transformers of two or more layers that they examined. A single
-# layer isn't enough, because the mechanism has two steps:
+# When the loss dropped, the model learned to find the previous occurrence of the current token and to predict what
+# followed it. A head that does this is called an **induction head**. Olsson et al. found them, with the same drop, in
+# all Transformers of two or more layers that they examined. A single layer isn't enough, because the mechanism has
+# two steps:
 #
 # - in the first, a head attends to **the previous token** and writes it into the residual stream of each position;
 # - in the second, a head searches for the position *whose previous token is my token*, and reads the token there.
 #
 # For example, at the last `q` of `|qtw|q` the second head finds position 2, whose previous token is `q`, and reads
-# `t`. The rule works even for a segment that has never been written before.
+# `t`. The rule works even for a segment that is entirely new.
 
 # %%
 figures.induction_by_hand()
 
 # %% [markdown]
 # These weights were set by hand, as you can do in exercise 12.7. The next figure shows the strongest induction head
-# of your own model and another head of the same layer. The frames mark the tokens to which the hand-made head would
-# attend.
+# of your own model beside another one, with a frame around the tokens to which the hand-made head would attend.
 
 # %%
 figures.grown_induction_head(model, watch)
@@ -611,8 +609,8 @@ check(quiz_2=quiz_2)
 # - The entropy rate of the source is the lowest possible loss, so a loss clearly below it means a leak.
 # - An n-gram model needs a row for each context, so longer contexts have fewer counts.
 # - A GPT is a stack of masked pre-norm blocks, in which a window of T tokens gives T predictions in one pass.
-# - An induction head continues text that it has never seen before, and it forms quite suddenly.
-# - To generate text, crop to the context, draw a token from the logits of the last position, append it, and repeat.
+# - An induction head continues text that it has never seen before.
+# - To generate text, draw a token from the logits of the last position, append it, and repeat.
 #
 # **Next:** [lesson 13](../13_real_model/13_real_model.ipynb) runs a real pretrained network in your own blocks.
 

@@ -114,8 +114,8 @@ check(rename_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Split a name at its dots. The third part is the layer's number, the last is `weight` or `bias`, and the parts
-# between them are in the table above.
+# If you split a name at its dots, the third part is the layer's number, the last is `weight` or `bias`, and the parts
+# between them are in the table.
 #
 # </details>
 #
@@ -160,7 +160,7 @@ print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 #
 # $$x_t = \mathrm{LN}\big(\mathrm{word}[w_t] + \mathrm{position}[t] + \mathrm{type}[0]\big), \qquad \epsilon = 10^{-12}.$$
 #
-# (The other type is for the second sentence of a pair, which we don't have.)
+# (The other type is for the second sentence of a pair.)
 
 # %% [markdown]
 # ### Exercise 13.2 `bert_embeddings`
@@ -292,13 +292,13 @@ explore.heads()
 # %% [markdown]
 # ## Does a head find the verb?
 #
-# Many introductions explain attention with made-up weights such as these for *jane visits africa*:
+# Many introductions explain attention with made-up weights such as these:
 #
 # | query → key | jane → visits | visits → africa | africa → visits |
 # |---|---|---|---|
 # | weight | 0.94 | 0.86 | 0.76 |
 #
-# Does a real network have heads with such weights? To find out, let's search all 72 of them.
+# Does a real network have such heads? Let's search all 72 of them.
 
 # %% [markdown]
 # ### Exercise 13.3 `strongest_head`
@@ -338,7 +338,7 @@ check(strongest_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# `argmax` without an axis counts row by row. `divmod` turns this count back into row and column.
+# `argmax` without an axis counts row by row, and `divmod` turns this count back into row and column.
 #
 # </details>
 
@@ -381,9 +381,9 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
 # %% [markdown]
 # ## Q and you, K and others: a claim and its rival
 #
-# If you are the query Q and other people are keys K, how you relate to a person depends on the context, since your
-# boss at work may be your pupil on the tennis court. A Markov chain (lesson 3) can't express this, because it has one
-# number $P(K \mid Q)$ for each pair. Can layer 3, head 1, the *pronoun head*, express it?
+# If you are the query Q and other people are keys K, how you relate to them depends on the context, since your boss
+# at work may be your pupil at tennis. A Markov chain (lesson 3) can't express this, because it has one number $P(K
+# \mid Q)$ for each pair. Can layer 3, head 1, the *pronoun head*?
 
 # %%
 for last in ("tired", "wide"):
@@ -431,7 +431,7 @@ print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 # %% [markdown]
 # Of the 16 sentences, the head prefers the antecedent in 9 of them, which is about chance, and the first noun in 11.
 # So the claim fails, and the rival isn't quite right either, because the ball and the cat lose to the second noun
-# with both endings. All we may say is that *it* attends to an earlier noun, and not reliably to the right one.
+# with both endings. We may only say that *it* attends to an earlier noun.
 
 # %% [markdown]
 # ## Ablate a head
@@ -454,8 +454,8 @@ def read_without(sentences, layer, head):
 
 
 # %% [markdown]
-# If the pronoun head does something special for *it*, then its ablation should change *it* more than the other words,
-# and more than the ablation of other heads does. We measure the change of a word's last vector as 1 − cosine.
+# If the pronoun head does something special for *it*, its ablation should change *it* more than other words, and more
+# than the ablation of other heads does. We measure the change of a word's last vector as 1 − cosine.
 
 
 # %%
@@ -486,7 +486,7 @@ for head in range(12):
 # ## One vector for a sentence
 #
 # The network was trained so that the **mean** of its last vectors represents the meaning of the sentence. In a batch
-# short sentences are padded, and the padding must not enter the mean.
+# the padding must not enter the mean.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
@@ -613,8 +613,8 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
     )
 
 # %% [markdown]
-# *my dog chews my fingers* and its best title have no word in common, so the network found it by its meaning. (Under
-# *Going further* you can ask your own questions.)
+# The first question and its best title have no word in common, so the network found it by its meaning. (Under *Going
+# further* you can ask your own questions.)
 
 # %% [markdown]
 # ### Exercise 13.6 `fixed_sentence_vectors`
@@ -791,8 +791,7 @@ check(quiz_2=quiz_2)
 # ## Recap
 #
 # - To load a published network, rename its tensors and compare its outputs with the original's.
-# - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero, so read weights together with
-#   values.
+# - Many heads rest on an attention sink, whose value is close to zero, so read weights together with values.
 # - Among 72 heads one nearly always fits your claim, so name a rival, and test both on sentences that you didn't
 #   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.

@@ -108,7 +108,7 @@ transformer_map("14_today")
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 9 points
 #
-# Compute RMSNorm over the last axis, that is, for each token separately.
+# Compute RMSNorm over the last axis.
 #
 # - **Arguments:** `x (..., D)`, `weight (D,)`, `eps`, a number.
 # - **Returns:** `(..., D)`. A row of zeros gives zeros, with finite gradients.
@@ -294,8 +294,8 @@ check(apply_rope_half_split)
 # %% [markdown]
 # ## Fewer keys and values
 #
-# In lesson 8 several query heads shared one head of keys and values (**grouped-query attention**). This shrinks the
-# KV cache, which keeps the keys and values of all earlier tokens at inference.
+# In lesson 8 several query heads shared one head of keys and values (**grouped-query attention**), which shrinks the
+# KV cache.
 #
 # **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
 # bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has
@@ -312,8 +312,8 @@ check(apply_rope_half_split)
 figures.cache_bytes()
 
 # %% [markdown]
-# For the two remaining changes, we drop all biases, and we use pre-norm with one last norm, as in your GPT. (Some
-# models have biases for queries, keys and values.)
+# For the two remaining changes, we drop all biases (some models keep those of $W_Q$, $W_K$ and $W_V$), and we use
+# pre-norm with one last norm, as in your GPT.
 
 # %% [markdown]
 # ### Exercise 14.4 `LlamaBlock`
@@ -398,7 +398,7 @@ print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 
 
 # %% [markdown]
 # With 8,030,261,248 parameters, that's the *8B* in the name, and four fifths of each block are its feed-forward
-# network. (Under *Going further* we measure what each of the six changes contributes in a small model.)
+# network. (Under *Going further* we measure what each change contributes.)
 
 # %% [markdown]
 # ## A good place to stop
@@ -495,9 +495,8 @@ check(LoRA)
 # %% [markdown]
 # ## At work
 #
-# Let's fine-tune our translator with the LoRA that you wrote. The task is a made-up French in which every adjective
-# comes *before* its noun, as in *le noir chat*. `adapted` puts your LoRA around `W_q` and `W_v` of all six attention
-# layers.
+# Let's fine-tune our translator to a made-up French in which every adjective comes *before* its noun, as in *le noir
+# chat*. `adapted` puts your LoRA around `W_q` and `W_v` of all six attention layers.
 
 
 # %%
@@ -523,9 +522,9 @@ print(f"loss on ordinary French: {nats_a_word(finished_translator()):.4f} before
 print(f"exactly right in the new French: {evaluation.exact(network, test):.0%}")
 
 # %% [markdown]
-# We train less than 3% of the parameters, and so far nothing has changed, because B is zero. Every test sentence has
-# an adjective that moves, so the translator gets none of them right. **Predict before you run:** after 200 steps, how
-# many of the test sentences will be right, and how many of ordinary French?
+# We train less than 3% of the parameters. So far nothing has changed, because B is zero, and since an adjective moves
+# in every test sentence, none of them is right. **Predict before you run:** after 200 steps, how many of the test
+# sentences will be right, and how many of ordinary French?
 
 # %%
 optimizer, generator = torch.optim.Adam(learned, lr=5e-3), torch.Generator().manual_seed(0)
@@ -632,10 +631,10 @@ check(quiz_2=quiz_2)
 # - LoRA learns a low-rank difference to a frozen matrix, which you can remove again.
 #
 # **Looking back.** The course began with a sentence that was split at its spaces. Since then you have written every
-# step between a word and a trained Transformer. You trained a translator and a language model from random weights,
-# loaded 22 million parameters that others had trained, and built the block of the models that people talk to every
-# day. You also know which questions to ask about a beautiful attention map before you believe it. What comes next is
-# outside this course, for example instruction tuning, mixtures of experts, and Transformers for images.
+# step between a word and a trained Transformer. You trained a translator and a language model, loaded a network that
+# others had trained, and built the block of the models that people talk to every day. You also know which questions
+# to ask about a beautiful attention map before you believe it. What comes next is outside this course, for example
+# instruction tuning, mixtures of experts, and Transformers for images.
 
 # %%
 progress()
