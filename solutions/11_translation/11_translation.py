@@ -637,7 +637,7 @@ explore.looks(model)
 # What do common bugs cost? We compare four training runs with the same initialization and batches, three of them with
 # a bug:
 #
-# - **targets not shifted:** the decoder reads the word that it has to predict (exercise 10.2);
+# - **targets not shifted:** the decoder reads the word that it has to predict;
 # - **a leaking mask:** `tril(1)` instead of `tril()`, so that each position sees its target;
 # - **sorted separately:** the sources and the targets of each batch are sorted by length independently, so many
 #   sentences are paired with the wrong translation.
