@@ -665,12 +665,25 @@ def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_
     assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
     assert judge(key, t(5.0), t(2.0), *right[2:]).mistake is None
     assert judge(dataclasses.replace(key, apart=()), *both[:2], t(0.0), t(4.0)).mistake is None
+    leading = [*cases[:2], *(dataclasses.replace(case, part=LEADING) for case in cases[2:])]
+    assert judge(made_key(leading, right, [("both", both)]), *both[:2], t(0.0), t(4.0)).mistake == "both"
     more = made_key(cases, right, [("both", both), ("outside", outside)], apart=("apart",))
     for order in (more.mistakes, more.mistakes[::-1]):
         more = dataclasses.replace(more, mistakes=list(order))
         assert judge(more, *both[:2], t(0.0), t(4.0)).mistake == "outside" and judge(more, *both).mistake == "both"
     crash = made_key(cases, right, [("crash", [RAISED, RAISED, *right[2:]])], apart=("apart",))
     assert judge(crash, RAISED, RAISED, t(0.0), t(4.0)).mistake == "raises"
+
+
+def test_a_mistake_that_explains_the_plain_cases_has_its_name_where_their_outputs_hold_fractions():
+    cases = [Case((t(1.0),)), Case((t(2.0),), part="two")]
+    right, wrong, other = t(0.5, 0.25), t(0.75, 0.125), t(0.3, 0.1)
+    key = made_key(cases, [right, right], [("known", [wrong, wrong])])
+    assert judge(key, wrong, other).mistake == "known" and judge(key, wrong, RAISED).mistake == "known"
+    assert judge(key, right, other).mistake is None and judge(key, other, wrong).mistake is None
+    for few in (t(0.5, 2.0), t(1.0, 2.0), torch.tensor([True, False])):
+        key = made_key(cases, [few, right], [("known", [~few if few.dtype == torch.bool else few + 1, wrong])])
+        assert judge(key, key.mistakes[0].observations[0].output, other).mistake is None, "it may be chance"
 
 
 def test_a_picture_shows_a_wrong_matrix():
@@ -715,7 +728,7 @@ def test_a_picture_shows_the_item_that_the_text_names():
 def test_views_are_what_is_compared():
     key = made_key([Case((1,), view="facts_view")], [{"the sum is": "3", "it is small": True}])
     assert judge(key, 3).passed
-    assert judge(key, 4).message == "expected: the sum is 3\nyours:    the sum is 4\nwith f(1)"
+    assert judge(key, 4).message == "the sum is:\nexpected 3\nyours    4\nwith f(1)"
     assert judge(key, None).message == "nothing to look at\nwith f(1)"
 
 
@@ -809,9 +822,9 @@ def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
 def test_lines_of_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
     assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
-    got = t([[1.0, 2.5], [3.0, 7.0]])
+    got = t([[1.0, 2.5], [3.5, 7.0]])
     assert (
-        value_text(want, got) == "2 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+        value_text(want, got) == "3 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     )
     ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
     assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 1: expected 2, yours 5"
@@ -834,8 +847,8 @@ def test_lines_of_values():
     assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
     assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
     kept = {"on": True, "off": False, "one": True, "two": True, "said": "so"}
-    broken = "expected: one; in your answer this is not so"
-    assert value_text(kept, kept | {"one": False, "two": False, "said": "no"}) == f"{broken}\nyours:    said no"
+    broken = "this should be so, but it isn't yet: one"
+    assert value_text(kept, kept | {"one": False, "two": False, "said": "no"}) == f"{broken}\nin your answer, said no"
     want, extra = {"on": True, "off": False}, 'your dictionary should not have "b"'
     assert value_text(want, want | {"b": 1}) == value_text(want, {"on": True, "off": True, "b": 1}) == extra
     assert value_text({"on": True, "one": True}, {"on": True}) == 'your dictionary lacks "one"'
@@ -843,28 +856,26 @@ def test_lines_of_values():
 
 def test_lines_of_properties():
     case = Case((torch.zeros(9),), view="facts_view")
-    assert (
-        value_text(True, False, path=("it is small",), case=case)
-        == "expected: it is small; in your answer this is not so"
-    )
-    assert value_text(False, True, path=("it is small",), case=case) == "in your answer, and not expected: it is small"
-    assert value_text("3", "4", path=("sum",), case=case) == "expected: sum 3\nyours:    sum 4"
-    assert value_text("3", "4", path=(0, "sum"), case=case) == "expected: sum 3\nyours:    sum 4"
+    small = "it is small"
+    assert value_text(True, False, path=(small,), case=case) == f"this should be so, but it isn't yet: {small}"
+    assert value_text(False, True, path=(small,), case=case) == f"this should not be so, but it is: {small}"
+    for path in (("sum",), (0, "sum")):
+        assert value_text("3", "4", path=path, case=case) == "sum:\nexpected 3\nyours    4"
     assert value_text("3", "4", path=("sum", 0), case=case) == 'expected "3" at ["sum"][0]\nyours    "4"'
     assert value_text(3, 4, path=("sum",), case=case) == 'expected 3 at ["sum"]\nyours    4'
     seen = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("the sums",), case=case)
     assert seen == "the sums: 1 of 3 numbers differs, at entry 2: expected 5, yours 8"
     assert value_text(3, 4, path=(0,), case=case) == "expected 3 at [0]\nyours    4"
     no_further = value_text({"sum": "3", "it is small": True}, {"sum": "4"}, case=case)
-    assert no_further == "expected: sum 3\nyours:    sum 4"
+    assert no_further == "sum:\nexpected 3\nyours    4"
     for yours in ("2", "4"):
         seen = value_text(
             {"a": 1, "b": 2, "sum": "3", "mean": "1", "c": 3}, {"a": 0, "sum": yours, "mean": "0"}, case=case
         )
-        assert seen == f"expected: sum 3\nyours:    sum {yours}"
+        assert seen == f"sum:\nexpected 3\nyours    {yours}"
     assert value_text({"sum": "3", "b": 1}, {"sum": "4"}) == 'your dictionary lacks "b"'
     via = Case((1,), via="anything", note="a note")
-    assert value_text(True, False, path=("it",), case=via) == "expected: it; in your answer this is not so\nwith a note"
+    assert value_text(True, False, path=("it",), case=via) == "this should be so, but it isn't yet: it\nwith a note"
     assert value_text(True, False, path=("it",)) == 'expected True at ["it"]\nyours    False'
 
 
@@ -886,6 +897,12 @@ def test_what_the_numbers_alone_tell():
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT) == "transposed: rows and columns have changed places"
     assert by_values(x, x[:, [1, 0, 2]]) == "the right columns in another order"
+    assert by_values(x, x.flip(0)) == "the right rows in another order"
+    for power, told in ((2, "square"), (0.5, "square root")):
+        assert by_values(x, x**power) == f"every number is the {told} of what it should be"
+        assert by_values(t(3.0), t(3.0**power)) == f"your result is the {told} of what is asked for"
+        assert by_values(-x, (-x).abs() ** power).startswith("6 of 6")
+    assert by_values(t(3.0), t(-3.0)) == "the right number with the opposite sign"
     batch = torch.stack([x, 2 * x + 1])
     assert by_values(batch, torch.stack([x, x.flip(0)])) == "right for the first item of the batch only"
     masked = t([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
@@ -894,6 +911,9 @@ def test_what_the_numbers_alone_tell():
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     assert value_text(weights, t([[0.1, 0.2, 0.7], [0.3, 0.9, 0.4]])) == (
         "each row should sum to 1; row 1 (query 1) sums to 1.6"
+    )
+    assert value_text(weights, t([[0.4, 0.4, 0.7], [0.6, 0.6, 0.3]])) == (
+        "each row should sum to 1; in your answer each column does"
     )
     assert value_text(weights[0], t(0.5, 0.2, 0.7)) == "each row should sum to 1; yours sums to 1.4"
     for row, total in ((t(0.5, 0.5, 1.0), "2"), (t(0.5, -0.5, 0.0), "0")):
@@ -905,12 +925,47 @@ def test_what_the_numbers_alone_tell():
     assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
 
 
+def test_which_rows_columns_or_items_are_wrong_where_others_are_right():
+    x = torch.arange(24.0).reshape(4, 6) * 1.1 + 0.3
+    off = t([0.3, -0.7, 0.2, 0.9, -0.4, 0.6])
+    assert by_values(x, x + t([[0.0], [1.0], [0.0], [-2.0]]) * off) == "rows 1 and 3 are wrong, and the others right"
+    assert by_values(x, x + t([[0.0], [1.0], [0.0], [0.0]]) * off) == "only row 1 (query 1) is wrong"
+    columns = x + t(0.0, 0.0, 1.0, 0.0, 0.0, 1.0) * t([[0.3], [-0.7], [0.2], [0.9]])
+    assert by_values(x, columns) == "columns 2 and 5 are wrong, and the others right"
+    one = x + t(1.0, 1.0, 0.0, 1.0, 1.0, 1.0) * t([[0.3], [-0.7], [0.2], [0.9]]) * off
+    assert by_values(x, one) == "only column 2 (key 2) is right"
+    assert by_values(x, x[:, [0, 0, 1, 2, 3, 4]]) == "only column 0 (key 0) is right", "these are not the right columns"
+    batch = torch.stack([x, 2 * x, 3 * x])
+    assert by_values(batch, batch + t(1.0, 0.0, 0.0)[:, None, None] * off * x) == "only item 0 is wrong"
+    wide = torch.arange(80.0).reshape(4, 20) + 0.3
+    many = wide + (torch.arange(20) < 10) * t([[0.3], [-0.7], [0.2], [0.9]]) * torch.arange(20)
+    assert by_values(wide, many) == "columns 1, 2, 3 … are wrong, and the others right"
+    for scattered in (t([[0.0], [1.0], [0.0], [0.0]]) * t(0.3, 0, 0, 0.2, 0, 0), torch.eye(4, 6) * off):
+        assert " of 24 numbers" in by_values(x, x + scattered)
+
+
+def test_how_masks_and_whole_numbers_differ():
+    want = t([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]).bool()
+    inverted = "inverted: yours is True wherever it should be False, and False wherever it should be True"
+    assert by_values(want, ~want) == inverted
+    right = "no entry is wrong the other way round"
+    assert by_values(want, want | True) == f"2 entries are True and should be False; {right}"
+    assert by_values(want, want & t([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).bool()) == (
+        f"1 entry is False and should be True; {right}"
+    )
+    assert by_values(want, want.flip(1)).startswith("4 of 6 numbers differ")
+    causal = torch.ones(3, 3).tril().bool()
+    assert by_values(causal, causal.mT) == "transposed: rows and columns have changed places"
+    ids = torch.tensor([3, 1, 2])
+    assert by_values(ids, ids + 1) == "every number is 1 too large"
+    assert by_values(ids, ids - 2) == "every number is 2 too small"
+    assert by_values(ids, ids.flip(0)) == "the right numbers in another order"
+
+
 def test_the_numbers_alone_do_not_tell_more_than_they_show():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     for wrong in (
-        x.flip(0),
         x + t([[0.2, -0.1, 0.4], [0.0, 0.3, -0.2]]),
-        x[:, [0, 0, 1]],
         3 * x + t([[0.1, 0.0, 0.0], [0.0] * 3]),
     ):
         assert " numbers differ, most at " in by_values(x, wrong)
@@ -976,7 +1031,7 @@ def test_batches_are_told_as_much_as_matrices():
 
 def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
     def differ(want, got):
-        return " numbers differ" in by_values(want, got)
+        return " numbers differ" in value_text(want, got)
 
     rows = t([[0.1, 0.2, 0.3], [0.0] * 3, [0.0] * 3])
     got = t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])

@@ -159,7 +159,7 @@ def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(
 
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
     VIEWS.pop("shapes")
-    assert "expected: x has two rows; in your answer this is not so\n  yours:    x is a list" in text
+    assert "this should be so, but it isn't yet: x has two rows\n  in your answer, x is a list" in text
     assert "dictionary" not in text and "sorted" not in text
 
 

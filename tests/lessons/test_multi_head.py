@@ -334,7 +334,7 @@ def test_shared_memory_is_said_as_what_should_hold():
         blocks.load_from_torch(mine, theirs)
 
     words = verdict_on("load_from_torch", taken)[1]
-    assert "expected: mine shares no memory with theirs; in your answer this is not so" in words
+    assert "this should be so, but it isn't yet: mine shares no memory with theirs" in words
 
 
 def test_a_padded_item_is_not_called_the_only_one_that_is_right():
