@@ -487,7 +487,7 @@ def test_each_kind_of_difference_has_its_name():
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
     slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
-    assert slow.message.startswith("not tried: another call had no answer after 5 seconds")
+    assert slow.message.startswith("not tried, because another call had no answer after 5 seconds")
     found = with_one(key, 1, Observation(error=Error("E")))
     assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17
@@ -558,7 +558,7 @@ def test_what_must_raise_must_raise_that():
     said = shown(error=Error("KeyError", "x\ny"))
     assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")" and said.mistake is None
     said = shown(error=Error("KeyError", "no pizza in vocab"))
-    assert said.message.startswith("the KeyError should name 'pizza' alone\nyours says: no pizza in vocab")
+    assert said.message.startswith("the KeyError should name only 'pizza'\nyours says: no pizza in vocab")
     assert shown(error=Error("KeyError")).message.splitlines()[1] == "yours says: (no message)"
     assert holds(shown(output=3)) == {"unknown"} and shown(output=3, changed=[0]).mistake == "input_changed"
 
@@ -598,7 +598,7 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
 
 
 def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
-    told = "\nyour code draws random numbers, and nothing here is random (dropout? a new layer in each call?)"
+    told = "\nyour code draws random numbers, but nothing here is random (dropout? a new layer in each call?)"
     for seen, expected, said in ((True, False, True), (False, False, False), (True, True, False)):
         case = Case((torch.zeros(9),))
         key = made_key([case], [Observation(t(1.0), drew=expected)], arguments=["Q"])
@@ -791,7 +791,7 @@ def test_measured_outputs_have_to_be_of_the_right_kind():
         assert seen.points == 0 and not seen.passed and [part.passed for part in seen.parts] == [False]
         return seen.mistake, seen.parts[0].detail
 
-    assert said([1, 2], 5) == ("wrong_type", "expected a list of 3, got a Python int, 5\nwith f(2)")
+    assert said([1, 2], 5) == ("wrong_type", "expected a list of 3 entries, got a Python int, 5\nwith f(2)")
     assert said([1], 5) == said([1, 2], 5)  # the detail is of the problem that the message names
     assert said([1], [3, 4, 5]) == ("wrong_shape", "expected 2 entries: [1, 2]\nyours    1 entry: [1]\nwith f(1)")
     assert said([1, 2], [1])[0] == "wrong_shape" and said([1, 2], None)[0] == "wrong_type"
@@ -885,14 +885,14 @@ def by_values(want, got, **options):
 
 def test_what_the_numbers_alone_tell():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    assert by_values(x, 7 * x) == "a constant factor off: every number is 7 times what it should be"
-    size = "a constant factor off: every number is 0.3333 times what it should be, which is 1/√9, and 9 is a size of your inputs"
+    assert by_values(x, 7 * x) == "off by a constant factor: every number is 7 times what it should be"
+    size = "off by a constant factor: every number is 0.3333 times what it should be, which is 1/√9, and 9 is a size of your inputs"
     assert by_values(x, x / 3) == size
     assert by_values(x, -x) == "the right numbers with the opposite sign"
     assert by_values(x, x + 0.25) == "every number is about 0.25 too large"
     assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
-    assert by_values(x, x * 1.00005) == "every number is too far from 0 by about 0.005%"
-    assert by_values(x, x * 0.99995) == "every number is too near to 0 by about 0.005%"
+    assert by_values(x, x * 1.00005) == "every number is about 0.005% too far from 0"
+    assert by_values(x, x * 0.99995) == "every number is about 0.005% too close to 0"
     assert by_values(x, x * (1 + 5e-5 * t([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]]))) == "close, but not close enough"
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT) == "transposed: rows and columns have changed places"
@@ -906,7 +906,7 @@ def test_what_the_numbers_alone_tell():
     batch = torch.stack([x, 2 * x + 1])
     assert by_values(batch, torch.stack([x, x.flip(0)])) == "right for the first item of the batch only"
     masked = t([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
-    line = "right but for rows of zeros: row 1 (query 1) should be all zeros"
+    line = "right, except that row 1 (query 1) should be all zeros"
     assert value_text(masked, t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4]])) == line
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     assert value_text(weights, t([[0.1, 0.2, 0.7], [0.3, 0.9, 0.4]])) == (
@@ -993,7 +993,7 @@ def test_a_shift_stands_out_from_the_rounding_of_its_dtype():
 
 def test_a_factor_is_told_with_the_digits_that_show_it():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    line = "a constant factor off: every number is {} times what it should be"
+    line = "off by a constant factor: every number is {} times what it should be"
     assert by_values(t(1.0, 2.0), t(7.0, 14.0)) == line.format(7)
     assert by_values(d(0.1, 0.2, 0.3), d(0.7, 1.4, 2.1)) == line.format(7)
     assert by_values(x, 1.0003 * x) == line.format("1.0003")
@@ -1027,7 +1027,7 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(batch, batch * t([[1.3, 1.0, 0.9], [1.0, 1.2, 1.0]])).startswith("6 of 12 numbers differ")
     blank = torch.stack([x, torch.zeros_like(x)])
     filled = torch.stack([x, x])
-    assert by_values(blank, filled) == "right but for rows of zeros: item 1, row 0 (query 0) should be all zeros"
+    assert by_values(blank, filled) == "right, except that item 1, row 0 (query 0) should be all zeros"
 
 
 def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
@@ -1036,7 +1036,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
 
     rows = t([[0.1, 0.2, 0.3], [0.0] * 3, [0.0] * 3])
     got = t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])
-    assert by_values(rows, got) == "right but for rows of zeros: row 1 (query 1) should be all zeros"
+    assert by_values(rows, got) == "right, except that row 1 (query 1) should be all zeros"
     assert differ(rows[:2], t([[0.15, 0.2, 0.3], [0.3, 0.3, 0.4]]))
     assert differ(rows[:2], t([[0.5, 0.1, 0.9], [0.0] * 3]))
     assert differ(t([[-1.0, -2.0], [1.0, 2.5]]), t([[-1.0, -3.0], [1.0, 2.5]]))
@@ -1045,7 +1045,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
 
 
 def test_what_small_differences_look_like():
-    close, line = "close, but not close enough", "every number is too far from 0 by about {}%"
+    close, line = "close, but not close enough", "every number is about {}% too far from 0"
     x = d(0.1, 0.2, 0.3, 0.7)
     assert by_values(-x, -x * 1.00005) == line.format(0.005)
     for want in (d(-1.0, -2.0, 3.0), d(0.0, 1.0, 2.0), d(0.0, -1.0, 2.0, 4.0)):
@@ -1061,8 +1061,8 @@ def test_what_small_differences_look_like():
 
 def test_rounded_answers_are_told_so():
     x = d(0.123456789, 0.987654321, 0.55555555, 0.31415926)
-    for digits, words in ((1, "1 digit"), (2, "2 digits"), (6, "6 digits")):
-        assert by_values(x, x.round(decimals=digits)) == f"rounded to {words} behind the point"
+    for digits, words in ((1, "1 decimal place"), (2, "2 decimal places"), (6, "6 decimal places")):
+        assert by_values(x, x.round(decimals=digits)) == f"rounded to {words}"
     assert by_values(x, x.half().double()) == "rounded on the way: these are float16 numbers"
     assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
     assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
@@ -1263,7 +1263,7 @@ def test_lines_of_types():
     assert shown(t([1.0]), Odd("view", "x")) == "expected a tensor of shape (1,), got a view x"
     assert shown(t(1.0), Odd("set")) == "expected a tensor with a single number, shape (), got a set"
     assert shown(t([1.0]), Odd("array", "x")) == "expected a tensor of shape (1,), got an array x"
-    assert shown([1, 2], 1.5) == "expected a list of 2, got a Python float, 1.5" and shown((), True).endswith(
+    assert shown([1, 2], 1.5) == "expected a list of 2 entries, got a Python float, 1.5" and shown((), True).endswith(
         "got a bool, True"
     )
     assert shown(1, "a", ("k",)) == 'expected a Python int, 1 at ["k"], got a string, "a"'
@@ -1276,7 +1276,7 @@ def test_lines_of_shapes():
 
     a, b = torch.zeros(5, 7), torch.zeros(7, 5)
     words = ": one row for each of the 5 queries, one column for each of the 7 keys"
-    order = "\nthe sizes are right and in another order: are two axes exchanged?"
+    order = "\nthe sizes are right, but in another order: are two axes swapped?"
     assert shown(a, b) == f"expected shape (5, 7){words}\nyours    shape (7, 5){order}"
     assert shown(a, b, axes=("query",)) == f"expected shape (5, 7)\nyours    shape (7, 5){order}"
     assert shown(a, b[:6], axes=("query", "key", "head")) == "expected shape (5, 7)\nyours    shape (6, 5)"
@@ -1326,12 +1326,12 @@ def test_other_lines():
     key = made_key([], [], arguments=["Q"], time_limit=1.0)
     assert says(problem("input_changed", changed=["mask", 0])).startswith("your code changed its input mask in place;")
     assert says(problem("dtype_lost", d(1.0), t(1.0), path=(0,))) == "expected dtype float64 at [0], yours is float32"
-    assert says(problem("dtype_lost", d(1.0), d(1.0))).startswith("your float64 answer holds float32 numbers only")
+    assert says(problem("dtype_lost", d(1.0), d(1.0))).startswith("your float64 result is only as precise as float32")
     named = problem("dtype_lost", d(1.0), t(1.0), path=("sums",), case=Case((torch.zeros(9),), view="facts_view"))
     assert says(named) == "sums: expected dtype float64, yours is float32"
     assert says(problem("detached", where="W")).startswith("no gradient reaches W: somewhere")
     assert says(problem("too_slow"), key).startswith("no answer after 1 second; is")
-    for said, words in ((NOT_TRIED, "not tried: another"), ("zzz", "no answer after 1 second; is")):
+    for said, words in ((NOT_TRIED, "not tried, because another"), ("zzz", "no answer after 1 second; is")):
         assert says(problem("too_slow", error=Error("TooSlow", said)), key).startswith(words)
     for kind, words in (("WrongParts", "no W"), ("Zero", "your code raised Zero"), ("A", "your code raised A")):
         assert says(problem("raises", error=Error(kind, "no W"))).startswith(words)

@@ -35,7 +35,6 @@ FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exerci
 THE_SAME = {
     ("previous_token_weights", "transposed", "looks_ahead"),
     ("head_scores", "transposed", "keys_ask"),
-    ("merge_heads", "transposed", "tokens_last"),
 }
 # Judged by what they do to an argument: whatever they return is right.
 RETURN_NOTHING = {"load_from_torch"}

@@ -67,7 +67,7 @@ def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = (_other_form(problem, key) or _BY_KIND[problem.kind](problem, key)).split("\n")
     if problem.kind == "value" and problem.seen.drew and not _expected(problem, key).drew:
-        lines.append("your code draws random numbers, and nothing here is random (dropout? a new layer in each call?)")
+        lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
@@ -87,13 +87,11 @@ def _other_form(problem, key) -> str:
     if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
         for order in itertools.permutations(range(len(expected))):
             if list(order) != sorted(order) and difference(list(expected), [actual[i] for i in order]) is None:
-                return (
-                    f"the right values in another order: value {order[0]} of yours, counted from 0, should come first"
-                )
+                return f"the right values, but in another order: [{order[0]}] of your answer should come first"
     elif isinstance(actual, torch.Tensor):
         same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
         if same:
-            return f"your answer returns value {same[0]} alone, counted from 0; {len(expected)} values are asked for"
+            return f"your answer is only [{same[0]}] of the {len(expected)} values that are asked for"
     return ""
 
 
@@ -299,7 +297,8 @@ def _type_words(value) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
     if isinstance(value, (list, tuple)):
-        return f"{_a(type(value).__name__)} of {len(value)}"
+        many = ("entry", "entries") if isinstance(value, list) else ("value", "values")
+        return f"{_a(type(value).__name__)} of {len(value)} {many[len(value) != 1]}"
     if isinstance(value, str) and BYTES.fullmatch(value):
         return f"bytes, {written(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
@@ -331,7 +330,7 @@ def _wrong_shape(problem, key) -> str:
     axes = () if any(diff.path) else key.axes  # they are the first output's
     lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
     if sorted(diff.actual.shape) == sorted(shape):
-        lines += "\nthe sizes are right and in another order: are two axes exchanged?"
+        lines += "\nthe sizes are right, but in another order: are two axes swapped?"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
 
 
@@ -384,7 +383,7 @@ def _input_changed(problem, key) -> str:
 def _dtype_lost(problem, key) -> str:
     diff = problem.difference
     if diff.expected.dtype == diff.actual.dtype:
-        return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
+        return "your float64 result is only as precise as float32: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
     name = _property(problem)
     return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _at(diff.path)}, yours is {got}"
@@ -398,7 +397,7 @@ def _detached(problem, key) -> str:
 def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
     if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
-        return f"not tried: another call had no answer after {limit}"
+        return f"not tried, because another call had no answer after {limit}"
     if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message.endswith(IN_ALL):
         return f"{problem.seen.error.message}: all calls of a check share this time"
     return f"no answer after {limit}; is there an endless loop?"
@@ -413,8 +412,8 @@ def _no_error(problem, key) -> str:
 def _no_name(problem, key) -> str:
     message = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
     wanted = problem.case.raises
-    alone = " alone" if wanted.omits and wanted.omits in problem.seen.error.message else ""
-    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {message[:120]}"
+    only = "only " if wanted.omits and wanted.omits in problem.seen.error.message else ""
+    return f"the {wanted.error} should name {only}{wanted.names!r}\nyours says: {message[:120]}"
 
 
 def _gradient(problem, key) -> str:
@@ -432,14 +431,14 @@ def _value(problem, key) -> str:
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
-        if seen.startswith("a constant factor off"):
+        if seen.startswith("off by a constant factor"):
             seen += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
         blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
         lines += [blind] if blind and not lines else []
         lines += [seen] if seen and not first_by_mask and not blind else []
-        if not seen.startswith(("each row", "right but")):
+        if not seen.startswith(("each row", "right, except")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
@@ -662,7 +661,9 @@ def _by_values(
 
 
 def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
-    """How two masks differ."""
+    """How a mask differs from the one that is expected."""
+    if got.dtype != torch.bool:
+        return f"expected dtype bool, yours is {str(got.dtype).removeprefix('torch.')}"
     too_many, missing = int((got & ~want).sum()), int((want & ~got).sum())
     if too_many and missing:
         if (want != got).all():
@@ -692,7 +693,7 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
         if torch.allclose(got, -want, 1e-4, 1e-6):
             yield "the right numbers with the opposite sign", None
         times = two_numbers(1.0, factor.item())[1]
-        yield f"a constant factor off: every number is {times} times what it should be", None
+        yield f"off by a constant factor: every number is {times} times what it should be", None
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
         yield TRANSPOSED, None
     if (want >= 0).all() and torch.allclose(got, want.square(), 1e-4, 1e-9):
@@ -732,7 +733,7 @@ def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, li
     if not wrong_rows.any() or (wrong_rows & ~blank).any():
         return "", None
     index = wrong_rows.nonzero()[0].tolist()
-    return f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index
+    return f"right, except that {row_words(index, axes)} should be all zeros", index
 
 
 def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
@@ -767,7 +768,7 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         grid = 10.0**digits
         gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
         if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
-            return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
+            return f"rounded to {digits} decimal {'place' if digits == 1 else 'places'}"
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
         if rounded and torch.allclose(got, want, share, 1e-7):
@@ -780,7 +781,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     share = ((got - want) / want)[want != 0]
     if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
         much = abs(share.mean().item())
-        return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g}%"
+        return f"every number is about {100 * much:.1g}% too {'far from' if share.mean() > 0 else 'close to'} 0"
     return "close, but not close enough"
 
 

@@ -53,18 +53,12 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "posi
         bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
         |    bos[0] = bos_id
         Each row is a separate sentence, and each starts with bos.
-    zero_in_front: each row starts with 0, whatever bos_id is
-        torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
-        The id of bos is an argument. Where does your code use it?
-    one_in_front: each row starts with 1, whatever bos_id is
-        torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
+    starts_with_ID for ID in 0, 1: each row starts with ID, whatever bos_id is
+        torch.full_like(targets[:, :1], bos_id) -> torch.full_like(targets[:, :1], ID)
         The id of bos is an argument. Where does your code use it?
     smeared: the first id was copied to every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
         If you write into a tensor while you read from it, the next position reads what you have just written.
-    bos_everywhere: bos at every position
-        torch.cat([bos, targets[:, :-1]], dim=1) -> bos.repeat(1, targets.shape[1])
-        If a loop copies one position to the next, what has it just overwritten?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -275,14 +269,6 @@ decoder_block = Exercise(
     activation_dropped: the activation is always ReLU
         d_ff, activation) -> d_ff) #
         The block has an argument activation. Which part should use it?
-    self_weights_returned: the weights of self-attention are returned
-        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
-        -> out, mine = self.self_attention(self.norm1(y), mask=self_mask); y = y + out
-        (self.norm3(y)), cross_weights -> (self.norm3(y)), mine
-        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
-        -> out, mine = self.self_attention(y, mask=self_mask); y = self.norm1(y + out)
-        self.feed_forward(y)), cross_weights -> self.feed_forward(y)), mine
-        The second result says which source words each target word attends to.
 """)
 
 
@@ -532,16 +518,6 @@ transformer = Exercise(
     last_place_only: logits for the last target position only
         return self.unembed(y) -> return self.unembed(y)[:, -1]
         In training, every target position has a next word to predict. How many rows of logits does that need?
-    mask_kept_by_encode: decode uses the mask that encode stored
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return self.encoder(src, real)
-        -> self.real = (src != self.pad_id)[:, None, None, :]
-        |        return self.encoder(src, self.real)
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
-        |        causal
-        If a caller encodes one sentence, then another, and then decodes the first, whose padding does your decoder
-        mask?
     memory_made_again: decode encodes src again instead of using the memory that it gets
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
         Generation encodes the source once and then calls decode for every word. Which memory should decode use?

@@ -310,11 +310,6 @@ label_smoothed_loss = Exercise(
     each_word_the_whole: every word gets ε instead of ε / V
         log_p.mean(dim=-1) -> log_p.sum(dim=-1)
         The target is a distribution. What do its V probabilities sum to?
-    divergence: the cross-entropy minus the entropy of the target
-        even  # (...)
-        -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
-        Your result is too small by the entropy of the smoothed target. The gradients are the same, but the exercise
-        asks for the cross-entropy.
     smoothing_fixed: the smoothing is always 0.1
         -(1 - smoothing) * true - smoothing * even -> -0.9 * true - 0.1 * even
         The caller may pass another smoothing. Where does your code use it?

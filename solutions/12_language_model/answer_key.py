@@ -217,12 +217,12 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss, weights={LA
     zero_left_out: positions whose target is token 0 are left out
         targets.flatten()) -> targets.flatten(), ignore_index=0)
         There is no padding here, so id 0 is a token like any other.
-    wrong_sign: the sign is wrong
-        F.cross_entropy -> -F.cross_entropy
-        A probability is at most 1. Which sign does its logarithm have, and which sign should a loss have?
     exp_over_sum: exp of large logits is infinite, and the quotient is NaN
         {LOSS} -> -(logits.exp() / logits.exp().sum(-1, keepdim=True)).log().gather(-1, targets[..., None]).mean()
         float32 overflows at exp(89). What did lesson 6 subtract before taking exp?
+    batch_and_positions_exchanged: the texts and the positions of the logits are exchanged, but not those of the targets
+        logits.flatten(0, 1) -> logits.transpose(0, 1).flatten(0, 1)
+        Row 1 of your flattened logits and entry 1 of your flattened targets should belong to the same position. Do they?
     transposed_and_flattened: two dimensions are exchanged, and then the result is reshaped into rows of V
         logits.flatten(0, 1) -> logits.transpose(1, 2).reshape(-1, logits.shape[-1])
         After the transpose, V is the middle dimension. Either exchange dimensions or flatten, but not both.

@@ -77,24 +77,6 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         "attention.W_o" -> "attention.feed_forward.down"
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
         Two of BERT's names end with other names of the table. Which have to be replaced first?
-    attention_left_out: the projections' names lack the part that they belong to
-        "attention.self.query": "attention.W_q" -> "attention.self.query": "W_q"
-        "attention.self.key": "attention.W_k" -> "attention.self.key": "W_k"
-        "attention.self.value": "attention.W_v" -> "attention.self.value": "W_v"
-        "attention.W_o" -> "W_o"
-        The block has an attention, and the attention has a W_q. Compare your names with the lesson's table.
-    other_beginning: none of your names begins with `blocks.`
-        mine[f"blocks.{i}. -> mine[f"encoder.blocks.{i}.
-        Compare the first name of your result with the first one of the lesson's block. From where on do they differ?
-    self_kept: `self` is still in the names of the projections
-        "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.self.W_q"
-        "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.self.W_k"
-        "attention.self.value": "attention.W_v" -> "attention.self.value": "attention.self.W_v"
-        How many words are between the layer's number and W_q in the lesson's table, and how many in yours?
-    feed_forward_left_out: the names of up and down lack the part that they belong to
-        "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "up"
-        "output.dense": "feed_forward.down", -> "output.dense": "down",
-        The block has a feed-forward network, and that has an up. Compare your names with the lesson's table.
 """)
 
 
@@ -166,10 +148,6 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
         A layer norm takes the mean of the squares, as in lesson 9. By what does torch's var divide by default?
-    deviation_by_one_less: the variance was divided by D − 1
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
-        A layer norm takes the mean of the squares, as in lesson 9. By what does torch's std divide by default?
     words_alone_normalized: the words are normalized before the positions and the type are added
         x = words + positions + types -> x = words
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)

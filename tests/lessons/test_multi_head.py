@@ -100,7 +100,7 @@ class OneLayerFourTimes(blocks.MultiHeadAttention):
 
 def test_a_shared_layer_is_called_one():
     words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
-    assert "W_q.weight and W_k.weight of your module are one tensor" in words and "raised" not in words
+    assert "W_q.weight and W_k.weight of your module are one and the same tensor" in words and "raised" not in words
 
 
 def test_an_importance_that_leaves_its_module_frozen_is_refused():
