@@ -945,6 +945,19 @@ def test_which_rows_columns_or_items_are_wrong_where_others_are_right():
         assert " of 24 numbers" in by_values(x, x + scattered)
 
 
+def test_numbers_that_should_be_blank_or_are_and_should_not_be():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    some = t([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]).bool()
+    for blank, words in ((0.0, "0"), (-INF, "-inf")):
+        few = x.where(some, torch.tensor(blank))
+        assert by_values(few, x) == f"right, except for 2 numbers that should be {words}"
+        assert by_values(x, few) == f"right, except for 2 numbers that should not be {words}"
+        assert by_values(few, x.where(x != 0.1, torch.tensor(blank))) == (
+            f"right, except for 1 number that should be {words}"
+        )
+        assert " numbers differ, most" in by_values(few, x + 0.3 * x.flip(0))
+
+
 def test_how_masks_and_whole_numbers_differ():
     want = t([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]).bool()
     inverted = "inverted: yours is True wherever it should be False, and False wherever it should be True"
@@ -957,6 +970,9 @@ def test_how_masks_and_whole_numbers_differ():
     assert by_values(want, want.flip(1)).startswith("4 of 6 numbers differ")
     causal = torch.ones(3, 3).tril().bool()
     assert by_values(causal, causal.mT) == "transposed: rows and columns have changed places"
+    assert by_values(want, want + 1) == "expected dtype bool, yours is int64"
+    rows = torch.tensor([[3, 1, 2], [2, 0, 1]])
+    assert by_values(rows, rows.flip(0)) == "the right rows in another order"
     ids = torch.tensor([3, 1, 2])
     assert by_values(ids, ids + 1) == "every number is 1 too large"
     assert by_values(ids, ids - 2) == "every number is 2 too small"
@@ -965,10 +981,7 @@ def test_how_masks_and_whole_numbers_differ():
 
 def test_the_numbers_alone_do_not_tell_more_than_they_show():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    for wrong in (
-        x + t([[0.2, -0.1, 0.4], [0.0, 0.3, -0.2]]),
-        3 * x + t([[0.1, 0.0, 0.0], [0.0] * 3]),
-    ):
+    for wrong in (x + t([[0.2, -0.1, 0.4], [0.0, 0.3, -0.2]]), 3 * x + t([[0.1, 0.0, 0.0], [0.0] * 3])):
         assert " numbers differ, most at " in by_values(x, wrong)
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
@@ -1067,7 +1080,9 @@ def test_rounded_answers_are_told_so():
     assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
     assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
     assert "rounded" not in by_values(x.round(decimals=2), x.round(decimals=2) + d(0.01, 0.0, 0.0, 0.0))
-    assert by_values(torch.cat([x, x / 3]), torch.cat([x, x / 3]).round(decimals=2)).startswith("rounded to 2 digits")
+    assert by_values(torch.cat([x, x / 3]), torch.cat([x, x / 3]).round(decimals=2)).startswith(
+        "rounded to 2 decimal places"
+    )
     assert "rounded" not in by_values(x, x.round(decimals=7)) and "rounded" not in by_values(5 * x, (5 * x).round())
     assert "rounded" not in by_values(x, x.round(decimals=1) + d(0.1, 0.0, 0.0, -0.1))
     assert "rounded" not in by_values(x, (x * d(0.5, 0.7, 0.6, 0.8)).bfloat16().double())

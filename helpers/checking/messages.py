@@ -648,13 +648,15 @@ def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
     """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
-    if want.numel() < 2 or not (want.isfinite().all() and got.isfinite().all()):
+    if want.numel() < 2:
         return "", None
     if want.dtype == torch.bool:
         return _booleans(want, got), None
     if not want.is_floating_point():
         return _whole_numbers(want, got), None
     wrong = wrong_entries(want, got, tolerance)
+    if not (want.isfinite().all() and got.isfinite().all()):
+        return _blanks(want, got, wrong), None
     noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
     tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
     return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
@@ -679,7 +681,12 @@ def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
     gap = got - want
     if (gap == gap.flatten()[0]).all():
         return f"every number is {abs(int(gap.flatten()[0]))} too {'large' if gap.flatten()[0] > 0 else 'small'}"
-    return "the right numbers in another order" if _reordered(want, got) else ""
+    return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
+
+
+def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
+    titles = (title for title, axis in _axes_of(want.dim()) if _permuted(want, got, axis))
+    return next((f"the right {title}s in another order" for title in titles), "")
 
 
 def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
@@ -705,9 +712,7 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
     yield _sums(want, got, axes)
     if want.dim() >= 2 and len(flat := (got - want).flatten(0, -2)) > 1 and (flat - flat[0]).abs().max() <= 100 * noise:
         yield "every row is off by the same numbers: has something that is added to each row been left out?", None
-    for title, axis in _axes_of(want.dim()):
-        if _permuted(want, got, axis):
-            yield f"the right {title}s in another order", None
+    yield _in_another_order(want, got), None
     moved = want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6)
     if moved:
         yield "the right numbers, but at other positions: is there a view or reshape where you need transpose?", None
@@ -716,7 +721,20 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         yield "right for the first item of the batch only", None
+    yield _blanks(want, got, wrong), None
     yield _lines_that_differ(wrong, axes), None
+
+
+def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
+    """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
+    number = int(wrong.sum())
+    for blank in (0.0, -math.inf) if number < wrong.numel() else ():
+        numbers = f"right, except for {number} {'number' if number == 1 else 'numbers'}"
+        if (want[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"{numbers} that should be {blank:g}"
+        if (got[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"{numbers} that should not be {blank:g}"
+    return ""
 
 
 def _shifted(gap: torch.Tensor, noise: float) -> str:
@@ -815,7 +833,8 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
             if min(len(bad), len(good)) == 1:
                 which, verdict = (bad[0], "wrong") if len(bad) == 1 else (good[0], "right")
                 return f"only {_numbered(title, which, nouns)} is {verdict}"
-            named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}" if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
+            named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
+            named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
             return f"{title}s {named} are wrong, and the others right"
     return ""
 

@@ -341,7 +341,7 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     plain = {number for number in everywhere if key.cases[number].part == VALUES}
     tried = [everywhere, (others if wrong else apart) if apart else set()]
     tried.append(returned if returned & plain else set())
-    tried.append(plain if all(_holds_fractions(key.expected[number].output) for number in plain) else set())
+    tried.append(plain if _fractions([key.expected[number].output for number in plain]) > 1 else set())
     named = (_most_telling(key, observations, right, among) for among in tried if among)
     return next((mistake for mistake in named if mistake is not None), None)
 
@@ -351,10 +351,10 @@ def _judged_apart(key: ExerciseKey, case: Case) -> bool:
     return case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"
 
 
-def _holds_fractions(output) -> bool:
-    """Whether an output holds several numbers that are not whole."""
-    tensors = [leaf for leaf in leaves([output]) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
-    return sum(int((leaf != leaf.round()).sum()) for leaf in tensors) > 1
+def _fractions(outputs: list) -> int:
+    """How many numbers of these outputs are not whole."""
+    numbers = [torch.as_tensor(leaf) for leaf in leaves(outputs) if isinstance(leaf, (float, torch.Tensor))]
+    return sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point())
 
 
 def _most_telling(

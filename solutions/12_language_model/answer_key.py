@@ -85,11 +85,9 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         -> known = [t for t in range(order - 1, len(test)) if tuple(test[t - order + 1 : t]) in contexts]
         |    return total / max(1, len(known))
         After an unknown context all V tokens are equally likely. What does such a position cost?
-    alpha_is_one: alpha is always 1
-        train, test = [int(i) for i in train], [int(i) for i in test]
-        -> train, test = [int(i) for i in train], [int(i) for i in test]
-        |    alpha = 1
-        The caller may pass another alpha. Where does your code use it?
+    alpha_in_the_count_only: alpha is added to the counts of pairs, but not to those of contexts
+        contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), 1))
+        Each of the V counts of a row grows by alpha. By how much does their sum grow?
     last_context_counted: the contexts were counted up to the end of train, where nothing follows
         total = 0.0 -> last = tuple(train[len(train) - order + 1 :])
         |    contexts[last] = contexts.get(last, 0) + 1

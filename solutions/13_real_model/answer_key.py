@@ -141,6 +141,9 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     positions_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
         The first token has position 0.
+    positions_of_ids: the positions were looked up by the ids of the tokens
+        [: ids.shape[1]] -> [ids % len(weights["embeddings.position_embeddings.weight"])]
+        A position says where in the sentence a token is, not which token it is.
     positions_of_sentences: each sentence has one position for all its tokens
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
@@ -351,6 +354,9 @@ search = Exercise("search", cases_search).with_mistakes("""
     distances: one minus the cosine
         [(values[i], score) -> [(values[i], 1 - score)
         That is a distance, which is 0 for equal directions. The cosine itself is the score.
+    softmaxed: weights instead of cosines
+        scores.topk(k) -> torch.softmax(scores, dim=0).topk(k)
+        The exercise asks for the cosines themselves. What does a softmax of two equal cosines give?
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?
