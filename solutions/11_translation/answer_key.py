@@ -467,7 +467,8 @@ def mean_of_sentences(candidates, references):
     return sum(one([c], [r]) for c, r in zip(candidates, references, strict=True)) / len(candidates)
 
 
-corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
+# Letters instead of words have no meaning, so STRINGS weighs as much as all other parts.
+corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu, weights={STRINGS: 30}).with_mistakes(
     """
     not_clipped: repeated words count more often than the reference contains them
         (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)

@@ -30,7 +30,7 @@ def called_again(init, state, *calls, **options):
 
 def cases_rms_norm(draw):
     def make(dtype, *lead):  # every row with a mean and a size of its own
-        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=2.0, dtype=dtype)
+        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=1.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype)
 
     def scaled(factor, dtype=FLOAT32):
@@ -39,7 +39,8 @@ def cases_rms_norm(draw):
 
     zeros = draw.normal(4, 6, dtype=FLOAT64)
     zeros[draw.integer(0, 4)] = 0.0
-    cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False)
+    # What eps does shows in parts of its own, and nowhere else, whatever is drawn.
+    cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False, tolerance=1e-4)
     return [
         *(case for case in cases if case.part != DTYPE),
         Case((draw.normal(300), draw.normal(300)), part=LEADING, note="a single vector"),
@@ -48,7 +49,13 @@ def cases_rms_norm(draw):
         Case(make(FLOAT32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(FLOAT64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
         Case(scaled(1e-3), part="small values", note="values around 0.001"),
-        Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="small values", note="values around 1e-5, eps 1e-10"),
+        Case(
+            scaled(1e-5, FLOAT64),
+            {"eps": 1e-10},
+            part="small values",
+            tolerance=1e-5,
+            note="values around 1e-5, eps 1e-10",
+        ),
         Case(scaled(1e4), part="large values", note="values around 10,000"),
         Case((zeros, draw.normal(6, dtype=FLOAT64)), part="a row of zeros", gradient=True),
     ]
