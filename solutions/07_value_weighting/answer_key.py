@@ -355,7 +355,9 @@ def cases_context_shift(draw):
     def make(dtype, *lead):
         lengths = draw.uniform(*lead, 5, 1, low=0.5, high=3.0, dtype=dtype)
         before = draw.normal(*lead, 5, 6, dtype=dtype)
-        return before * lengths, draw.normal(*lead, 5, 6, dtype=dtype) + 0.5 * before
+        after = draw.normal(*lead, 5, 6, dtype=dtype) + 0.5 * before
+        after[..., 0, :] -= 3 * before[..., 0, :]  # a word that turned round, whatever is drawn
+        return before * lengths, after
 
     before, after = make(torch.float32)
     zero_before, zero_after = before.clone(), after.clone()
