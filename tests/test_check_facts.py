@@ -612,6 +612,8 @@ def test_how_lists_and_tuples_differ_is_said():
 
     many = [(i, 1000 + i) for i in range(40)]
     assert said([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
+    large = torch.zeros(3, 5)
+    assert "order" not in said([large, large], [large + 1, large]), "of both only the shape is written"
     assert said(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
     assert said(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
     key = made_key([Case(())], [t(1.0)])
