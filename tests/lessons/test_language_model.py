@@ -814,8 +814,8 @@ class Tied(blocks.GPT):
         (PlainList, "Your blocks is a plain list"),
         (OtherNames, "your module has no part called tokens; its parts are: norm, unembed, wte, h"),
         (NarrowNetworks, "blocks.0.feed_forward.up.weight has shape"),
-        (OneBlock, "of your module are one tensor"),
-        (Tied, "tokens.weight and unembed.weight of your module are one tensor"),
+        (OneBlock, "of your module are one and the same tensor"),
+        (Tied, "tokens.weight and unembed.weight of your module are one and the same tensor"),
     ],
 )
 def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words):
