@@ -75,7 +75,7 @@ def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(jud
     seeds += "with torch.random.fork_rng():\n    torch.rand(2)"
     graded = judged(judge, seeds, RIGHT)
     assert graded.flags == [] and graded.errors == {}
-    asks = "def fork_rng():  # as that of torch 2.11 does\n    return torch.device('cuda').type\nassert fork_rng() == 'cuda'"
+    asks = "def fork_rng():  # as torch 2.11's\n    return torch.device('cuda').type\nassert fork_rng() == 'cuda'"
     assert judged(judge, asks, RIGHT).errors == {}
     (flag,) = judged(judge, "torch.set_default_device('mps')\ntorch.ones(1)", RIGHT).flags
     assert "asks for the device mps, which" in flag
