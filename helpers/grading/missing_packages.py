@@ -9,7 +9,6 @@ from pathlib import Path
 from helpers.grading.name_bindings import statements
 from helpers.grading.submission import Cell
 
-
 MOST_MISSING = 50  # names of one submission
 
 
