@@ -1,7 +1,7 @@
 """The look of every figure: sharp lettering, alt text on the page.
 
 A figure function draws on `new_figure(...)`, with the charts of charts.py in the colors of colors.py, and returns
-`Picture(figure, alt, caption)`.
+`Picture(figure, alt, caption)`. These two say what is drawn; a docstring says only what they do not.
 """
 
 import base64

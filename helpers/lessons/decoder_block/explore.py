@@ -6,12 +6,10 @@ from helpers.widgets.panel import panel
 
 
 def beams():
-    """A slider for the size of the beam."""
     panel(Beams(), width=whole("beam size", 1, 1, 5))
 
 
 def next_word():
-    """Sliders for temperature, top-k and top-p on the translator's first word, its source hidden."""
     panel(
         NextWord(),
         temperature=powers("temperature", 1.0, -1, 1, 0.05),

@@ -20,7 +20,6 @@ FRENCH = "jane visite l' afrique en septembre"
 
 
 def teacher_forcing() -> Picture:
-    """What the decoder reads and what it has to predict, by position, with what may attend to what."""
     words = FRENCH.split()
     reads, says = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
@@ -160,7 +159,6 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
 
 
 def cross_attention() -> Picture:
-    """Where each position of the French sentence attends in the English one, and how much it needs it."""
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
@@ -205,8 +203,6 @@ def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
 
 
 class Beams:
-    """The tree of the small model; what a beam of some size keeps is drawn in blue."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.9)
         self.points = {("<bos>",): (0, 2.0), ("<bos>", "le"): (1.3, 3.0), ("<bos>", "la"): (1.3, 0.5)}
@@ -274,7 +270,6 @@ SHOWN = 14
 
 
 def next_words() -> Picture:
-    """The probabilities of the most likely first words when the source is hidden."""
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
@@ -291,8 +286,6 @@ def next_words() -> Picture:
 
 
 class NextWord:
-    """Bars of the next-word probabilities under a temperature, then top-k, then top-p."""
-
     def __init__(self):
         self.logits, self.order = first_word_logits().sort(descending=True)
         self.figure, self.ax = new_figure(8.0, 3.3)
@@ -328,7 +321,6 @@ class NextWord:
 
 
 def cache_cells(length: int = 7) -> Picture:
-    """Which rows of the weights are computed for the last word, without a cache and with one."""
     words = ["<bos>", *FRENCH.split()][:length]
     figure, axes = new_figure(8.4, 3.9, columns=2)
     future = torch.ones(length, length).triu(1).bool()

@@ -26,8 +26,6 @@ def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
 
 
 class Stack:
-    """Two line charts over the blocks, for the size of the initialization on the slider."""
-
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
         self.lines = {}
@@ -58,13 +56,11 @@ class Stack:
 
 
 def stack():
-    """A slider for the size of the initialization of twelve blocks."""
     start = choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0)
     panel(Stack(), start=start)
 
 
 def reach():
-    """Sliders for the layers and the kernel of a stack of convolutions."""
     depth = whole("layers", 1, 1, 8)
     kernel = choice("kernel", [1, 3, 5, 7], 3)
     panel(receptive, layers_=depth, kernel=kernel)

@@ -42,7 +42,6 @@ def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
 
 
 def normed_words(channels: int = 12) -> Picture:
-    """The words of the sentence before and after layer norm, with each word's mean and standard deviation."""
     x = word_vectors()
     after = F.layer_norm(x, x.shape[-1:])
     figure, axes = new_figure(8.6, 2.9, 1, 2)
@@ -64,7 +63,6 @@ def normed_words(channels: int = 12) -> Picture:
 
 
 def shared_statistics() -> Picture:
-    """Two sentences as tables of tokens and channels; the cells that share one mean have one color."""
     figure, axes = new_figure(8.6, 2.7, 1, 3)
     groups = {
         "layer norm:\none token": lambda b, t, d: 4 * b + t,
@@ -92,7 +90,6 @@ def shared_statistics() -> Picture:
 
 
 def absolute_value() -> Picture:
-    """|x| as the sum of two rectified lines."""
     x = torch.linspace(-2, 2, 81)
     figure, ax = new_figure(6.4, 3.0)
     ax.plot(x, x.abs(), color="#C9C9C9", lw=7, label="their sum: |x|")
@@ -108,7 +105,6 @@ def absolute_value() -> Picture:
 
 
 def two_orders() -> Picture:
-    """A post-norm and a pre-norm block, with the residual stream from left to right."""
     figure, axes = new_figure(8.6, 3.5, 2, 1)
     for ax, pre in zip(axes, (False, True), strict=True):
         stream = 0.0
@@ -225,7 +221,6 @@ def measured_gradients() -> tuple[dict, dict]:
 
 
 def gradients_over_depth() -> Picture:
-    """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
     along, last = measured_gradients()
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
     curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
@@ -360,7 +355,6 @@ def mixers(kernel: int = 3):
 
 
 def three_influences() -> Picture:
-    """Who depends on whom: attention, a linear layer and a convolution, each row divided by its sum."""
     x = word_vectors()
     figure, axes = new_figure(8.6, 3.1, 1, 3)
     said = []
@@ -382,7 +376,6 @@ def three_influences() -> Picture:
 
 
 def encoder_influence(token_influence) -> Picture:
-    """Who influences whom in the translator's full encoder, as token_influence says."""
     encoder = translator.machine().encoder.double().requires_grad_(False)
     x = word_vectors().double()
 
@@ -459,7 +452,6 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
 
 
 def without_feed_forward() -> Picture:
-    """What the translator loses without the encoder's feed-forward networks, and without their ReLU."""
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
     labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
@@ -505,7 +497,6 @@ def measured_interactions() -> dict[tuple[str, int], list[float]]:
 
 
 def interactions() -> Picture:
-    """Pairs, pairs of pairs: how many words one output relates at once, by depth."""
     found = measured_interactions()
     figure, axes = new_figure(8.6, 3.1, 1, 2, sharey=True)
     for ax, kind in zip(axes, ("linear", "softmax"), strict=True):
@@ -519,16 +510,14 @@ def interactions() -> Picture:
     most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
     small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
     alt = (
-        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax "
-        f"one layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that "
-        f"there are; beyond, the effect "
-        f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
+        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one "
+        f"layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the "
+        f"effect is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
     return Picture(figure, alt, "Figure 9.12. How many words one output can relate jointly, by number of layers.")
 
 
 def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
-    """Which of 15 words the middle output of a stack of convolutions, or of attention, can depend on."""
     reach = layers_ * (kernel // 2)
     middle = tokens // 2
     figure, axes = new_figure(8.6, 1.9, 2, 1, sharex=True)
@@ -552,7 +541,6 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
 
 
 def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
-    """MACs of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
         "projections": 4 * lengths * d_model**2,
@@ -571,10 +559,9 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")
     alt = (
-        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
-        "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
-        f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
-        f"everything else together at {2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens "
-        f"({totals[0]:,}) to {counted[-1]:,}."
+        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
+        "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their "
+        f"square. Those pass the projections at {2 * d_model} tokens and everything else together at "
+        f"{2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens ({totals[0]:,}) to {counted[-1]:,}."
     )
     return Picture(figure, alt, "Figure 9.9. What a block costs: the quadratic part dominates only for long texts.")

@@ -33,7 +33,6 @@ SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."
 
 
 def one_text() -> Picture:
-    """What each token of a short text costs a model that knows the rules, in nats."""
     from helpers.corpus.source import Source
 
     source = Source()
@@ -83,7 +82,6 @@ def counted() -> dict[int, float]:
 
 
 def ngram_losses() -> Picture:
-    """The losses of n-gram models by order, over the entropy line."""
     losses, line = counted(), corpus.entropy_rate()
     figure, ax = new_figure(7.4, 3.4)
     ax.plot(list(losses), list(losses.values()), "o-", color=BLUE, lw=2)
@@ -143,7 +141,6 @@ KIND_COLORS = {
 
 
 def training(watch) -> Picture:
-    """The loss of a training run on unseen passages, by kind of token, and the strongest induction head."""
     figure, axes = new_figure(8.4, 4.2, columns=2)
     if not watch.steps:
         for ax in axes:
@@ -190,7 +187,6 @@ EXAMPLE = "|qtwz|qtwz."
 
 
 def induction_by_hand() -> Picture:
-    """Two heads over a short text: the previous token, and the position whose previous token is the current one."""
     T = len(EXAMPLE)
     first, second = np.full((T, T), np.nan), np.full((T, T), np.nan)
     for t in range(T):
@@ -207,8 +203,7 @@ def induction_by_hand() -> Picture:
     return Picture(
         figure,
         f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. In the second, "
-        f"{said}"
-        ", each time the token that came next the first time.",
+        f"{said}, each time the token that came next the first time.",
         "Figure 12.6. An induction head set by hand, in two layers.",
     )
 
@@ -261,7 +256,6 @@ def induction_from_weights(answer) -> Picture:
 
 
 def ablated_heads(model, watch) -> Picture:
-    """How far repeated letters are above the line with each head of a model ablated, one at a time."""
     from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
     caption = (
@@ -290,7 +284,6 @@ def ablated_heads(model, watch) -> Picture:
 
 
 def grown_induction_head(model, watch) -> Picture:
-    """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."
     ids = torch.tensor([[symbols.index(token) for token in text]])
@@ -319,8 +312,7 @@ def grown_induction_head(model, watch) -> Picture:
         said.append(f"head {head}: {looks}; {mean:.2f} on average")
     return Picture(
         figure,
-        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
-        f"{'. '.join(said)}. "
+        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. {'. '.join(said)}. "
         f"The correct letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
@@ -409,7 +401,6 @@ class _Small(nn.Module):
 
 
 def two_losses(fixed, published, steps: int = 120) -> Picture:
-    """Two small models from the same initialization: one trained with each loss, both measured with the correct one."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
     curves, own = {}, []
     for name, loss in (("yours", fixed), ("buggy", published)):
@@ -453,8 +444,6 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
 
 
 class NextToken:
-    """The model's probabilities for the next token beside those of the source, after each position of a passage."""
-
     def __init__(self, model):
         from helpers.corpus.source import Source
 

@@ -61,7 +61,6 @@ class Masks:
 
 
 def masks():
-    """Sliders for the number of queries, of cached keys and of padding."""
     panel(Masks(), new=whole("new words", 3, 1, 5), cached=whole("cached", 2, 0, 3), pads=whole("padding", 1, 0, 8))
 
 
@@ -106,7 +105,6 @@ class Cells:
 
 
 def cells(tokens: list[str], scores: torch.Tensor):
-    """A button for each cell of the mask: click it, and the weights of its row change."""
     buttons = {
         f"{query} sees {key}": widgets.ToggleButton(value=j <= i, description=f"{query} sees {key}")
         for i, query in enumerate(tokens)
@@ -121,8 +119,6 @@ def cells(tokens: list[str], scores: torch.Tensor):
 
 
 class Fill:
-    """Weights of two visible and two blocked keys when a large negative number is filled in, or added."""
-
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
         self.bars, self.titles, self.axes = [], [], axes
@@ -158,7 +154,6 @@ class Fill:
 
 
 def fill():
-    """Sliders for a large negative number and for the scores of visible and blocked keys."""
     panel(
         Fill(),
         power=whole("number: −10 to the", 4, 1, 9),

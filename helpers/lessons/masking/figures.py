@@ -41,7 +41,6 @@ def _draw_mask(ax, seen, rows, columns):
 
 
 def gallery() -> Picture:
-    """The four masks of the lesson over their tokens."""
     full, cut = list(WORDS[:5]), [*WORDS[:3], PAD, PAD]
     every = torch.ones(5, 5, dtype=torch.bool)
     real = torch.arange(5) < 3
@@ -112,7 +111,6 @@ def blind_row(scores, treatment: str):
 
 
 def repairs(tokens, scores) -> Picture:
-    """Values and gradients of the row that sees nothing, under three treatments, measured."""
     treatments = {"replaced": "A", "added, NaN to 0": "B", "-10⁹": "C"}
     figure, axes = new_figure(7.6, 2.6, 3, 2)
     said = []
@@ -135,7 +133,6 @@ def repairs(tokens, scores) -> Picture:
 
 
 def two_meanings(tokens, right, wrong) -> Picture:
-    """Attention weights of nn.MultiheadAttention under a mask in its own meaning, and under its opposite."""
     figure, axes = new_figure(8.4, 3.0, columns=2)
     for ax, weights, title in zip(axes, (right, wrong), ("attn_mask=~mask", "attn_mask=mask"), strict=True):
         weights = weights.detach()
@@ -157,7 +154,6 @@ def two_meanings(tokens, right, wrong) -> Picture:
 
 
 def before_or_after(tokens, scores, mask) -> Picture:
-    """Weights with the mask before the softmax and after it, with the sum of each row."""
     powers = scores.exp() * mask
     before = powers / powers.sum(-1, keepdim=True)
     after = scores.softmax(-1).masked_fill(~mask, 0)
@@ -236,7 +232,6 @@ def train(attention, seed: int = 5, **sizes) -> list[float]:
 
 
 def too_good() -> Picture:
-    """Training losses of a causal and of a leaking model on random letters, and the leaking model's loss in writing."""
     with _one_thread():
         runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
     (honest, _), (leaking, writing) = runs
@@ -287,7 +282,6 @@ def influences() -> dict[str, torch.Tensor]:
 
 
 def influence() -> Picture:
-    """Which outputs change when one input changes: attention with a mask, masked after the softmax, and without."""
     figure, axes = new_figure(8.6, 3.5, columns=3)
     leaks = []
     for ax, (title, moved) in zip(axes, influences().items(), strict=True):

@@ -6,7 +6,6 @@ from helpers.widgets.panel import panel
 
 
 def budget():
-    """Sliders for the number of heads and of tokens of a layer of width 512."""
     panel(
         Budget(),
         heads=choice("heads", [2**i for i in range(10)], 8),
@@ -15,7 +14,6 @@ def budget():
 
 
 def heads():
-    """Sliders for sentence, block and head of the translator's encoder, and a switch for the position vectors."""
     # The rows show the words; a full sentence next to its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
     panel(

@@ -97,7 +97,6 @@ def weight_by_distance(positions: bool) -> torch.Tensor:
 
 
 def two_questions(fractions: dict[str, float]) -> Picture:
-    """The fraction of variance of what changed that each trained layer leaves unexplained."""
     figure, ax = new_figure(6.4, 2.6)
     names = [name.replace("W_O", "$W_O$") for name in fractions]
     bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE])
@@ -157,7 +156,6 @@ def _squares(ax, tables, token_of, width) -> None:
 
 
 def shapes(B: int, T: int, D: int, H: int) -> Picture:
-    """A batch on its way through all heads, as boxes with shapes."""
     d = D // H
     figure, ax = new_figure(8.6, 3.3)
     boxes = {"x": ((B, T, D), 0.0, 1.0, "#AAAAAA")}
@@ -181,7 +179,6 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
 
 @torch.no_grad()
 def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
-    """One token's output of each head, before W_O in its own channels and after it in all of them."""
     weights = mha(x)[1]  # (1, H, T, T)
     H, D = weights.shape[1], x.shape[-1]
     d = D // H
@@ -216,7 +213,6 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
 
 
 def without_output_matrix() -> Picture:
-    """The loss of the translator with the last W_O as trained, replaced by the identity, and zero."""
     whole, side_by_side, off = damage_of_identity()
     figure, ax = new_figure(6.4, 2.4)
     names = ["as trained", "attention ablated", "identity for $W_O$"]
@@ -259,8 +255,6 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
 
 
 class Budget:
-    """What a layer costs relative to one head, and the numbers themselves, by heads and tokens."""
-
     HEADS = [2**i for i in range(10)]
     LINES = (  # cost against heads as a power, color, name and its position
         (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
@@ -317,7 +311,6 @@ def influence(layer, x: torch.Tensor) -> torch.Tensor:
 
 
 def leak(layer, x: torch.Tensor) -> Picture:
-    """The influence of each token on each output of a causal layer; leaks are framed."""
     moved = influence(layer, x)
     T = len(x)
     figure, ax = new_figure(5.2, 4.2)
@@ -360,7 +353,6 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
 
 
 def weights_by_distance() -> Picture:
-    """How much weight the heads of block 1 give to each distance, with position vectors and without."""
     figure, axes = new_figure(8.6, 3.0, 1, 2, sharey=True)
     said = []
     for ax, positions, title in zip(axes, (True, False), ("with positions", "positions set to zero"), strict=True):
@@ -383,7 +375,6 @@ def _percent(row) -> str:
 
 
 def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
-    """Small heat maps of all heads (blocks, heads, T, T) over one sentence."""
     L, H = seen.shape[:2]
     figure, axes = new_figure(8.6, 5.0, L, H, sharex=True, sharey=True)
     best = []
@@ -402,7 +393,6 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
 
 
 def without_each_head() -> Picture:
-    """The loss of the translator without each head of the encoder."""
     whole, rows = damage()
     figure, ax = new_figure(7.4, 3.0)
     names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
@@ -420,7 +410,6 @@ def without_each_head() -> Picture:
 
 
 def importance_against_damage(head_importance) -> Picture:
-    """Each encoder head's importance on 40 sentences against the loss without it."""
     _, rows = damage()
     network, figure_points = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
@@ -459,7 +448,6 @@ def _grouped(attend, groups: int) -> type:
 
 
 def shared_keys(attend) -> Picture:
-    """The translator's loss when its four heads of keys and values are averaged into two groups, and into one."""
     losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
     figure, ax = new_figure(6.4, 2.4)
     names = ["4 heads of keys", "2 groups", "1 group"]
@@ -488,8 +476,6 @@ def known_sentences() -> list[str]:
 
 
 class Heads:
-    """One head of the encoder over one sentence, for an explorer."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(5.4, 4.4)
 

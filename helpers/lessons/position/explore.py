@@ -16,8 +16,6 @@ SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
 
 
 class Sinusoids:
-    """One pair of columns with two positions marked; next to it, the distance of the two positions in each pair."""
-
     def __init__(self):
         self.fine = np.linspace(0, LENGTH - 1, 600)
         self.figure, (left, right) = new_figure(8.6, 3.4, 1, 2, width_ratios=(3, 2))
@@ -48,14 +46,12 @@ class Sinusoids:
             self.figure,
             f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
             f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} {np.sin(speed * s):.3f} "
-            "and "
-            f"{np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
+            f"and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
             caption="Left: one pair of columns. Right: the distance of the two positions in each pair.",
         )
 
 
 def sinusoids():
-    """Sliders for two positions and for the pair that is drawn."""
     panel(
         Sinusoids(),
         pair=whole("pair", 0, 0, len(SPEEDS) - 1),
@@ -65,8 +61,6 @@ def sinusoids():
 
 
 class Rotary:
-    """A query and a key as arrows in one pair, rotated by their positions, and their score over all pairs by offset."""
-
     starts = np.exp(0.3j), np.exp(0.9j)
     reach = np.arange(-20, 21)
 
@@ -113,5 +107,4 @@ class Rotary:
 
 
 def rotary():
-    """Sliders for the positions of a query and a key and for the pair that is drawn."""
     panel(Rotary(), query_at=whole("query at", 5, 0, 20), key_at=whole("key at", 6, 0, 20), pair=whole("pair", 0, 0, 7))

@@ -28,7 +28,6 @@ def apart(t: int, s: int, d_model: int) -> np.ndarray:
 
 
 def two_orders(tokens, x, perm) -> Picture:
-    """Attention weights of one sentence in two orders: the table is permuted, and each weight stays with its pair."""
     weights = (x @ x.T).softmax(-1)
     order = perm.tolist()
     shuffled = [tokens[i] for i in order]
@@ -46,7 +45,6 @@ def two_orders(tokens, x, perm) -> Picture:
 
 
 def counting(length: int = 16) -> Picture:
-    """Binary digits of the positions next to four sines: the same idea, with jumps and without."""
     positions = np.arange(length)
     bits = (positions[:, None] >> np.arange(4)) & 1
     sines = hands(positions, 16).imag[:, :4]
@@ -67,7 +65,6 @@ def counting(length: int = 16) -> Picture:
 
 
 def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
-    """The whole table as a heat map: one row per position."""
     figure, ax = new_figure(7.6, 4.4)
     image = heatmap(ax, columns(np.arange(length), d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
     ax.set_xticks(range(0, d_model, 4), range(0, d_model, 4))
@@ -86,7 +83,6 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
-    """Dot products of all pairs of positions, and three rows of them: one curve, shifted."""
     table = columns(np.arange(length), d_model)
     dots = table @ table.T
     figure, axes = new_figure(8.6, 3.6, columns=2)
@@ -101,11 +97,9 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
     return Picture(
         figure,
         f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} on "
-        "it, "
-        "with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
+        "it, with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
         f"top at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, "
-        f"{dots[5, 15]:.2f} ten "
-        "positions away.",
+        f"{dots[5, 15]:.2f} ten positions away.",
         "Figure 2.7. The dot product of two position vectors depends only on their distance.",
     )
 
@@ -127,15 +121,13 @@ def words_and_positions(words, x, positions) -> Picture:
         figure,
         f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
         f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are strong "
-        "sinusoids on "
-        f"the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks like the "
-        "positions, with a faint grain.",
+        f"sinusoids on the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks "
+        "like the positions, with a faint grain.",
         "Figure 2.4. What enters the translator: word plus position, entry by entry.",
     )
 
 
 def whose_position() -> Picture:
-    """Which position each token of two sentences gets: from the published layer, and as it should be."""
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
@@ -186,7 +178,6 @@ def one_turn(offset: int = 3) -> Picture:
 
 
 def turned_together() -> Picture:
-    """The query (1, 0) and the key (1, 0), each rotated by its position: moved together, and the key moved alone."""
     figure, axes = new_figure(8.6, 3.3, columns=3)
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
@@ -217,7 +208,6 @@ def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
 
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
-    """Scores of one query and one key at all positions: with position vectors added, and with RoPE."""
     positions = np.arange(length)
     q, k = _words(d_model)
     table = columns(positions, d_model)

@@ -66,7 +66,6 @@ def wiring() -> Picture:
 
 
 def video_search(titles, query, keys) -> Picture:
-    """Dot products and cosines of one query with each title's key, as bars; the winner of each is orange."""
     dots = keys @ query  # (N,)
     cosines = dots / (keys.norm(dim=-1) * query.norm())
     figure, axes = new_figure(8.4, 2.2, 1, 2, sharey=True)
@@ -84,8 +83,6 @@ def video_search(titles, query, keys) -> Picture:
 
 
 class Search:
-    """Three keys in the plane, a query that turns, and the returned value as a function of its angle."""
-
     KEYS = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]])
     VALUES = torch.tensor([1.0, 3.0, 2.0])
     LABELS = ((1.22, 0.12), (0.26, 1.17), (-1.22, 0.42))
@@ -133,7 +130,6 @@ def _rows(matrix) -> str:
 
 
 def projections(X, W_q, W_k, tokens=JANE) -> Picture:
-    """X Wᵀ = Q and X Wᵀ = K as colored matrices, in the hues of queries and keys."""
     figure, axes = new_figure(8.6, 4.2, 2, 3, width_ratios=(3, 2, 2))
     features = ("person", "action", "location")
     for row, (W, cmap, name, does) in zip(
@@ -156,7 +152,6 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
 
 
 def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
-    """Q Kᵀ = S as colored matrices, the largest score of each row outlined, and the graph that it draws."""
     Q, K = X @ W_q.T, X @ W_k.T
     scores = Q @ K.T
     figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
@@ -193,8 +188,6 @@ def one_real_head():
 
 
 class Arcs:
-    """Attention of one word: arcs to every key, thick where the weight is large, next to the table of scores."""
-
     def __init__(self, scores, tokens, width: int = 16):
         self.scores, self.tokens = scores, tokens
         self.weights = torch.softmax(scores / width**0.5, dim=-1)
@@ -242,8 +235,6 @@ class Arcs:
 
 
 class Circle:
-    """n keys on a circle and the query of one of them: the winner, and its margin over the next best."""
-
     def __init__(self, most: int = 50):
         self.figure, (self.plane, ax) = new_figure(8.6, 3.4, 1, 2, width_ratios=(1, 1.25))
         turn = torch.linspace(0, 2 * math.pi, 200)
@@ -300,7 +291,6 @@ def scores_of_is() -> torch.Tensor:
 
 
 def one_row(scores, tokens, query) -> Picture:
-    """The scores of one query against every key, as bars."""
     figure, ax = new_figure(6.4, 3.2)
     best = int(scores.argmax())
     bars(ax, tokens, scores, ".3f", color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
@@ -394,8 +384,6 @@ def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
 
 
 class FourScores:
-    """Maps of the score of a key at each place of the plane, for a query that turns and stretches. Keeps its figure."""
-
     def __init__(self):
         line = torch.linspace(-2.4, 2.4, 121)
         self.grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
@@ -462,8 +450,6 @@ def fraction_missed(table: torch.Tensor, d_k: int) -> float:
 
 
 class Channels:
-    """The wanted table, the closest one with d_k channels, and the fraction that is missed for every d_k."""
-
     KINDS = ("three tastes", "each a different favorite", "no pattern")
 
     def __init__(self, n: int = 12):
@@ -500,7 +486,6 @@ class Channels:
 
 
 def previous_token_target(max_len: int) -> Picture:
-    """The puzzle's wish: for every query from 1 on the marked key must win strictly."""
     wanted = torch.diag(torch.ones(max_len - 1), -1)
     figure, ax = new_figure(3.4, 3.0)
     heatmap(ax, wanted, numbers=False, vmin=0, vmax=1.4)
@@ -515,7 +500,6 @@ def previous_token_target(max_len: int) -> Picture:
 
 
 def transitions(chain, tokens) -> Picture:
-    """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
     weight_map(ax, chain, tokens, title="P(next | current)", xlabel="next", ylabel="current")
     found = (chain > 0).nonzero().tolist()
@@ -549,8 +533,6 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
 
 
 class GraphBesideTable:
-    """Attention weights as a heat map, and beside it the graph of the edges that reach the threshold."""
-
     def __init__(self, weights, tokens):
         self.weights, self.tokens = weights, tokens
         self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
@@ -590,8 +572,6 @@ def drawn_by(find_edges, weights, tokens, threshold: float):
 
 
 class Training:
-    """Scores of jane visits africa after some steps of gradient descent from random W_Q and W_K, and the loss."""
-
     def __init__(self):
         self.tables, losses = _training_run()
         self.losses = losses

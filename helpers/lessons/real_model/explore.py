@@ -59,7 +59,6 @@ class Heads:
 
 
 def heads():
-    """Sliders for sentence, layer and head, a box for a sentence of one's own, and a switch for [CLS] and [SEP]."""
     # The rows show the words; a whole sentence beside its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
@@ -85,8 +84,6 @@ QUESTIONS = (
 
 
 class Search:
-    """Sixteen titles as bars: the cosine of each with the question."""
-
     def __init__(self):
         self.own = ""
         self.keys = real_network.network().vectors(list(TITLES))
@@ -116,7 +113,6 @@ class Search:
 
 
 def titles():
-    """A slider for the question put to sixteen video titles, and a box for a question of one's own."""
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
     draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
     panel(draw, question=choice("question", options), own=typed("a question"))

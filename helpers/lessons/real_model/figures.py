@@ -100,7 +100,6 @@ def habits(weights: torch.Tensor) -> torch.Tensor:
 
 @needs_numbers
 def gallery(sentence: str = SENTENCE) -> Picture:
-    """All heads on one sentence, as small maps; those with a simple pattern have a frame."""
     weights, words = weights_of(sentence), words_of(sentence)
     layers, heads, T = weights.shape[:3]
     figure, ax = new_figure(8.6, 4.9)
@@ -166,7 +165,6 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
 
 @needs_numbers
 def without_each_head() -> Picture:
-    """How far the sentence's vector changes without each of the 72 heads; the one with jane -> visits is marked."""
     shifts = {head: both[0] for head, both in shifts_without().items()}
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
@@ -216,7 +214,6 @@ def influences(sentence: str = SHORT) -> torch.Tensor:
 
 @needs_numbers
 def weight_and_influence() -> Picture:
-    """What jane attends to in layer 1, head 8, and what influences her vector after that layer and at the end."""
     network, read = real_network.network(), real_network.reading(SHORT)
     tokens = read.tokens[0]
     layer = influence(lambda x: network.up(x[None], slice(1, 2))[0], read.hidden[1][0])
@@ -266,7 +263,6 @@ def own_shares_at_the_top() -> dict[str, list[float]]:
 
 @needs_numbers
 def blended() -> Picture:
-    """How much a word's own embedding influences its last vector, by the length of its sentence and by training."""
     shares = own_shares_at_the_top()
     figure, ax = new_figure(7.0, 2.9)
     counts = [len(text.split()) for text in (SHORT, BANKS[0], TIRED)]

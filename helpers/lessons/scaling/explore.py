@@ -68,8 +68,6 @@ def best_divisor(d_k: int, init: str = "variance 1") -> float:
 
 
 class WidthAndDivisor:
-    """One query's weights over six keys; the derivative of softmax and the size of ∂p/∂q against the divisor."""
-
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
         self.bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
@@ -113,7 +111,6 @@ class WidthAndDivisor:
 
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
-    """Sliders for the width, for the initialization of queries and keys, and for the divisor of their scores."""
     width = choice("width", WIDTHS, d_k)
     begin = choice("initialization", INITIALIZATIONS, INITIALIZATIONS[0])
     by = powers("divisor", divisor, -1, 3.5, 0.05)

@@ -14,8 +14,6 @@ from helpers.widgets.panel import panel
 
 
 class Surprise:
-    """Probabilities of three words, and the loss -ln p of the target on its curve. The target's score can be moved."""
-
     WORDS, SCORES = ("est", "regarde", "visite"), (math.log(1), math.log(2), math.log(5))
 
     def __init__(self):
@@ -49,7 +47,6 @@ class Surprise:
 
 
 def surprise():
-    """Which word is the target, and its score: the other two keep ln 1, ln 2 or ln 5."""
     panel(
         Surprise(),
         target=choice("target", Surprise.WORDS, "visite"),
@@ -58,8 +55,6 @@ def surprise():
 
 
 class Stream:
-    """Four blocks of three scores, read one after the other; the third can be raised."""
-
     BLOCK, BLOCKS = 3, 4
 
     def __init__(self):
@@ -107,5 +102,4 @@ class Stream:
 
 
 def stream(seen: int = 2):
-    """How many of four blocks have been read, and how far the third is raised."""
     panel(Stream(), seen=whole("blocks read", seen, 1, Stream.BLOCKS), lift=decimal("raise block 3 by", 0, 0, 10, 0.5))

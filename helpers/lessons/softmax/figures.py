@@ -16,7 +16,6 @@ def _list(values, digits: int = 3) -> str:
 
 
 def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
-    """Scores ln 1, ln 2, ln 5 on the exponential's curve, and their attention weights."""
     names = [f"ln {e}" for e in exponentials]
     scores, weights = [math.log(e) for e in exponentials], [e / sum(exponentials) for e in exponentials]
     figure, (left, right) = new_figure(8.0, 3.2, 1, 2)
@@ -40,7 +39,6 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 
 
 def where_exp_works() -> Picture:
-    """For three number formats, the scores whose exponential is neither 0 nor infinite."""
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
     said = []
@@ -62,7 +60,6 @@ def where_exp_works() -> Picture:
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """One table of scores, softmax over keys, over queries and over all entries, with row and column sums."""
     whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
         ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
@@ -102,7 +99,6 @@ def _sum_text(ax, x, y, total, side):
 
 
 def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
-    """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
     weight_map(left, table, tokens, title="table from the notes", xlabel="key", ylabel="query")
@@ -187,7 +183,6 @@ def log_of_softmax() -> Picture:
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
-    """Three steps of the backward pass: g, g minus its average under p, and that times p."""
     p, g = torch.tensor(p), torch.tensor(g)
     average = float((p * g).sum())
     steps = [
@@ -212,7 +207,6 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
 
 
 def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:
-    """Probabilities of three words, the truth, and their difference: the gradient of the loss at the logits."""
     p = torch.tensor([float(e) for e in exponentials]) / sum(exponentials)
     truth = torch.zeros_like(p)
     truth[target] = 1

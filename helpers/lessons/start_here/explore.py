@@ -21,7 +21,6 @@ SHAPES = {
 
 
 def broadcasting() -> None:
-    """Choose two shapes; the picture sets them flush right and says what their sum is."""
     panel(
         figures.broadcast_picture,
         a=choice("shape of a", list(SHAPES.items()), (3, 1)),
@@ -30,5 +29,4 @@ def broadcasting() -> None:
 
 
 def memory_order() -> None:
-    """Choose a shape; the picture sets transpose beside view."""
     panel(figures.MemoryOrder(), tokens=whole("tokens", 4, 1, 4), width=whole("width", 3, 1, 4))

@@ -26,7 +26,6 @@ MEMORY_ORDER = (
 
 
 def why_attention() -> Picture:
-    """Accuracy against sentence length of two recurrent translators: one vector for the sentence, and attention."""
     lengths = WHY_ATTENTION["lengths"]
     figure, ax = new_figure(7.6, 3.6)
     told = []
@@ -51,7 +50,6 @@ def why_attention() -> Picture:
 
 
 def outer_sum_picture() -> Picture:
-    """Three numbers in a column plus four in a row: broadcasting fills a table of twelve."""
     column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
     row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)
     figure, axes = new_figure(8.2, 2.6, columns=5, width_ratios=[1, 0.35, 4, 0.35, 4])
@@ -129,7 +127,6 @@ class MemoryOrder:
 
 
 def transpose_against_view() -> Picture:
-    """Transpose beside view for three tokens of width two."""
     return MemoryOrder()(3, 2, MEMORY_ORDER)
 
 
@@ -200,7 +197,6 @@ def jacobian_picture(step: float = 0.5) -> Picture:
 
 
 def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
-    """Two shapes set flush right, one column for each axis, and the shape of their sum, or the axis that fails."""
     rank = max(len(a), len(b), 1)
     padded = [(None,) * (rank - len(shape)) + tuple(shape) for shape in (a, b)]
     result, fits = [], True
@@ -267,7 +263,6 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
 
 
 def row_times_jacobian() -> Picture:
-    """(1, 2) times the Jacobian [[3, 2], [4, 1]] gives (11, 4), as colored tables."""
     g, jacobian = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 2.0], [4.0, 1.0]])  # (1, 2), (2, 2)
     figure, axes = new_figure(7.6, 2.3, columns=5, width_ratios=[2, 0.4, 2, 0.4, 2])
     _signs(axes, "×=")

@@ -18,7 +18,6 @@ from helpers.drawing.style import Picture, new_figure
 
 
 def gates() -> Picture:
-    """ReLU and silu, and the product of gate and up in a hidden channel for four values of up."""
     z = torch.linspace(-4, 4, 161)
     figure, (left, right) = new_figure(8.4, 3.0, 1, 2)
     left.plot(z, F.relu(z), color=GRAY_INK, lw=1.8, ls="--", label="ReLU")
@@ -46,7 +45,6 @@ def gates() -> Picture:
 
 
 def two_pairings(width: int = 8) -> Picture:
-    """The channels of a head, joined in pairs as in the two layouts of RoPE; the color is the angle."""
     half = width // 2
     layouts = {
         "interleaved: lesson 2, Meta's files": [(2 * i, 2 * i + 1) for i in range(half)],
@@ -143,7 +141,6 @@ def kind(model: Model) -> str:
 
 
 def cache_bytes() -> Picture:
-    """What one token puts into the cache, and what the cache of a text takes, for published sizes."""
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.25))
     sizes = [model.bytes_of_a_token() / KIB for model in MODELS]
     names = [f"{model.name}\n{kind(model)}" for model in MODELS]
@@ -223,7 +220,6 @@ def seen_in_blue(mask) -> torch.Tensor:
 
 
 def windows(answer) -> Picture:
-    """Three masks: causal, a window of 3, and a window with two sinks."""
     shown = {
         "causal": {"window": 9, "sinks": 0},
         "window 3": {"window": 3, "sinks": 0},

@@ -15,7 +15,6 @@ TYPED = (  # suggestions, and on a page the choices
 
 
 def similarity():
-    """Rotate and stretch a next to b = (5, 0); dot product, projection and cosine follow."""
     panel(
         figures.turned,
         angle=whole("angle of a (°)", 60, 0, 180, continuous_update=False),
@@ -24,7 +23,6 @@ def similarity():
 
 
 def training(history, words):
-    """Drag through the snapshots of a training run."""
     panel(
         figures.TrainingStep(history, words),
         snapshot=whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False),
@@ -32,7 +30,6 @@ def training(history, words):
 
 
 def sentence():
-    """Type a sentence; see its tokens, ids and rows in the translator's table."""
     panel(
         figures.SentenceToRows(),
         sentence=widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False),

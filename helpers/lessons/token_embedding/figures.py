@@ -50,8 +50,6 @@ ROOM = 9  # words of a sentence that fit
 
 
 class SentenceToRows:
-    """A sentence, its tokens, their ids for the translator, the rows of its table; one word's way is lit."""
-
     def __call__(self, sentence: str, word: int = 1) -> Picture:
         words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
         ids = [english.get(w) if not w.startswith("<") else None for w in words]
@@ -95,7 +93,6 @@ def _way_said(words, ids, lit, table) -> str:
 
 
 def sentence_vectors(vectors, tokens) -> Picture:
-    """The sentence as a heat map: a row for each token, a column for each coordinate."""
     figure, ax = new_figure(7.6, 2.7)
     picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate")
     ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each")
@@ -111,7 +108,6 @@ def sentence_vectors(vectors, tokens) -> Picture:
 
 
 def projection(a, b) -> Picture:
-    """Two arrows in the plane, the projection of a on b's line, and three measures of their similarity."""
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
     dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
     shadow, cosine = dot / length_b, dot / (length_a * length_b)
@@ -147,7 +143,6 @@ def turned(angle: float, length: float) -> Picture:
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
-    """All pairs of rows: dot products on the left, cosines on the right."""
     unit = vectors / vectors.norm(dim=-1, keepdim=True)
     dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
@@ -166,7 +161,6 @@ def dot_and_cosine(vectors, tokens) -> Picture:
 
 
 def surprise() -> Picture:
-    """The loss of a positive pair and of a negative sample against the dot product, and the size of its derivative."""
     x = torch.linspace(-5, 5, 101)
     figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
     for ax, pull, push, name in (
@@ -208,7 +202,6 @@ def _voice_forces():
 
 
 def negative_sampling_gradients() -> Picture:
-    """Left: word2vec's pull and push on a center word. Right: GE2E's centroids and the pull on one recording."""
     center, neighbor, negatives, pull, pushes = _skip_gram_forces()
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
@@ -340,7 +333,6 @@ def _scatter(ax, points, words):
 
 
 def before_and_after(history, words) -> Picture:
-    """The words on a flat map before and after training, groups in color."""
     flat = _flat(history)
     figure, axes = new_figure(8.6, 4.2, 1, 2)
     figure.get_layout_engine().set(h_pad=0.12)
@@ -368,8 +360,6 @@ def _curves(ax, history, words):
 
 
 class TrainingStep:
-    """The flat map at one snapshot, beside the curves of the mean cosines with the same step marked."""
-
     def __init__(self, history, words):
         self.history, self.words, self.flat = history, words, _flat(history)
         self.figure, (self.plane, self.curves) = new_figure(8.6, 3.8, 1, 2)
@@ -405,7 +395,6 @@ def looks_true(history, pairs) -> tuple[float, float]:
 
 
 def forces_alone(histories: dict, pairs) -> Picture:
-    """For each history by name: directions of all center vectors and all context vectors on their flattest plane."""
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     said = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
@@ -434,7 +423,6 @@ def forces_alone(histories: dict, pairs) -> Picture:
 
 
 def windows(tokens, window: int) -> Picture:
-    """A line for each center: the words in its window, the center in blue, its context in green."""
     figure, ax = new_figure(8.4, 0.5 + 0.52 * len(tokens))
     for t in range(len(tokens)):
         for s, token in enumerate(tokens):
@@ -459,7 +447,6 @@ def windows(tokens, window: int) -> Picture:
 
 
 def cuts(pieces: dict) -> Picture:
-    """Words as chips next to their pieces; a continuation is drawn as wide as its letters."""
     figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
     for line, (word, parts) in enumerate(pieces.items()):
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)

@@ -6,7 +6,6 @@ from helpers.widgets.panel import panel
 
 
 def rates():
-    """Sliders for the warm-up and the width of the paper's learning rate."""
     panel(
         Rates(),
         warmup=choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60),
@@ -15,7 +14,6 @@ def rates():
 
 
 def smoothed_target():
-    """A slider for the smoothing."""
     panel(Smoothed(), smoothing=decimal("smoothing", 0.1, 0.0, 0.5, 0.01))
 
 

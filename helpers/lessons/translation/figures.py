@@ -56,7 +56,6 @@ def _centers(words):
 
 
 def word_by_word() -> Picture:
-    """Two sentences of the grammar, each French word joined to the English word that it comes from."""
     figure, axes = new_figure(8.6, 3.9, 2, 1)
     said = []
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
@@ -83,7 +82,6 @@ BATCH = (("jane sleeps", "jane dort"), ("a red apple", "une pomme rouge"), ("ken
 
 
 def batch_of_three() -> Picture:
-    """Three short pairs as the three tensors of a batch."""
     sources, targets = [[text.split() for text in column] for column in zip(*BATCH, strict=True)]
     begun, ended = [["<bos>", *row] for row in targets], [[*row, "<eos>"] for row in targets]
     rows = {"src": sources, "tgt_in": begun, "tgt_out": ended}
@@ -254,8 +252,6 @@ STEPS = 1000
 
 
 class Rates:
-    """The learning rate over the steps, for one width and warm-up; gray: other warm-ups."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.3)
         for warmup in (20, 60, 200, 400):
@@ -280,7 +276,6 @@ class Rates:
 
 
 def warm_ups() -> Picture:
-    """Losses of the first 150 steps with and without warm-up, at two peak learning rates."""
     runs = RUNS["warmup"]
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     said = []
@@ -316,8 +311,6 @@ def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
 
 
 class Smoothed:
-    """The smoothed target of one position, and the smallest possible loss."""
-
     WORDS = ("visite", "visitent", "voit", "jane", "<eos>", "...")
 
     def __init__(self):
@@ -344,7 +337,6 @@ class Smoothed:
 
 
 def with_and_without_smoothing() -> Picture:
-    """Certainty and exact sentences of short trainings without and with smoothing."""
     runs = RUNS["smoothing"]
     figure, ax = new_figure(6.4, 1.9)
     names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
@@ -375,7 +367,6 @@ BROKEN = {
 
 
 def broken_trainings() -> Picture:
-    """Loss curves of a correct training run and of three broken ones, and what each then writes."""
     figure, ax = new_figure(8.6, 4.4)
     said = []
     for name, (color, _, words) in BROKEN.items():
@@ -467,7 +458,6 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
 
 
 def same_machine() -> Picture:
-    """The course's translator with its weights changed in three ways: its loss, and how many sentences are correct."""
     found = same_machine_numbers()
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
     for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):

@@ -6,7 +6,6 @@ from helpers.widgets.panel import panel
 
 
 def mixing():
-    """Sliders for the scores of three words; their values span a triangle, and the context vector lies in it."""
     sliders = {
         name: decimal(f"score of {name}", start, -6, 6, 0.25)
         for name, start in zip(JANE, (0.0, 0.0, 0.75), strict=True)
@@ -15,7 +14,6 @@ def mixing():
 
 
 def video_search():
-    """Sliders for the temperature and for two features of the query in the video search of lesson 3."""
     panel(
         Search(),
         temperature=powers("temperature", 1.0, -1, 2, 0.01),
@@ -25,7 +23,6 @@ def video_search():
 
 
 def tiles():
-    """Sliders for the progress through the table of scores and for the two sides of a tile."""
     sides = [4, 6, 8, 12, 24]
     panel(
         Tiles(),

@@ -76,8 +76,6 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
 
 
 class Triangle:
-    """Three values in the plane, the weights softmax(scores), and the context vector between the values."""
-
     points = torch.tensor([[1.0, 1.0], [5.0, 1.6], [2.2, 4.6]])
 
     def __init__(self):
@@ -114,7 +112,6 @@ class Triangle:
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
-    """A batch on its way through one head, as boxes with shapes."""
     figure, ax = new_figure(8.6, 3.3)
     boxes = {
         "x": ((B, T, C), 0.0, 1.0, "white"),
@@ -218,8 +215,6 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
 
 
 class Search:
-    """The video search of lesson 3 as attention: weights of three videos, and the blend of their minutes."""
-
     titles = ("Rice in one pot", "Jazz for beginners", "Street food of Hanoi")
     keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
     minutes = torch.tensor([10.0, 60.0, 20.0])
@@ -248,7 +243,6 @@ class Search:
 
 
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
-    """One query whose output should grow, g = −1: the gradient of the loss at its scores, and the step against it."""
     w, v = torch.tensor(weights), torch.tensor(values)
     mixture = float(w @ v)
     gradient = (-w * (v - mixture)).tolist()
@@ -274,8 +268,6 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
 
 
 class Tiles:
-    """A tile of scores moves over the table, next to what is kept in memory at that moment."""
-
     tokens, width = 24, 4
 
     def __init__(self):
