@@ -44,15 +44,12 @@ class Stack:
             sizes, grads = streams(kind, start)
             for title, values in (("size of the residual stream", sizes), ("gradient norm", grads)):
                 self.lines[kind, title].set_data(range(DEPTH + 1), values)
-            size, bottom, top = (
-                f"{value:.2g}" if math.isfinite(value) else "beyond all floats"
-                for value in (sizes[-1], grads[0], grads[-1])
-            )
+            ends = sizes[-1], grads[0], grads[-1]
+            size, bottom, top = (f"{value:.2g}" if math.isfinite(value) else "beyond all floats" for value in ends)
             said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
         alt = f"Twelve untrained blocks, initialized at {start:g} times the usual size. {'; '.join(said)}."
-        return Picture(
-            self.figure, alt, caption="Left: size of the residual stream after each block. Right: the gradient there."
-        )
+        caption = "Left: size of the residual stream after each block. Right: the gradient there."
+        return Picture(self.figure, alt, caption)
 
 
 def stack():

@@ -32,6 +32,7 @@ KINDS = {
 BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
 REPAIRED = "your fix"
 LOOKS = {**KINDS, BUG: (PINK, "-."), REPAIRED: ("black", ":")}
+TRACED = 12  # blocks
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
@@ -57,9 +58,8 @@ def normed_words(channels: int = 12) -> Picture:
         f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00 "
         "and the pattern of each row is the same."
     )
-    return Picture(
-        figure, alt, "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
-    )
+    caption = "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
+    return Picture(figure, alt, caption)
 
 
 def shared_statistics() -> Picture:
@@ -97,10 +97,8 @@ def absolute_value() -> Picture:
     ax.plot(x, F.relu(-x), color=RED, ls=":", lw=2.4, label="second hidden channel: relu(−x)")
     ax.set(xlabel="x", ylabel="output", ylim=(-0.3, 2.6))
     ax.legend(frameon=False, loc="upper center", ncols=1)
-    alt = (
-        "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
-        "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
-    )
+    alt = "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
+    alt += "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
     return Picture(figure, alt, "Figure 9.3. Two hidden channels and a ReLU compute |x|, which no linear map can.")
 
 
@@ -209,14 +207,15 @@ def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed
 @functools.lru_cache(maxsize=1)
 def measured_gradients() -> tuple[dict, dict]:
     """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
-    along = {
-        kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS
-    }
+    runs = {kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]) for kind in KINDS}
+    along = {kind: run.log().mean(0).exp() for kind, run in runs.items()}
     depths = (1, 2, 4, 8, 16, 32)
-    last = {
-        name: [sum(float(gradients(kind, d, seed=s, last_norm=name != BARE)[1]) for s in range(3)) / 3 for d in depths]
-        for name, kind in (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
-    }
+
+    def weights(kind, depth, norm):
+        return sum(float(gradients(kind, depth, seed=seed, last_norm=norm)[1]) for seed in range(3)) / 3
+
+    kinds = (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
+    last = {name: [weights(kind, depth, name != BARE) for depth in depths] for name, kind in kinds}
     return along, {"depths": depths, **last}
 
 
@@ -236,9 +235,8 @@ def gradients_over_depth() -> Picture:
     name_ticks(right, last["depths"], (10, 20, 40, 80))
     right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
-    ends = "; ".join(
-        f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
-    )
+    first_and_last = ((kind, _short(g[0]), _short(g[-1])) for kind, g in along.items())
+    ends = "; ".join(f"{kind} {a} before the first block, {b} after the last" for kind, a, b in first_and_last)
     alt = (
         f"Left: norm of the gradient along the residual stream of 24 untrained blocks, logarithmic. {ends}. "
         f"Right: gradient at the last block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
@@ -264,9 +262,6 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
     W = torch.linalg.lstsq(x[:half], y[:half], rcond=1e-6, driver="gelsd").solution
     missed = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
     return max(0.0, 1 - float(missed))
-
-
-TRACED = 12  # blocks
 
 
 def random_words() -> torch.Tensor:
@@ -311,18 +306,14 @@ def traces_of_words(fixed_block=None) -> Picture:
         found = {kind: measured_traces()[kind] for kind in ("post-norm", BUG, "pre-norm")}
         found[REPAIRED] = traces(climb_with(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
-    titles = (
-        "fraction of the word's own vector\nthat a linear map recovers (R²)",
-        "fraction of the variance\nthat differs between tokens",
-    )
-    for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
+    kept = "fraction of the word's own vector\nthat a linear map recovers (R²)"
+    differs = "fraction of the variance\nthat differs between tokens"
+    for part, (ax, title) in enumerate(zip(axes, (kept, differs), strict=True)):
         parts = {kind: [row[part] for row in rows] for kind, rows in found.items()}
         curves(ax, range(1, TRACED + 1), parts, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
-    said = "; ".join(
-        f"{kind} {rows[0][0]:.2f} after one block, {rows[5][0]:.2f} after six, {rows[-1][0]:.2f} after twelve"
-        for kind, rows in found.items()
-    )
+    word = {kind: [f"{rows[n][0]:.2f}" for n in (0, 5, -1)] for kind, rows in found.items()}
+    said = "; ".join(f"{kind} {a} after one block, {b} after six, {c} after twelve" for kind, (a, b, c) in word.items())
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
     alt = (
         f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
@@ -331,11 +322,6 @@ def traces_of_words(fixed_block=None) -> Picture:
     caption = "Figure 9.5. What is left of a word after each block, with and without residual connections."
     repaired = "Figure 9.7. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
-
-
-def _influence(f, x: torch.Tensor) -> torch.Tensor:
-    jacobian = torch.func.jacrev(f)(x.double())  # (T, E, T, D)
-    return torch.linalg.vector_norm(jacobian, dim=(1, 3))
 
 
 def mixers(kernel: int = 3):
@@ -359,19 +345,16 @@ def three_influences() -> Picture:
     figure, axes = new_figure(8.6, 3.1, 1, 3)
     said = []
     for ax, (name, f) in zip(axes, mixers().items(), strict=True):
-        shares = _influence(f, x)
-        shares = shares / shares.sum(dim=1, keepdim=True)
+        influence = torch.linalg.vector_norm(torch.func.jacrev(f)(x.double()), dim=(1, 3))  # (T, T)
+        shares = influence / influence.sum(dim=1, keepdim=True)
         first = ax is axes[0]
-        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12)
+        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12, title=name)
         tilt(ax)
-        ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
     axes[0].set_ylabel("this output ...")
     axes[1].set_xlabel("... depends on this word")
-    alt = (
-        "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
-        f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
-    )
+    alt = "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
+    alt += f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     return Picture(figure, alt, "Figure 9.10. How strongly each output depends on each word, as a fraction.")
 
 
@@ -386,17 +369,13 @@ def encoder_influence(token_influence) -> Picture:
 
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS)
+    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS, xlabel="input word", ylabel="output word")
     tilt(ax)
-    ax.set(xlabel="input word", ylabel="output word")
-    rows = "; ".join(
-        f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in zip(WORDS, moved.tolist(), strict=True)
-    )
-    return Picture(
-        figure,
-        f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}.",
-        "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks).",
-    )
+    table = zip(WORDS, moved.tolist(), strict=True)
+    rows = "; ".join(f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in table)
+    alt = f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}."
+    caption = "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks)."
+    return Picture(figure, alt, caption)
 
 
 def encoders_to_compare() -> dict:
@@ -533,10 +512,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     count = sum(seen["convolution"])
     plural = "s" * (layers_ > 1)
     axes[0].set_title(f"{layers_} layer{plural}, kernel {kernel}: {count} of {tokens} words; attention: {tokens}")
-    alt = (
-        f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the middle "
-        f"output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
-    )
+    alt = f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the "
+    alt += f"middle output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
     return Picture(figure, alt, caption="Blue: the words that can influence the framed position.")
 
 

@@ -85,10 +85,8 @@ def first_matmul() -> Picture:
     weights = torch.where(seen, raw, -math.inf).softmax(-1)[0].detach()
     figure, ax = new_figure(6.4, 4.0)
     weight_map(ax, weights, mask=seen, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
-    alt = (
-        "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
-        f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
-    )
+    alt = "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
+    alt += f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
     return Picture(figure, alt, "Figure 5.7. Causal attention weights of eight random tokens.")
 
 
@@ -148,9 +146,8 @@ def two_meanings(tokens, right, wrong) -> Picture:
         f"rows sum to 1. With our mask as it is, {tokens[0]} sees only {' and '.join(tokens[1:])}, and the last row is "
         "NaN."
     )
-    return Picture(
-        figure, alt, "Figure 5.3. nn.MultiheadAttention with an inverted mask, as it requires, and with our mask."
-    )
+    caption = "Figure 5.3. nn.MultiheadAttention with an inverted mask, as it requires, and with our mask."
+    return Picture(figure, alt, caption)
 
 
 def before_or_after(tokens, scores, mask) -> Picture:
@@ -166,10 +163,8 @@ def before_or_after(tokens, scores, mask) -> Picture:
         ax.set_title(title)
     axes[0].set_ylabel("query")
     numbers = ", ".join(f"{value:.3f}" for value in after.sum(-1).tolist())
-    alt = (
-        "Two tables of weights with the sums of their rows. Mask, then softmax: each row sums to 1, the row of "
-        f"{tokens[1]} is {before[1, 0]:.3f}, {before[1, 1]:.3f}. Softmax, then mask: the rows sum to {numbers}."
-    )
+    alt = "Two tables of weights with the sums of their rows. Mask, then softmax: each row sums to 1, the row of "
+    alt += f"{tokens[1]} is {before[1, 0]:.3f}, {before[1, 1]:.3f}. Softmax, then mask: the rows sum to {numbers}."
     return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
 
 

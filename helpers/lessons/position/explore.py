@@ -82,9 +82,8 @@ class Rotary:
         self.right_title = right.set_title("score over all 8 pairs: −0.000")
 
     def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
-        turned = [
-            start * np.exp(1j * SPEEDS[pair] * at) for start, at in zip(self.starts, (query_at, key_at), strict=True)
-        ]
+        places = np.array([query_at, key_at])
+        turned = np.array(self.starts) * np.exp(1j * SPEEDS[pair] * places)
         between = np.degrees(np.angle(turned[1] / turned[0]))
         # Arrows close together: the words move apart along the circle, the query's to its own side.
         aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)

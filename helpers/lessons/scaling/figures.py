@@ -228,8 +228,6 @@ def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, 
     axes[0].text(widths[0], 0.05, "1/8, all equal", fontsize=SMALLEST, color=GRAY_INK)
     axes[0].set_ylabel("largest of 8 weights (mean)")
     axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))
-    alt = (
-        f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. " + "; ".join(said) + "."
-    )
+    alt = f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. {'; '.join(said)}."
     caption = "Figure 4.6. Three initializations. The division removes the dependence on the width for two of them."
     return Picture(figure, alt, caption)

@@ -38,12 +38,10 @@ class Surprise:
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
         self.title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
         said = named(self.WORDS, probabilities, ".3f")
-        alt = (
-            f"Probabilities: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
-        )
-        return Picture(
-            self.figure, alt, caption="Orange: the target. The higher its probability, the smaller the loss."
-        )
+        words = f"score {score:.2f}, loss {shown} and gradient {p - 1:.3g}"
+        alt = f"Probabilities: {said}. The target {target} has {words}."
+        caption = "Orange: the target. The higher its probability, the smaller the loss."
+        return Picture(self.figure, alt, caption)
 
 
 def surprise():

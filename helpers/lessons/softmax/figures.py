@@ -27,10 +27,8 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
     left.set(xlabel="score", ylabel="exponential", title="positive, and the order is preserved", ylim=(0, 7.5))
     words, texts = map("{}\n{}".format, WORDS, names), [f"{e}/{sum(exponentials)}" for e in exponentials]
     bars(right, list(words), weights, texts, ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
-    alt = (
-        f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
-        f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
-    )
+    alt = f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
+    alt += f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
     return Picture(
         figure,
         alt,
@@ -74,11 +72,8 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
         said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="key; sums at right and below")
-    return Picture(
-        figure,
-        "Three softmaxes of the scores of three words. " + "; ".join(said) + ".",
-        "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.",
-    )
+    alt = "Three softmaxes of the scores of three words. " + "; ".join(said) + "."
+    return Picture(figure, alt, "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.")
 
 
 def _with_sums(ax, table: torch.Tensor, tokens):
@@ -120,10 +115,8 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
     axes[1].text(wrong.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
     axes[0].text(right.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
-    alt = (
-        "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
-        f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
-    )
+    alt = "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
+    alt += f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
     return Picture(
         figure,
         alt,
@@ -153,10 +146,8 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.set(xscale="log", xlabel="temperature (dashed: √24)")
         ax.minorticks_off()
     said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
-    alt = (
-        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
-        f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
-    )
+    alt = f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
+    alt += f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     return Picture(figure, alt, "Figure 6.5. Six attention weights and their entropy at temperatures from low to high.")
 
 
@@ -199,11 +190,8 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
         said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
-    return Picture(
-        figure,
-        f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".",
-        "Figure 6.7. From the gradient at the weights to the gradient at the scores, in three steps.",
-    )
+    caption = "Figure 6.7. From the gradient at the weights to the gradient at the scores, in three steps."
+    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".", caption)
 
 
 def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:

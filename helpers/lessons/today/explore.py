@@ -30,15 +30,11 @@ class Cache:
         size = model.bytes_of(length)
         self.dot.set_data([length], [size / GIB])
         heads = "1 head" if kv_heads == 1 else f"{kv_heads} heads"
-        words = (
-            f"{heads} of keys, {length:,} tokens, {f'window {window:,}' if window else 'no window'}: {in_bytes(size)}"
-        )
+        seen = f"window {window:,}" if window else "no window"
+        words = f"{heads} of keys, {length:,} tokens, {seen}: {in_bytes(size)}"
         self.title.set_text(words)
-        return Picture(
-            self.figure,
-            f"The cache of 32 layers with heads of width 128 in 16 bits. {words}.",
-            caption="How the cache grows with the text.",
-        )
+        alt = f"The cache of 32 layers with heads of width 128 in 16 bits. {words}."
+        return Picture(self.figure, alt, "How the cache grows with the text.")
 
 
 def cache():

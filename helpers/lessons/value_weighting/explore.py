@@ -6,10 +6,8 @@ from helpers.widgets.panel import panel
 
 
 def mixing():
-    sliders = {
-        name: decimal(f"score of {name}", start, -6, 6, 0.25)
-        for name, start in zip(JANE, (0.0, 0.0, 0.75), strict=True)
-    }
+    starts = zip(JANE, (0.0, 0.0, 0.75), strict=True)
+    sliders = {name: decimal(f"score of {name}", start, -6, 6, 0.25) for name, start in starts}
     panel(Triangle(), **sliders)
 
 
