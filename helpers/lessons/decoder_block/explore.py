@@ -10,9 +10,6 @@ def beams():
 
 
 def next_word():
-    panel(
-        NextWord(),
-        temperature=powers("temperature", 1.0, -1, 1, 0.05),
-        top_k=choice("top-k", [1, 2, 3, 5, 10, 20, 50, 194], 194),
-        top_p=decimal("top-p (1: off)", 0.9, 0.05, 1.0, 0.05),
-    )
+    top_k = choice("top-k", [1, 2, 3, 5, 10, 20, 50, 194], 194)
+    top_p = decimal("top-p (1: off)", 0.9, 0.05, 1.0, 0.05)
+    panel(NextWord(), temperature=powers("temperature", 1.0, -1, 1, 0.05), top_k=top_k, top_p=top_p)

@@ -141,9 +141,6 @@ class Fill:
 
 
 def fill():
-    panel(
-        Fill(),
-        power=whole("number: −10 to the", 4, 1, 9),
-        visible=whole("visible scores", 0, -10000, 10000, step=1000),
-        blocked=whole("blocked scores", 2000, -10000, 10000, step=1000),
-    )
+    wide = {"low": -10000, "high": 10000, "step": 1000}
+    visible, blocked = whole("visible scores", 0, **wide), whole("blocked scores", 2000, **wide)
+    panel(Fill(), power=whole("number: −10 to the", 4, 1, 9), visible=visible, blocked=blocked)

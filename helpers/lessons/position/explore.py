@@ -52,12 +52,8 @@ class Sinusoids:
 
 
 def sinusoids():
-    panel(
-        Sinusoids(),
-        pair=whole("pair", 0, 0, len(SPEEDS) - 1),
-        t=whole("position", 10, 0, LENGTH - 1),
-        s=whole("another one", 11, 0, LENGTH - 1),
-    )
+    t, s = whole("position", 10, 0, LENGTH - 1), whole("another one", 11, 0, LENGTH - 1)
+    panel(Sinusoids(), pair=whole("pair", 0, 0, len(SPEEDS) - 1), t=t, s=s)
 
 
 class Rotary:

@@ -14,11 +14,8 @@ def arcs(scores, tokens):
 
 
 def four_scores():
-    panel(
-        figures.FourScores(),
-        angle=whole("angle of q", 75, 0, 360, step=15),
-        length=decimal("length of q", 1.0, 0.2, 2.0, 0.2),
-    )
+    angle, length = whole("angle of q", 75, 0, 360, step=15), decimal("length of q", 1.0, 0.2, 2.0, 0.2)
+    panel(figures.FourScores(), angle=angle, length=length)
 
 
 def channels():

@@ -45,11 +45,8 @@ class Surprise:
 
 
 def surprise():
-    panel(
-        Surprise(),
-        target=choice("target", Surprise.WORDS, "visite"),
-        score=decimal("its score", math.log(5), -5, 10, 0.05),
-    )
+    target, score = choice("target", Surprise.WORDS, "visite"), decimal("its score", math.log(5), -5, 10, 0.05)
+    panel(Surprise(), target=target, score=score)
 
 
 class Stream:

@@ -15,23 +15,17 @@ TYPED = (  # suggestions, and on a page the choices
 
 
 def similarity():
-    panel(
-        figures.turned,
-        angle=whole("angle of a (°)", 60, 0, 180, continuous_update=False),
-        length=decimal("length of a", 4.0, 0.5, 6.0, 0.5, continuous_update=False),
-    )
+    angle = whole("angle of a (°)", 60, 0, 180, continuous_update=False)
+    length = decimal("length of a", 4.0, 0.5, 6.0, 0.5, continuous_update=False)
+    panel(figures.turned, angle=angle, length=length)
 
 
 def training(history, words):
-    panel(
-        figures.TrainingStep(history, words),
-        snapshot=whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False),
-    )
+    snapshot = whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False)
+    panel(figures.TrainingStep(history, words), snapshot=snapshot)
 
 
 def sentence():
-    panel(
-        figures.SentenceToRows(),
-        sentence=widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False),
-        word=whole("word", 2, 1, figures.ROOM, continuous_update=False),
-    )
+    sentence = widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False)
+    word = whole("word", 2, 1, figures.ROOM, continuous_update=False)
+    panel(figures.SentenceToRows(), sentence=sentence, word=word)

@@ -6,11 +6,8 @@ from helpers.widgets.panel import panel
 
 
 def rates():
-    panel(
-        Rates(),
-        warmup=choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60),
-        d_model=choice("width", [32, 64, 128, 256, 512], 64),
-    )
+    warmup = choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60)
+    panel(Rates(), warmup=warmup, d_model=choice("width", [32, 64, 128, 256, 512], 64))
 
 
 def smoothed_target():

@@ -12,19 +12,11 @@ def mixing():
 
 
 def video_search():
-    panel(
-        Search(),
-        temperature=powers("temperature", 1.0, -1, 2, 0.01),
-        cooking=decimal("query: cooking", 2.0, 0, 3, 0.1),
-        far=decimal("query: far away", 1.0, 0, 3, 0.1),
-    )
+    cooking, far = decimal("query: cooking", 2.0, 0, 3, 0.1), decimal("query: far away", 1.0, 0, 3, 0.1)
+    panel(Search(), temperature=powers("temperature", 1.0, -1, 2, 0.01), cooking=cooking, far=far)
 
 
 def tiles():
     sides = [4, 6, 8, 12, 24]
-    panel(
-        Tiles(),
-        step=decimal("progress", 0.6, 0, 1, 0.1, readout_format=".0%"),
-        queries=choice("queries in a tile", sides, 8),
-        keys=choice("keys in a tile", sides, 6),
-    )
+    queries, keys = choice("queries in a tile", sides, 8), choice("keys in a tile", sides, 6)
+    panel(Tiles(), step=decimal("progress", 0.6, 0, 1, 0.1, readout_format=".0%"), queries=queries, keys=keys)
