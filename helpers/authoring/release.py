@@ -19,8 +19,8 @@ KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
 LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
 ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner shall guess what the next cells show
 # Below an explorer's picture, which stands still until it has run.
-STILL = "<p><em>It moves once you run this cell.</em></p>"
-FINISHED = "<p><em>Made with finished answers. It moves once you run this cell, with yours.</em></p>"
+STILL = "<p><em>Run this cell to use the controls.</em></p>"
+FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls, with your own answers.</em></p>"
 
 
 class ClearAnswers(ClearSolutions):

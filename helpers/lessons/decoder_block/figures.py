@@ -260,7 +260,7 @@ def next_words() -> Picture:
     ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
     words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
     alt = f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}."
-    return Picture(figure, alt, "Figure 10.4. Probabilities of the first French word, with the source hidden.")
+    return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
 
 class NextWord:
@@ -288,7 +288,7 @@ class NextWord:
         words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
         alt = f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
         alt += f"effective number {effect:.2f}. {words}."
-        caption = "Figure 10.5. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized."
+        caption = "Figure 10.7. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized."
         return Picture(self.figure, alt, caption)
 
 
@@ -308,7 +308,7 @@ def cache_cells(length: int = 7) -> Picture:
     full = length * (length + 1) // 2
     alt = f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
     alt += f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells."
-    caption = "Figure 10.6. Blue: what is computed to write the word after septembre. Dots: not needed any more."
+    caption = "Figure 10.4. Blue: what is computed to write the word after septembre. Dots: not needed any more."
     return Picture(figure, alt, caption)
 
 
@@ -362,6 +362,6 @@ def cache_saving(attend) -> Picture:
     return Picture(
         figure,
         f"MACs of one block while it writes, without and with a cache: {said}.",
-        "Figure 10.7. Work of one block (self-attention and feed-forward network), counted while the code ran. "
+        "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
         "Between the lines: how many times more work it is without a cache.",
     )

@@ -116,14 +116,14 @@ def ladder() -> Picture:
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     ax.set_ylim(len(rungs) - 0.1, -0.6)
     alt = f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}."
-    caption = "Figure 12.3. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above."
+    caption = "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above."
     return Picture(figure, alt, caption)
 
 
 def training(watch) -> Picture:
     if not watch.steps:
         words = "No curves to show, because the weights came from a file without them. Delete the file to train again."
-        return words_instead(words, "Figure 12.4. A training run, by kind of token.")
+        return words_instead(words, "Figure 12.3. A training run, by kind of token.")
     figure, (left, right) = new_figure(8.4, 4.2, columns=2)
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
     left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
@@ -145,7 +145,7 @@ def training(watch) -> Picture:
         f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between "
         f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the "
         "token after the previous occurrence.",
-        "Figure 12.4. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
+        "Figure 12.3. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
     )
 
 
@@ -172,7 +172,7 @@ def induction_by_hand() -> Picture:
     said = ", ".join(f"{a} at position {t} attends to {b} at position {s}" for a, t, b, s in looks)
     alt = f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. "
     alt += f"In the second, {said}, each time the token that came next the first time."
-    return Picture(figure, alt, "Figure 12.6. An induction head set by hand, in two layers.")
+    return Picture(figure, alt, "Figure 12.5. An induction head set by hand, in two layers.")
 
 
 def _two_heads(first, second):
@@ -192,7 +192,7 @@ def _causal_map(ax, weights, text: str, title: str) -> None:
 
 def induction_from_weights(answer) -> Picture:
     """What the two layers of exercise 12.7 attend to in the example, computed from their weights."""
-    caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.6."
+    caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.5."
     symbols, T = sorted(set(EXAMPLE)), len(EXAMPLE)
     try:
         layers = answer(len(symbols), T)
@@ -219,7 +219,7 @@ def ablated_heads(model, watch) -> Picture:
     from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
     caption = (
-        "Figure 12.8. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
+        "Figure 12.9. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
     )
     heads = heads_of(model)
     if not heads:
@@ -255,7 +255,7 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
-        return words_instead(words, "Figure 12.7. The strongest induction head of the trained model.")
+        return words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
@@ -274,7 +274,7 @@ def grown_induction_head(model, watch) -> Picture:
         figure,
         f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. {'. '.join(said)}. "
         f"The correct letter gets a probability of {least:.2f} or more each time.",
-        "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
+        "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
 
 
@@ -297,6 +297,23 @@ def dropout() -> Picture:
     figure.legend(frameon=False, fontsize=10, loc="outside upper left", ncols=2)
     alt = f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}."
     return Picture(figure, alt, "Figure 12.10. Dropout on a training text of 20,000 tokens. Dots: single runs.")
+
+
+def full_size(run) -> Picture:
+    figure, ax = new_figure(7.4, 3.2)
+    for label, losses, color in (("training", run.training, GRAY_INK), ("validation", run.validation, BLUE)):
+        ax.plot(run.steps, losses, "o-", ms=4, lw=2, color=color, label=label)
+    lowest = run.validation[run.best]
+    ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
+    ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
+    ax.legend(frameon=False, fontsize=10)
+    alt = (
+        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
+        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
+        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}."
+    )
+    size = f"{run.parameters / 1e6:.1f} million parameters"
+    return Picture(figure, alt, f"Figure 12.13. A GPT of {size} learns tiny Shakespeare ({run.device}).")
 
 
 def compute(model, watch) -> Picture:
@@ -383,7 +400,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
         f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "
         f"buggy one {ends['buggy']:.2f}, though its own value is {ends['buggy, its own loss']:.2f}; guessing has "
         f"{math.log(V):.2f}.",
-        "Figure 12.9. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
+        "Figure 12.7. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
     )
 
 
@@ -416,5 +433,5 @@ class NextToken:
         both = ((self.symbols[i], self.true[position, i], self.mine[position, i]) for i in top.indices.tolist())
         said = ", ".join(f"{symbol} {float(a):.2f} and {float(b):.2f}" for symbol, a, b in both)
         alt = f"What comes after {read}: the source's probability and the model's. {said}."
-        caption = "Figure 12.5. Probabilities of the next token. Gray: the source. Blue: the model."
+        caption = "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model."
         return Picture(self.figure, alt, caption)

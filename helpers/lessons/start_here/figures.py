@@ -178,7 +178,7 @@ def jacobian_picture(step: float = 0.5) -> Picture:
         "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
         f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
         f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
-        "Figure 0.5. Near the point, f does what its Jacobian says; farther out it curves away.",
+        "Figure 0.6. Near the point, f does what its Jacobian says; farther out it curves away.",
     )
 
 
@@ -237,7 +237,7 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
         f"Left: the table x, with the entry that each row's own index names in a frame: "
         f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. "
         "Right: what plain indexing gives, every index in every row; the wanted entries are on its diagonal.",
-        "Figure 0.4. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
+        "Figure 0.5. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
     )
 
 
@@ -252,7 +252,7 @@ def row_times_jacobian() -> Picture:
         heatmap(ax, table, rows, columns, vmin=0, vmax=22, digits=0, title=title, box_aspect=len(rows) / 2)
     alt = "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) "
     alt += "gives the row (11, 4), the gradient at the two inputs."
-    return Picture(figure, alt, "Figure 0.6. One step of backpropagation: a row vector times a Jacobian.")
+    return Picture(figure, alt, "Figure 0.4. One step of backpropagation: a row vector times a Jacobian.")
 
 
 @answered

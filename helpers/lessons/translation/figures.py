@@ -126,7 +126,7 @@ def reversed_word(model, word: str = "encoder") -> Picture:
     best = zip(says, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     looks = ", ".join(f"{say} to position {key} ({word[key]}) {weight:.2f}" for say, key, weight in best)
     alt = f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}."
-    return Picture(figure, alt, "Figure 11.4. Cross-attention of the model that reverses words.")
+    return Picture(figure, alt, "Figure 11.9. Cross-attention of the model that reverses words.")
 
 
 def _fits(words) -> bool:
@@ -216,7 +216,7 @@ class Looks:
         return Picture(
             self.figure,
             alt,
-            "Figure 11.10. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
+            "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
         )
 
 
@@ -240,7 +240,7 @@ class Rates:
         said = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
         self.title.set_text(said)
         alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
-        return Picture(self.figure, alt, "Figure 11.5. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
+        return Picture(self.figure, alt, "Figure 11.4. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
 
 
 def warm_ups() -> Picture:
@@ -259,7 +259,7 @@ def warm_ups() -> Picture:
         name_ticks(ax, y=(0.1, 0.3, 1, 3))
     axes[0].set_ylabel("loss, nats per word")
     axes[1].legend(frameon=False, loc="lower left")
-    caption = "Figure 11.6. The translator's first 150 steps, with and without a warm-up, two seeds each."
+    caption = "Figure 11.10. The translator's first 150 steps, with and without a warm-up, two seeds each."
     return Picture(figure, f"Loss over 150 steps of the translator, two seeds each. {'; '.join(said)}.", caption)
 
 
@@ -293,7 +293,7 @@ class Smoothed:
         best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
         alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
         alt += f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
-        return Picture(self.figure, alt, "Figure 11.7. The smoothed target of one position, and the smallest loss.")
+        return Picture(self.figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:
@@ -310,7 +310,7 @@ def with_and_without_smoothing() -> Picture:
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
     alt = f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}."
-    caption = "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots)."
+    caption = "Figure 11.11. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots)."
     return Picture(figure, alt, caption)
 
 
@@ -331,7 +331,7 @@ def broken_trainings() -> Picture:
     return Picture(
         figure,
         f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
-        "Figure 11.11. Four training runs from the same initialization, and what each writes for the test sentence.",
+        "Figure 11.8. Four training runs from the same initialization, and what each writes for the test sentence.",
     )
 
 
