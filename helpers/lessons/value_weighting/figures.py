@@ -157,8 +157,8 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     right.set_yticks([])
     figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
-    found_best = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
-    said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in found_best)
+    best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
+    said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
     return Picture(
         figure,
         f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
@@ -224,13 +224,14 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"output {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
     left.set(title="values of one channel", ylim=(0, 8))
-    texts = [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in gradient]
+    moves = ["falls" if s > 0 else "rises" for s in gradient]
+    texts = [f"{s:+.2f}\nscore {move}" for s, move in zip(gradient, moves, strict=True)]
     bars(right, names, gradient, texts, color=[ORANGE if s > 0 else BLUE for s in gradient])
     right.axhline(0, color="black", lw=0.8)
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
-    keys = zip(names, weights, values, gradient, ("falls" if s > 0 else "rises" for s in gradient), strict=True)
-    told = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {moves}" for n, a, b, s, moves in keys)
-    pairs = ", ".join(told)
+    keys = zip(names, weights, values, gradient, moves, strict=True)
+    said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {move}" for n, a, b, s, move in keys)
+    pairs = ", ".join(said)
     return Picture(
         figure,
         f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
