@@ -221,20 +221,6 @@ class WithABufferedMask(_Base):
         return self.unembed(y)
 
 
-class WithMoreParts(_Base):
-    """Parts beside those of the skeleton: a norm that nothing calls, and a dropout of nothing."""
-
-    def __init__(self, *sizes, **more):
-        super().__init__(*sizes, **more)
-        self.norm, self.drop = nn.LayerNorm(self.unembed.in_features), nn.Dropout(0.0)
-
-    def decode(self, tgt, memory, src):
-        y = self.drop(self.tokens(tgt) + self.positions(torch.arange(tgt.shape[1], device=tgt.device)))
-        for block in self.blocks:
-            y, _ = block(y, memory, self.target_mask(tgt)[None, None], _real(src, self.pad))
-        return self.unembed(y)
-
-
 class WithPaddingIdx(_Base):
     """Embeddings that know padding."""
 
@@ -245,7 +231,7 @@ class WithPaddingIdx(_Base):
 
 
 class WithOwnEncoder(_Base):
-    """An encoder of its own class, with the names of lesson 9."""
+    """An encoder of its own class, with the names of lesson 9, and parts that nothing calls."""
 
     class Reader(nn.Module):
         def __init__(self, vocab, d_model, num_heads, d_ff, num_layers, max_len):
@@ -262,6 +248,7 @@ class WithOwnEncoder(_Base):
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
         self.encoder = self.Reader(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
+        self.norm, self.drop = nn.LayerNorm(d_model), nn.Dropout(0.0)
 
 
 def greedy_tensor(step, bos_id, eos_id, max_len):
@@ -431,7 +418,7 @@ VARIANTS = {
     ),
     "DecoderBlock": (BlockOfIdentities, BlockOfTwoMethods, BlockOnAnEncoderBlock, BlockWithFunctionalNorms),
     "fixed_loss": (loss_by_torch, loss_of_all_but_the_last_row, loss_by_shift_right),
-    "Transformer": (WithTargetPadding, FromScratch, WithABufferedMask, WithPaddingIdx, WithMoreParts, WithOwnEncoder),
+    "Transformer": (WithTargetPadding, FromScratch, WithABufferedMask, WithPaddingIdx, WithOwnEncoder),
     "greedy_decode": (greedy_tensor, greedy_recursive, greedy_softmax),
     "beam_search": (beam_by_tensors, beam_with_early_end, beam_filled_up),
     "filter_logits": (filter_by_rank, filter_as_published, filter_ascending),

@@ -88,7 +88,7 @@ def _mask_of(Q):
 def attention_added(Q, K, V):
     T = Q.size(-2)
     blocked = torch.triu(torch.full((T, T), -math.inf, dtype=Q.dtype), diagonal=1)
-    return torch.matmul((torch.matmul(Q, K.mT) * Q.size(-1) ** -0.5 + blocked).softmax(-1), V)
+    return torch.matmul((torch.matmul(Q, K.mT) / torch.tensor(Q.size(-1)).sqrt() + blocked).softmax(-1), V)
 
 
 def attention_einsum(Q, K, V):
@@ -117,6 +117,7 @@ VARIANTS = {
     "mask_scores": (
         lambda scores, mask: torch.where(mask, scores, float("-inf")),
         lambda scores, mask: scores.masked_fill(mask == 0, -1e9),
+        lambda scores, mask: scores.masked_fill(~mask, torch.finfo(torch.float32).min),
         lambda scores, mask: scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf),
         scores_clone,
     ),

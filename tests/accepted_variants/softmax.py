@@ -197,7 +197,12 @@ VARIANTS = {
     ),
     "log_softmax": (log_by_max_values, log_by_loop, log_with_log1p),
     "cross_entropy": (loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
-    "softmax_backward": (back_by_table, back_by_loops, back_by_pairs),
+    "softmax_backward": (
+        back_by_table,
+        back_by_loops,
+        back_by_pairs,
+        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum is no autograd
+    ),
     "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_eye),
     "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end),
 }

@@ -43,7 +43,7 @@ def encode_loop(sentence, vocab):
     ids = torch.empty(len(tokens), dtype=torch.int64)
     for t, token in enumerate(tokens):
         if token not in vocab:
-            raise KeyError(f"unknown token: {token}")
+            raise KeyError(f"{token!r} is not one of {sorted(vocab)}")
         ids[t] = vocab[token]
     return ids
 
@@ -153,16 +153,16 @@ def wordpiece_recursive(word, vocab, unk="[UNK]", first=True):
     return [unk]
 
 
-def wordpiece_next(word, vocab, unk="[UNK]"):
-    pieces, rest = [], word
+def wordpiece_by_vocabulary(word, vocab, unk="[UNK]"):
+    found, rest = [], word
     while rest:
-        prefix = "##" if pieces else ""
-        size = next((n for n in range(len(rest), 0, -1) if prefix + rest[:n] in vocab), 0)
-        if size == 0:
+        fits = [p for p in vocab if p.startswith("##") == bool(found) and rest.startswith(p.removeprefix("##"))]
+        fits = [p for p in fits if p != "##"]
+        if not fits:
             return [unk]
-        pieces.append(prefix + rest[:size])
-        rest = rest[size:]
-    return pieces
+        found.append(max(fits, key=len))
+        rest = rest[len(found[-1].removeprefix("##")) :]
+    return found
 
 
 def wordpiece_marked(word, vocab, unk="[UNK]"):
@@ -212,5 +212,5 @@ VARIANTS = {
     "fixed_neighbors": (neighbors_normalize, neighbors_library, neighbors_loop),
     "skipgram_pairs": (pairs_offsets, pairs_mask, pairs_permutations),
     "negative_sampling_loss": (loss_softplus, loss_with_logits, loss_logaddexp),
-    "wordpiece": (wordpiece_recursive, wordpiece_next, wordpiece_marked),
+    "wordpiece": (wordpiece_recursive, wordpiece_by_vocabulary, wordpiece_marked),
 }

@@ -55,10 +55,10 @@ def accuracy_by_loops(logits, targets, pad_id):
     return right / asked
 
 
-def accuracy_by_topk(logits, targets, pad_id):
-    best = logits.topk(1, dim=-1).indices[..., 0]
-    weights = (targets != pad_id).float()
-    return float(((best == targets).float() * weights).sum() / weights.sum())
+def accuracy_by_view_in_float32(logits, targets, pad_id):
+    best, flat = logits.float().view(-1, logits.shape[-1]).topk(1).indices[:, 0], targets.view(-1)
+    weights = (flat != pad_id).float()
+    return float(((best == flat).float() * weights).sum() / weights.sum())
 
 
 def rate_by_logs(step, d_model, warmup):
@@ -94,7 +94,13 @@ def loss_by_logsumexp(logits, targets, smoothing, pad_id):
 def loss_by_one_hot(logits, targets, smoothing, pad_id):
     V = logits.shape[-1]
     q = F.one_hot(targets, V).to(logits.dtype) * (1 - smoothing) + smoothing / V
-    return -(q * torch.log_softmax(logits, -1)).sum(-1).masked_select(targets != pad_id).mean()
+    losses = -(q * torch.log_softmax(logits, -1)).sum(-1).reshape(-1)
+    return losses[targets.view(-1) != pad_id].mean()
+
+
+def align_by_view(cross_weights):
+    H, T_t, T_s = cross_weights.shape
+    return cross_weights.view(H, T_t * T_s).mean(0).view(T_t, T_s).topk(1, dim=-1).indices.squeeze(-1)
 
 
 def align_by_loops(cross_weights):
@@ -153,13 +159,13 @@ def bleu_by_strings(candidates, references):
 
 VARIANTS = {
     "make_batch": (batch_by_pad_sequence, batch_by_shift, batch_by_nested),
-    "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_topk),
+    "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_view_in_float32),
     "noam_lr": (rate_by_logs, rate_by_peak, rate_in_double_tensors),
     "label_smoothed_loss": (loss_by_nll, loss_by_logsumexp, loss_by_one_hot),
     "alignment": (
         lambda cross_weights: torch.einsum("hts->ts", cross_weights).argmax(1),
         align_by_loops,
-        lambda cross_weights: cross_weights.mean(dim=0).topk(1, dim=-1).indices.squeeze(-1),
+        align_by_view,
     ),
     "corpus_bleu": (bleu_by_lists, bleu_by_numpy_mean, bleu_by_strings),
 }

@@ -217,40 +217,12 @@ def test_two_norms_that_many_write_have_names(answer, mistake):
     assert verdict_on("layer_norm", answer).mistake == mistake
 
 
-def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
-    def by_position(x, attention, feed_forward, norm1, norm2, mask=None):
-        x = x + attention(norm1(x), mask)[0]
-        return x + feed_forward(norm2(x))
-
-    verdict = verdict_on("fixed_block", by_position)
-    assert not verdict.passed and verdict.mistake != "mask_ignored"
-    assert "pass the mask by name" in as_text(verdict)
-
-
 def test_what_the_parts_of_a_block_are_is_said_once():
     def unchanged(x, attention, feed_forward, norm1, norm2, mask=None):
         return x.clone()
 
     lines = as_text(verdict_on("fixed_block", unchanged)).splitlines()
     assert len(lines) == len(set(lines)) and "0.19999" not in "".join(lines)
-
-
-def renamed(**names):
-    """The course's encoder with some of its parts under other names."""
-
-    class Renamed(blocks.Encoder):
-        def __init__(self, *sizes):
-            super().__init__(*sizes)
-            for old, new in names.items():
-                self.add_module(new, self._modules.pop(old))
-
-    return Renamed
-
-
-@pytest.mark.parametrize("part", ["tokens", "positions", "blocks"])
-def test_a_part_of_another_name_is_said_in_one_sentence(part):
-    said = as_text(verdict_on("Encoder", renamed(**{part: "layers"})))
-    assert f"your module has no part called {part}; its parts are: " in said and "layers" in said
 
 
 def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
@@ -262,15 +234,6 @@ def test_the_options_of_the_courses_encoder_are_no_part_of_the_skeleton():
     released = student_notebook(read_lesson(course(), lesson).notebook, lesson.name)
     assert "num_layers, max_len):" in released and "**options" not in released
     assert blocks.Encoder(9, 8, 2, 12, 1, 6, norm_first=True).blocks[0].norm_first
-
-
-def test_parts_beside_those_of_the_skeleton_are_no_fault():
-    class WithMore(blocks.Encoder):
-        def __init__(self, *sizes):
-            super().__init__(*sizes)
-            self.norm, self.dropout = nn.LayerNorm(sizes[1]), nn.Dropout(0.0)
-
-    assert verdict_on("Encoder", WithMore).passed
 
 
 def test_eps_beside_torchs_own_deviation_has_a_name():

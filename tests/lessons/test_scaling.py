@@ -181,13 +181,6 @@ def judged(answer):
     return verdict_of("04_scaling", answer.__name__, answer, seed=77)
 
 
-def test_autograd_is_refused():
-    def weights_jacobian(q, K, divisor):
-        return torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
-
-    assert judged(weights_jacobian).mistake == "forbidden_call"
-
-
 def test_differences_of_nearby_queries_are_refused_and_one_sided_ones_named():
     for step, sides in ((1e-4, 1), (1e-3, 1), (1e-3, 2)):
 
@@ -204,12 +197,3 @@ def test_differences_of_nearby_queries_are_refused_and_one_sided_ones_named():
         verdict = judged(weights_jacobian)
         assert not verdict.passed
         assert sides == 2 or verdict.mistake.startswith("finite_differences")
-
-
-def test_nan_gradients_at_certain_probabilities_are_refused():
-    def softmax_jacobian(p):
-        eye = torch.eye(p.shape[-1], dtype=p.dtype)
-        return (p.log()[..., :, None].exp() * (eye - p[..., None, :])).nan_to_num()
-
-    verdict = judged(softmax_jacobian)
-    assert verdict.mistake == "nan" and "gradient" in verdict.message

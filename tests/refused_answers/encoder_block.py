@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 9 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 9 that are no known mistake of its key."""
 
 import torch
 
@@ -67,5 +67,19 @@ REFUSED = {
             "positions = torch.arange(ids.shape[1], device=ids.device)"
             ' -> positions = self.__dict__.setdefault("places", torch.arange(ids.shape[1]))[: ids.shape[1]]',
         ),
+    ],
+}
+
+BLOCKS = "nn.ModuleList(blocks)"
+
+TOLD = {
+    "fixed_block": [("attention(norm1(x), mask=mask) -> attention(norm1(x), mask)", "pass the mask by name")],
+    "Encoder": [
+        (
+            f"{BLOCKS} -> {BLOCKS}\n        self.add_module('layers', self._modules.pop('{part}'))",
+            f"your module has no part called {part}; its parts are: ",
+            " layers",
+        )
+        for part in ("tokens", "positions", "blocks")
     ],
 }
