@@ -10,7 +10,6 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
-from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
 from tests.draws import random
 from tests.judged import stored_verdict
@@ -61,12 +60,6 @@ def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inp
     out, weights = mine(*args, mask=mask)
     torch.testing.assert_close(out, expected, atol=tolerance, rtol=tolerance)
     torch.testing.assert_close(weights, expected_weights, atol=tolerance, rtol=tolerance)
-
-
-def verdict_on(name, answer):
-    """The verdict on an answer, and the words that a learner reads."""
-    verdict = stored_verdict("08_multi_head", name, answer)
-    return verdict, as_text(verdict)
 
 
 def test_blocks_keep_dtype_and_device():
@@ -176,5 +169,5 @@ def test_masks_of_queries_split_into_groups_are_tried():
         Q = Q.reshape(B, K.shape[1], -1, T, d)
         return blocks.attention(Q, K[:, :, None], V[:, :, None], mask)[0].reshape(B, H, T, d)
 
-    verdict = verdict_on("grouped_query_attention", five_axes)[0]
+    verdict = stored_verdict("08_multi_head", "grouped_query_attention", five_axes)
     assert [item.name for item in verdict.parts if not item.passed] == ["a mask"]

@@ -125,11 +125,3 @@ def test_the_bug_and_its_repair_are_shown_side_by_side(capsys):
         "published columns: 10 21,  11 30,  20 31",
         "yours     columns: 10 11,  20 21,  30 31",
     ]
-
-
-def test_an_unanswered_function_leaves_one_line(capsys):
-    def swap_last_two(x):
-        raise NotImplementedError
-
-    figures.turned_by(swap_last_two)
-    assert capsys.readouterr().out == "swap_last_two runs here once it is answered (NotImplementedError).\n"
