@@ -17,7 +17,7 @@ from torch import nn
 from helpers import check, corpus, or_finished, progress
 from helpers.blocks import RotaryBlock, cached_attention, causal_mask, filter_logits, previous_token_weights
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.language_model import explore, figures
+from helpers.lessons.language_model import explore, figures, full_size
 from helpers.lessons.language_model.watch import Watch, best_device
 from helpers.lessons.language_model.writing import write_with_cache
 from helpers.widgets.checkpoint import checkpoint, quick
@@ -940,6 +940,50 @@ print(library.decode(sample[0].tolist()))
 # for the GPT. With more training the GPT overtakes it, and a larger run (four layers, a million characters) reached
 # 1.50 nats. How far this is from the entropy is unknown. Shannon (1951)
 # [estimated](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) about one bit per character for English.
+
+# %% [markdown]
+# ### The same class, a hundred times larger
+#
+# Many people begin with the character model of Karpathy's [nanoGPT](https://github.com/karpathy/nanoGPT), which has
+# six layers of width 384 and about ten million parameters, and learns the million characters of tiny Shakespeare.
+# Your class can become such a model, because its size is only a matter of its arguments. However, a longer run needs
+# some things that our loop does without:
+#
+# - **Fused attention:** `F.scaled_dot_product_attention` computes what you wrote in lesson 7 without storing the
+#   weights. The blocks switch to it by `block.attention.fused = True`.
+# - **Mixed precision:** on a GPU the matrix products run in bfloat16 (float16 on older GPUs), which is faster. The
+#   weights and the optimizer stay in float32.
+# - **`torch.compile`:** on a GPU it merges the many small operations of a block into a few large ones.
+# - **Dropout:** at full size the model sees each character more than twenty times, so we drop a fifth of the values.
+# - **Checkpoints:** after each evaluation the whole state of the run is written to `full_size.pt`. If the run is
+#   interrupted, run the cell again, and it continues from there. In Colab, mount Google Drive and pass a folder of it
+#   as `folder`, because the disk of a lost runtime is lost as well.
+# - **Early stopping:** the run stops when the validation loss hasn't improved for four evaluations, and keeps the
+#   best weights.
+#
+# If you set `train_now = True`, your GPT is trained at full size where there is a GPU. On a CPU it has a quarter of
+# the parameters and trains for about ten minutes. Otherwise the cells below show a run of ours.
+
+# %% tags=["ungraded"]
+train_now = False
+shakespeare = corpus.shakespeare() if train_now else None
+if shakespeare:
+    recipe = full_size.recipe_for(device)
+    large, run = full_size.train(or_finished(GPT), shakespeare, recipe, device, folder=".")
+else:
+    run = full_size.stored_run()
+figures.full_size(run)
+
+# %% [markdown]
+# Compare the two curves. As long as both fall, the model learns rules that also hold for unseen text. In our run on a
+# CPU they fall until the end, although the training loss is already 0.3 nats lower. If the validation loss rises while
+# the training loss falls, the model overfits. Here is what the model writes after the last step, with temperature 0.8
+# and top-p 0.95 from lesson 10:
+
+# %% tags=["ungraded"]
+if shakespeare:
+    run.samples.append(full_size.write(large, shakespeare, "\n", 500, generator=random))
+print(run.samples[-1])
 
 # %% [markdown]
 # ### How stable are these numbers?

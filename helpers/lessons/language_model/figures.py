@@ -390,6 +390,27 @@ def compute(model, watch) -> Picture:
     )
 
 
+# ---------------------------------------------------------------- full size
+
+
+def full_size(run) -> Picture:
+    """The losses of a full-size run on the training and the validation split."""
+    figure, ax = new_figure(7.4, 3.2)
+    for label, losses, color in (("training", run.training, GRAY_INK), ("validation", run.validation, BLUE)):
+        ax.plot(run.steps, losses, "o-", ms=4, lw=2, color=color, label=label)
+    lowest = run.validation[run.best]
+    ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
+    ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
+    ax.legend(frameon=False, fontsize=10)
+    return Picture(
+        figure,
+        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
+        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
+        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}.",
+        f"Figure 12.13. A GPT of {run.parameters / 1e6:.1f} million parameters learns tiny Shakespeare ({run.device}).",
+    )
+
+
 # ---------------------------------------------------------------- what a bug costs
 
 
