@@ -363,9 +363,8 @@ def test_published_models_have_as_many_numbers_as_their_blocks():
 def test_two_norms_on_the_translators_words():
     words = translator.state()["encoder.tokens.weight"][1:]
     share = words.mean(-1) ** 2 / words.pow(2).mean(-1)
-    assert share.mean().item() == pytest.approx(0.0026, abs=1e-4) and share.max().item() == pytest.approx(
-        0.0231, abs=1e-4
-    )
+    assert share.mean().item() == pytest.approx(0.0026, abs=1e-4)
+    assert share.max().item() == pytest.approx(0.0231, abs=1e-4)
     apart = blocks.rms_norm(words, torch.ones(64)) - blocks.layer_norm(words, torch.ones(64), torch.zeros(64))
     assert apart.norm(dim=-1).mean().item() / 8 == pytest.approx(0.040, abs=1e-3)
     chance = torch.randn(4000, 64, generator=torch.Generator().manual_seed(0))  # the control

@@ -424,10 +424,8 @@ def test_what_is_said_of_trainings_that_go_wrong():
 
 def test_what_is_said_of_smoothing():
     runs, text = RUNS["smoothing"], text_of(LESSON)
-    assert [run["exact"] for run in runs["0.0"]] == [0.985, 0.985] and [run["exact"] for run in runs["0.1"]] == [
-        0.99,
-        0.98,
-    ]
+    assert [run["exact"] for run in runs["0.0"]] == [0.985, 0.985]
+    assert [run["exact"] for run in runs["0.1"]] == [0.99, 0.98]
     assert "98.5 and 98.5% without, 99 and 98% with" in text
     mean = lambda name, key: sum(run[key] for run in runs[name]) / 2  # noqa: E731
     assert round(mean("0.0", "certainty"), 2) == 0.99 and round(mean("0.1", "certainty"), 2) == 0.88
