@@ -70,9 +70,20 @@ REFUSED = {
     ],
 }
 
-BLOCKS = "nn.ModuleList(blocks)"
+BLOCKS, NORMED = "nn.ModuleList(blocks)", "gamma * normal + beta"
+ROWS = "x.reshape(-1, x.shape[-1])"
+LIBRARY_NORMS = [
+    "F.layer_norm(x, x.shape[-1:], gamma, beta, eps)",
+    "torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)[0]",
+    "nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype)(x) * gamma + beta",
+    f"F.group_norm({ROWS}, 1, gamma, beta, eps).view_as(x)",
+    f"F.batch_norm({ROWS}.T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma + beta",
+    "F.instance_norm(x.reshape(1, -1, x.shape[-1]), eps=eps).reshape(x.shape) * gamma + beta",
+    "F.rms_norm(x - mean, x.shape[-1:], eps=eps) * gamma + beta",
+]
 
 TOLD = {
+    "layer_norm": [(f"return {NORMED} -> return {norm}", "forbidden_call") for norm in LIBRARY_NORMS],
     "fixed_block": [("attention(norm1(x), mask=mask) -> attention(norm1(x), mask)", "pass the mask by name")],
     "Encoder": [
         (

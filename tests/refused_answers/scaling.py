@@ -25,6 +25,7 @@ REFUSED = {
     "weights_jacobian": [
         ("torch.softmax(K @ q / divisor, -> torch.softmax(K @ q / (divisor + 1e-4),",),
         (DIFFERENCES,),
+        (DIFFERENCES.replace("e-2", "e-3"),),
         ("@ K / divisor -> @ K / divisor**2",),
     ],
     "head_scores": [
