@@ -138,8 +138,8 @@ def two_sums(x):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda x: two_sums(x)[::-1], "the right values in another order: value 1 of yours, counted from 0, should"),
-        (lambda x: two_sums(x)[1], "your answer returns value 1 alone, counted from 0; 2 values are asked for"),
+        (lambda x: two_sums(x)[::-1], "the right values, but in another order: [1] of your answer should"),
+        (lambda x: two_sums(x)[1], "your answer is only [1] of the 2 values that are asked for"),
     ],
 )
 def test_another_form_is_named_before_its_values(answer, words):

@@ -168,7 +168,7 @@ TOLD = {
                 "return self.encoder(src, real) -> self.last = src\n        return self.encoder(src, real)",
                 T.format("src = getattr(self, 'last', src)"),
             ),
-            "mask_kept_by_encode",
+            None,
             *NO_RAW_DICTIONARY,
         ),
         (

@@ -96,10 +96,10 @@ TOLD = {
         ("self.unembed(self.norm(x)) -> self.unembed(self.norm(x)), None", "expected a tensor of shape"),
         (f"{BLOCKS} -> [*{BLOCKS}]", "Your blocks is a plain list"),
         (f"{BLOCKS} -> {BLOCKS.replace('4 * ', '')}", "blocks.0.feed_forward.up.weight has shape"),
-        (f"{BLOCKS} -> nn.ModuleList([*{BLOCKS}][:1] * num_layers)", "of your module are one tensor"),
+        (f"{BLOCKS} -> nn.ModuleList([*{BLOCKS}][:1] * num_layers)", "of your module are one and the same tensor"),
         (
             f"{UNEMBED} -> {UNEMBED}\n        self.unembed.weight = self.tokens.weight",
-            "tokens.weight and unembed.weight of your module are one tensor",
+            "tokens.weight and unembed.weight of your module are one and the same tensor",
         ),
         (
             (

@@ -90,7 +90,11 @@ TOLD = {
     "MultiHeadAttention": [
         ("if d_model % num_heads: -> if False:", "no_check", "not: {"),
         ("value = key if value is None -> value = query if value is None", "value_is_query", "not: {"),
-        (f"{LAYERS} -> [*{LAYERS}][:1] * 4", "W_q.weight and W_k.weight of your module are one tensor", "not: raised"),
+        (
+            f"{LAYERS} -> [*{LAYERS}][:1] * 4",
+            "W_q.weight and W_k.weight of your module are one and the same tensor",
+            "not: raised",
+        ),
         (
             "return self.W_o(merge_heads(heads)) -> return F.dropout(self.W_o(merge_heads(heads)), 0.1, self.training)",
             DRAWN,
@@ -125,7 +129,7 @@ TOLD = {
         (COPIED.format("theirs.eval()"), "theirs is in training mode, as before"),
         (
             COPIED.format("mine.W_o.weight.data = theirs.out_proj.weight.data"),
-            "expected: mine shares no memory with theirs; in your answer this is not so",
+            "this should be so, but it isn't yet: mine shares no memory with theirs",
         ),
         (
             (FROZEN, "layer.bias.copy_(bias) -> layer.bias.copy_(bias)\n    mine.requires_grad_(True)"),

@@ -45,7 +45,7 @@ TOLD = {
         (f"{DOTS} -> Q @ K.T", "all_axes_reversed"),
         (f"{DOTS} -> Q @ K.transpose(0, 1)", "first_two_axes"),
     ],
-    "attention_scores": [(f"{DOTS} -> -torch.cdist(Q, K)", "minus_distance")],
+    "attention_scores": [(f"{DOTS} -> -torch.cdist(Q, K)", None)],
     "two_channel_graph": [
         (
             "W_k[:, looks_at] -> W_k[:, (looks_at + 1) % len(looks_at)]",
