@@ -601,7 +601,7 @@ tiled_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="walk over the keys block by block.",
-    weights={MEMORY: 100, LARGE: 100},
+    weights={MEMORY: 100, LARGE: 12},
 ).with_mistakes(f"""
     whole_matrix: the right output, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
