@@ -23,7 +23,7 @@ class Lesson:
     minutes: int
     points: dict[str, float] = field(default_factory=dict)
     bonus: dict[str, float] = field(default_factory=dict)
-    seconds: float = 600.0
+    seconds: float = 300.0
     cell_seconds: float = 60.0
 
     @property

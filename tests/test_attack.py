@@ -1,14 +1,17 @@
 """What an attacker found: each kind pays nothing, ends in bounded seconds, and is told in words that are true."""
 
+import dataclasses
 import time
 
 import pytest
 
+from helpers.course import course
 from helpers.grading.judge import Judge
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits
 from helpers.grading.submission import Cell
+from helpers.grading.trial import HURRIED, TOO_LONG
 from tests.sandboxes import SEED, need_sandbox
 
 LESSON = "09_encoder_block"
@@ -73,6 +76,34 @@ def test_whoever_stops_or_waits_ends_soon(judge, right, how, monkeypatch):
     _, verdict = judged(judge, "FeedForward", answer)
     assert verdict.points == 0 and time.monotonic() - started < 60
     assert ("stopped the process" in verdict.message) == ("SIGSTOP" in how)
+
+
+HANGING = {
+    "cells": ["import time\ntime.sleep(5)"] * 60,
+    "cells that raise": ["import time\ntime.sleep(2)\n1 / 0\ntime.sleep(2)\n1 / 0"] * 60,
+    "answers": [
+        f"import time\ndef {name}(*_):\n    while True:\n        try:\n            time.sleep(99)\n"
+        "        except BaseException:\n            pass"
+        for name in ("layer_norm", "FeedForward", "EncoderBlock", "Encoder")
+    ],
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("sources", HANGING.values(), ids=HANGING)
+def test_a_submission_ends_with_its_time_however_much_of_it_hangs(judge, sources, monkeypatch):
+    monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=12))
+    started = time.monotonic()
+    cells = [Cell("imports", IMPORTS), *(Cell(f"cell-{n}", source) for n, source in enumerate(sources))]
+    names = ("layer_norm", "FeedForward", "EncoderBlock", "Encoder")
+    graded = judge.judge_cells([*cells, *(Cell(f"check_{name}", "", "check", name) for name in names)], list(names))
+    assert graded.problem == TOO_LONG and time.monotonic() - started < 40
+
+
+def test_the_time_of_a_submission_is_minutes():
+    trains = {"11_translation", "12_language_model"}
+    assert {lesson.seconds for lesson in course().lessons if lesson.name not in trains} == {300}
+    assert HURRIED <= 20
 
 
 def test_a_child_that_stops_itself_costs_nobody_a_point(judge, right):

@@ -462,6 +462,14 @@ def test_empty_and_unreadable_notebooks_are_handed_on_for_the_grader_to_name(one
         assert "cannot be read" in read.problem
 
 
+def test_who_handed_in_no_notebook_is_named_in_a_sentence(one):
+    moodle = "Ben B_2_assignsubmission_file_"
+    files = {"Ada A_1_assignsubmission_file_/04_scaling.ipynb": notebook("a"), f"{moodle}/answers.pdf": b"%PDF-1.7"}
+    outcome, notes = one.take(files)
+    assert notes == [f"{moodle}: no notebook was handed in; {LESSON}.ipynb was expected."]
+    assert set(outcome.became) == {"Ada A", "Ben B"}
+
+
 def test_of_several_notebooks_the_answered_one_counts_and_all_are_kept(one):
     blank = (ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes()
     one.take({"ada/04_scaling (1).ipynb": notebook("answered"), "ada/04_scaling.ipynb": blank})
@@ -501,9 +509,8 @@ def test_any_name_becomes_a_folder_of_its_own(name):
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True))
 def test_whatever_people_are_called_each_submission_comes_through(tmp_path_factory, names):
     tmp = tmp_path_factory.mktemp("names")
-    content = {
-        f"{name.replace('/', ' ')}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(names)
-    }
+    flat = [name.replace("/", " ").replace("\\", " ") for name in names]  # both separate folders in a zip
+    content = {f"{name}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(flat)}
     (tmp / "got.zip").write_bytes(zipped(content))
     (tmp / "room").mkdir()
     found, _ = submissions(find_files(tmp / "got.zip", tmp / "room").found, [LESSON])

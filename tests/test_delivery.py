@@ -59,6 +59,11 @@ def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkey
     assert wrong.returncode == 1, wrong.stderr
     assert "| ✗ | `scaled_scores` | 0 of 83 | divided by the width |" in wrong.stdout
     assert "\n      What is its standard deviation?\n" in wrong.stdout
+    lacking = hand_in(small, tmp_path / f"{LESSON}.ipynb", "of_home.root(width)")
+    lacking.write_text(lacking.read_text("utf-8").replace("def scaled_scores", "import of_home\\ndef scaled_scores"))
+    waits = run_command(small, "grade", "--ci", str(lacking))
+    assert waits.returncode == 0, waits.stdout
+    assert "| ✗ | `scaled_scores` | 0 of 83 | waits for a person |" in waits.stdout
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,11 @@ ON_A_GPU = {
     "of an Apple": "device = 'mps'\ndef scaled_scores(Q, K):\n"
     "    return (Q.to(device) @ K.to(device).mT / Q.size(-1) ** 0.5).to('cpu')",
     "of an Intel": "def scaled_scores(Q, K):\n    return (Q.to('xpu') @ K.to('xpu').mT / Q.size(-1) ** 0.5).cpu()",
+    "by the calls of its module": "torch.cuda.synchronize()\ntimer = torch.cuda.Event(enable_timing=True)\n"
+    "print(f'{timer.elapsed_time(timer):.1f}', torch.cuda.get_device_properties(0).total_memory / 1e9)\n"
+    "major, minor = torch.cuda.get_device_capability()\nwith torch.cuda.stream(torch.cuda.Stream()):\n    pass\n"
+    "def scaled_scores(Q, K):\n    torch.cuda.synchronize()\n    torch.cuda.reset_peak_memory_stats()\n"
+    "    return Q @ K.mT / Q.size(-1) ** 0.5",
     "in a module": "layer = nn.Linear(2, 2, device='cuda').to('cuda')\nlayer(torch.ones(2).cuda())\n" + RIGHT,
 }
 
@@ -70,6 +75,8 @@ def test_who_only_seeds_it_has_no_flag_and_who_names_one_is_told_of_that_one(jud
     seeds += "with torch.random.fork_rng():\n    torch.rand(2)"
     graded = judged(judge, seeds, RIGHT)
     assert graded.flags == [] and graded.errors == {}
+    asks = "def fork_rng():  # as torch 2.11's\n    return torch.device('cuda').type\nassert fork_rng() == 'cuda'"
+    assert judged(judge, asks, RIGHT).errors == {}
     (flag,) = judged(judge, "torch.set_default_device('mps')\ntorch.ones(1)", RIGHT).flags
     assert "asks for the device mps, which" in flag
 

@@ -303,7 +303,7 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
 @pytest.mark.full
 def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
     assert hasty.judge_cells(cells(hasty, answer=busy(1000)), hurried=True).problem == TOO_LONG
-    monkeypatch.setattr("helpers.grading.trial.HURRIED", 0.5 / hasty.lesson.seconds)
+    monkeypatch.setattr("helpers.grading.trial.HURRIED", 0.5)
     waits = cells(hasty, "import time\ntime.sleep(1.5)")
     assert hasty.judge_cells(waits, hurried=True).problem == TOO_LONG
     assert scores(hasty.judge_cells(waits)) == full_scores(hasty)

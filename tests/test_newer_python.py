@@ -57,7 +57,7 @@ def read(tmp_path, **sources):
         if grade_id(cell) in sources:
             cell["source"] = sources[grade_id(cell)]
     folder = tmp_path / "ada" / LESSON
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{LESSON}.ipynb").write_text(json.dumps(notebook))
     folders = load(tmp_path / "class")[0]
     return read_submission(tmp_path, "ada", course_release(folders.executed(LESSON)), ROOT / "solutions")

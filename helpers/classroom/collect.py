@@ -162,6 +162,9 @@ def _parts(hand_ins: list[HandIn], lesson: str | None, releases: list[Release], 
         others = [(name, file) for name, file in hand_in.files if not any(file in them for them in notebooks.values())]
         if target is None and None in notebooks:
             notes.append(f"{hand_in.place}: its notebook does not say which lesson it belongs to; name the lesson.")
+        if not notebooks:
+            expected = f"; {target}.ipynb was expected" if target else ""
+            notes.append(f"{hand_in.place}: no notebook was handed in{expected}.")
         chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]
         for of in chosen:
             mine = notebooks.get(of, [])

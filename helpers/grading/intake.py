@@ -7,11 +7,13 @@ raises because of what a learner handed in, so one odd file never stops a class.
 import contextlib
 import hashlib
 import os
+from collections.abc import Set
 from pathlib import Path
 
 from helpers.grading.attachments import is_course_model, read_files_beside
 from helpers.grading.lesson_release import is_learners, read_release
 from helpers.grading.merge_cells import blank_cells, identify_cells, merge_cells
+from helpers.grading.missing_packages import missing_packages
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.newer_python import without_newer_syntax
 from helpers.grading.notebook_file import (
@@ -79,9 +81,12 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         _refuse_other_lesson(cells, release, notebooks, path.name)
         unread = _leave_out_newer_syntax(cells, release, submission.flags)
         submission.cells = merge_cells(cells, release, submission.flags)
-        _wait_for_a_person(submission, unread, release)
-        submission.timestamp = _read_timestamp(folder, submission.flags)
         submission.folder = path.parent
+        _wait_for_a_person(submission, release, unread, "what was left out")
+        missing = missing_packages(submission.cells, path.parent)
+        packages = " and ".join(sorted(set(missing.values())))
+        _wait_for_a_person(submission, release, missing.keys(), f"{packages}, which the grader does not have")
+        submission.timestamp = _read_timestamp(folder, submission.flags)
         submission.flags += published_flags(submission.cells, release)
         files = _read_files_beside(submission)
     except Unreadable as problem:
@@ -119,18 +124,18 @@ def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str
     return names
 
 
-def _wait_for_a_person(submission: Submission, unread: set[str], release: Release) -> None:
-    """Let exercises that depend on what could not be read wait for a person."""
-    if not unread:
+def _wait_for_a_person(submission: Submission, release: Release, names: Set[str], without: str) -> None:
+    """Let exercises that depend on `names`, which are not bound here, wait for a person. without: what they lack."""
+    if not names:
         return
     code = TopLevel(cell.source for cell in submission.cells if cell.runs)
-    waiting = [name for name in release.checks if {name, *code.closure(name)} & unread]
+    waiting = [name for name in release.checks if {name, *code.closure(name)} & names]
     for cell in submission.cells:
         if cell.kind == "check" and cell.exercise in waiting:
             cell.waits = True
     if waiting:
         wait, they = ("waits", "it passes") if len(waiting) == 1 else ("wait", "they pass")
-        submission.flags.append(f"{', '.join(waiting)} {wait} for a person, unless {they} without what was left out")
+        submission.flags.append(f"{', '.join(waiting)} {wait} for a person, unless {they} without {without}")
 
 
 def _choose_notebook(folder: Path, release: Release, flags: list[str]) -> Path:

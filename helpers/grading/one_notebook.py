@@ -31,12 +31,14 @@ NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, o
 
 @dataclass(frozen=True)
 class Scored:
-    """An exercise or quiz of one submission. worth: its points, of a bonus exercise 0: those are on top."""
+    """An exercise or quiz of one submission. worth: its points, of a bonus exercise 0: those are on top. waits: a
+    person must look, as in Cell."""
 
     name: str
     points: float
     worth: float
     report: ExerciseReport
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(page, "a", encoding="utf-8") as file:
             file.write(summary)
-    return int(any(item.points < item.worth for item in judged.scored))
+    return int(any(item.points < item.worth and not item.waits for item in judged.scored))
 
 
 def as_markdown(judged: JudgedNotebook) -> str:
@@ -89,7 +91,7 @@ def as_markdown(judged: JudgedNotebook) -> str:
 def _row(scored: Scored) -> str:
     report = scored.report
     score = f"{scored.points:g} of {scored.worth:g}" if scored.worth else f"{scored.points:g} bonus"
-    label = "" if report.passed else report.label.replace("|", "\\|")
+    label = "" if report.passed else "waits for a person" if scored.waits else report.label.replace("|", "\\|")
     return f"| {'✓' if report.passed else '✗' if report.answered else '–'} | `{scored.name}` | {score} | {label} |"
 
 
@@ -121,7 +123,7 @@ def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
                 "score": item.points,
                 "max_score": item.worth,
                 "status": "passed" if item.report.passed else "failed",
-                "output": item.report.text,
+                "output": ("This answer waits for a person.\n" if item.waits else "") + item.report.text,
                 "output_format": "text",
             }
             for item in judged.scored
@@ -168,8 +170,10 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             [(_, graded)] = pool.judge_each([submission], release, lambda student: None)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
+    waiting = {cell.exercise for cell in submission.cells if cell.kind == "check" and cell.waits}
     scored = []
     for name, worth in release.checks.items():
         report = graded.verdicts[name]
-        scored.append(Scored(name, min(report.points, worth) if worth else report.points, worth, report))
+        points = min(report.points, worth) if worth else report.points
+        scored.append(Scored(name, points, worth, report, name in waiting and not report.passed))
     return JudgedNotebook(lesson, scored, sum(release.written.values()), [*submission.flags, *graded.flags])

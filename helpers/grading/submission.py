@@ -17,7 +17,7 @@ class Cell:
     ran: whether it ran at home without an error, as far as its outputs tell.
     passed: of a check, whether its outputs say that the answer passed at home.
     waits: a written answer that looks untouched, though there is other text, or a check whose answer has syntax that
-    the grader cannot read: a person must look.
+    the grader cannot read or a package that it does not have: a person must look.
     """
 
     id: str

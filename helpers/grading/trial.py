@@ -30,7 +30,7 @@ TOO_LONG = "It took longer than a submission may, so not all of it could be judg
 TOO_FRAGILE = "Its code ended the process again and again, so not all of it could be judged; grade it by hand."
 RETRY_TIME = 4.0  # times its limit that an answer gets when it is tried again because it was too slow
 MAX_FUTILE = 2  # such retries of one submission that were too slow again
-HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
+HURRIED = 20.0  # seconds that a submission may take while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer within the time limit; is there an endless loop?"),
@@ -89,7 +89,7 @@ class Trial:
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
         self.code, self.cells_read = TopLevel(), 0  # of the cells that ran so far, and how many these are
-        self.run = SubmissionRun(judge.sandbox, cells, judge.keys, judge.lesson.seconds * (HURRIED if hurried else 1))
+        self.run = SubmissionRun(judge.sandbox, cells, judge.keys, HURRIED if hurried else judge.lesson.seconds)
         self.verdicts: dict[str, Verdict] = {}
         self.unanswered: dict[str, Verdict] = {}  # of those that were not answered at their check cell
         self.provisional: dict[tuple[int, str], Verdict] = {}

@@ -1,5 +1,7 @@
 """A GPU that is not here: code that asks for "cuda" or "mps" runs on the processor, and a person is told."""
 
+import functools
+import inspect
 import re
 import sys
 
@@ -9,6 +11,7 @@ POLITE = re.compile(
     r"[\"'](?:cuda|mps)[\"']\s+if\s+[\w.]*is_available\(\)|torch\.(?:cuda|backends\.mps)\.is_available|#.*"
 )
 GONE = ("cuda", "mps", "xpu")
+OF_GENERATORS = ("get_device_module", "fork_rng")
 
 _moved: list[str] = []  # the kinds of devices that were asked for and are not here
 
@@ -28,9 +31,59 @@ def stand_in_for_devices(source: str) -> None:
         return
     _standing = _mode()
     _standing.__enter__()
+    for kind in GONE:
+        _let_be_called(kind)
 
 
 _standing = None
+
+
+class Nothing(int):
+    """What a device that is not here answers: zero, and itself whatever is asked of it."""
+
+    def __new__(cls, *args, **kwargs):
+        return super().__new__(cls)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+    def __iter__(self):
+        return iter((self, self))  # as of get_device_capability and mem_get_info
+
+
+def _let_be_called(kind: str) -> None:
+    """Let what torch.cuda and its like offer, as synchronize and Event, do nothing where it needs the device."""
+    import torch
+
+    def harmless(called):
+        @functools.wraps(called)
+        def ask(*args, **kwargs):
+            try:
+                return called(*args, **kwargs)
+            except (AssertionError, RuntimeError, AttributeError):
+                _moved.append(kind)
+                return Nothing()
+
+        return ask
+
+    module = getattr(torch, kind)
+    for name in module.__all__:
+        value = getattr(module, name, None)
+        if inspect.isfunction(value):
+            setattr(module, name, harmless(value))
+        elif name in ("Event", "Stream", "StreamContext", "device"):
+            setattr(module, name, type(name, (Nothing,), {}))
 
 
 def _mode():
@@ -56,7 +109,7 @@ def _mode():
             kwargs = kwargs or {}
             name = getattr(function, "__name__", "")
             # The check looks whether autocast was left on, and torch's generators ask for the module of each device.
-            if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name == "get_device_module":
+            if "autocast" in name or name == "device" and sys._getframe(1).f_code.co_name in OF_GENERATORS:
                 return function(*args, **kwargs)
             if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
                 _moved.append("cuda")
