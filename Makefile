@@ -2,6 +2,7 @@
 # make test      what tells whether a change broke something: the checks, the lessons, the grader, the built files
 # make test-all  lint and every test but trainings: also each lesson in a kernel, in Colab's and in a browser, attacks
 # make test-every adds trainings, the mutation run, and all lessons in all places: hours (COURSE_EVERY=1)
+# make test-gpu  what needs a GPU: lessons and answers on it, the full-size run; never part of another command
 # make grade     grades a sample class of thirty, end to end
 # make book      the web edition: the lessons as a static site, in build/book/site
 # make bench     the measurements of bench/ that take under ten minutes together; leave the machine to them
@@ -19,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadgroup -
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model 14_today
 
-.PHONY: lab test test-all test-every retrain grade book bench build check-built check-mutants mutants mutation-score mutation-score-first lint
+.PHONY: lab test test-all test-gpu test-every retrain grade book bench build check-built check-mutants mutants mutation-score mutation-score-first lint
 
 .venv/learner: requirements.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -43,10 +44,13 @@ lab: .venv/learner
 	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 test: .venv/ready
-	$(PYTEST) -m "not full and not slow"
+	$(PYTEST) -m "not full and not slow and not gpu"
 
 test-all: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not gpu"
+
+test-gpu: .venv/ready
+	$(BIN)/python -m pytest -m gpu
 
 # Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready

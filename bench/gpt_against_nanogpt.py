@@ -34,6 +34,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from bench.fused_attention import fused
+from bench.nanogpt import NanoGPT, rate, whole_loss
 from bench.written import keep
 from helpers.blocks import GPT
 from helpers.corpus.real_text import real_text
@@ -43,46 +44,8 @@ PUBLISHED = (1.87, 1.93)
 TURNS, LOOK = 20, 20_000  # looks on the way, each at so many characters
 
 
-class BaselineBlock(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = (nn.LayerNorm(WIDTH, bias=False) for _ in range(2))
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
-        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.up = nn.Linear(WIDTH, 4 * WIDTH, bias=False)
-        self.down = nn.Linear(4 * WIDTH, WIDTH, bias=False)
-
-    def forward(self, x):
-        B, T, D = x.shape
-        q, k, v = (y.view(B, T, HEADS, D // HEADS).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(D, dim=2))
-        heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(heads.transpose(1, 2).reshape(B, T, D))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class Baseline(nn.Module):
-    def __init__(self, vocab_size: int):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocab_size, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.ModuleList(BaselineBlock() for _ in range(LAYERS))
-        self.norm = nn.LayerNorm(WIDTH, bias=False)
-        for name, parameter in self.named_parameters():
-            if parameter.dim() > 1:
-                small = name.endswith(("out.weight", "down.weight"))
-                nn.init.normal_(parameter, std=0.02 / (2 * LAYERS) ** 0.5 if small else 0.02)
-
-    def forward(self, ids):
-        x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x) @ self.tokens.weight.T
-
-
-def baseline_rate(step: int, steps: int) -> float:
-    high, low, warmup = 1e-3, 1e-4, max(1, steps // 20)
-    if step < warmup:
-        return high * (step + 1) / (warmup + 1)
-    return low + 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) * (high - low)
+def nanogpt_rate(step: int, steps: int) -> float:
+    return rate(step, steps, warmup=max(1, steps // 20))
 
 
 def line_rate(high: float):
@@ -117,28 +80,19 @@ class Training:
         self.seconds += time.process_time() - start
 
 
-@torch.no_grad()
-def whole_loss(model, data) -> float:
-    """The mean loss over the whole split, in windows side by side."""
-    windows = data[: (len(data) - 1) // CONTEXT * CONTEXT + 1]
-    ids, targets = windows[:-1].view(-1, CONTEXT), windows[1:].view(-1, CONTEXT)
-    pieces = zip(ids.split(256), targets.split(256), strict=True)
-    total = sum(F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum").item() for x, y in pieces)
-    return total / targets.numel()
-
-
 def race(text, seed: int, steps: int, rate: float, scale: float) -> dict:
     """Both trained from one seed, in turns: the seconds of CPU time and the loss of each, and the losses on the way."""
     torch.manual_seed(seed)
-    ours = fused(GPT(len(text.symbols), CONTEXT, WIDTH, HEADS, LAYERS))
-    theirs = Training(Baseline(len(text.symbols)), text.train, baseline_rate, int(STEPS * scale), (0.9, 0.99), seed)
+    size = len(text.symbols), CONTEXT, WIDTH, HEADS, LAYERS
+    ours = fused(GPT(*size))
+    theirs = Training(NanoGPT(*size), text.train, nanogpt_rate, int(STEPS * scale), (0.9, 0.99), seed)
     mine = Training(ours, text.train, line_rate(rate), int(steps * scale), (0.9, 0.98), seed + 1, fused=True)
     way = {"nanoGPT": [], "ours": []}
     for turn in range(TURNS):
         for name, training in (("nanoGPT", theirs), ("ours", mine)):
             training.run(math.ceil(training.steps / TURNS))
             look = text.test if turn == TURNS - 1 else text.test[:LOOK]
-            way[name].append([round(training.seconds, 1), round(whole_loss(training.model, look), 4)])
+            way[name].append([round(training.seconds, 1), round(whole_loss(training.model, look, CONTEXT), 4)])
         print(f"{turn + 1} of {TURNS}: {theirs.seconds:.0f} s and {mine.seconds:.0f} s of CPU", flush=True)
     share, losses = mine.seconds / theirs.seconds, (way["nanoGPT"][-1][1], way["ours"][-1][1])
     print(f"seed {seed}: nanoGPT's recipe {losses[0]:.4f} in {theirs.done} steps, {theirs.seconds:.0f} s of CPU time")

@@ -3,19 +3,22 @@
 import importlib
 import json
 import pkgutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 import bench
+from bench import gpu
 from bench.__main__ import PROGRAMS
 from bench.truth import alike, judged
 from bench.written import RESULTS, ROOT, keep
 from helpers.authoring.badges import MEASURED, MEASURED_END, with_figures
+from helpers.corpus import real_text
 from tests.mutation_score import exercises
 
 MODULES = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name != "__main__"]
-TOOLS = {"written", "fused_attention"}  # what programs share
+TOOLS = {"written", "fused_attention", "nanogpt"}  # what programs share
 
 
 @pytest.mark.parametrize("name", sorted(set(MODULES) - TOOLS))
@@ -57,3 +60,14 @@ def test_simple_judges_let_more_wrong_answers_pass_and_ours_refuses_nothing_righ
     passed = {judge: tally[0] for judge, tally in tallies.items()}
     assert passed["check"] == 0 < passed["allclose"] < passed["shape"]
     assert tallies["check"][2] == 0 and tallies["check"][3] > 1
+
+
+def test_the_gpu_program_trains_each_of_its_variants_and_names_what_differs():
+    text = real_text(length=4000)
+    tiny = {"layers": 1, "heads": 2, "width": 8, "context": 16, "batch": 2, "steps": 3}
+    found = {}
+    for name, variant in gpu.VARIANTS.items():
+        small = replace(variant, recipe=replace(variant.recipe, **tiny))
+        found[name] = gpu.trained(small, text, seed=1, device=torch.device("cpu"))["best"]
+    assert len(set(found.values())) == len(found) - 1  # a schedule cut to three steps is the same as another
+    assert found["nanoGPT"] == found["nanoGPT, 2,000 steps"]

@@ -98,7 +98,7 @@ def test_figures_are_files_with_anchors_and_keep_their_words(pages):
     figures = re.findall(r'<figure id="figure-(\d+)-(\d+)">.*?<figcaption>Figure (\d+\.\d+)\.', shown)
     assert figures and all(f"{a}.{b}" == number for a, b, number in figures)
     assert len(set(figures)) == len(figures) == len(re.findall(r"Figure \d+\.\d+\.", shown))
-    assert "It moves in the notebook." in shown
+    assert "The controls work in the notebook." in shown
 
 
 def test_a_forks_page_opens_in_colab_and_lab_and_loads_no_badge(tmp_path):

@@ -126,9 +126,9 @@ def unanswered(Q, K):
     ("answer", "mistake", "says"),
     [
         (lambda Q, K: None, "wrong_type", "is a return missing?"),
-        (lambda Q, K: weights_of(Q, K).tolist(), "wrong_type", "got a list of 5"),
+        (lambda Q, K: weights_of(Q, K).tolist(), "wrong_type", "got a list of 5 entries"),
         (lambda Q, K: weights_of(Q, K).detach().numpy(), "wrong_type", "numpy.ndarray"),
-        (lambda Q, K: (weights_of(Q, K), 1, 2), "wrong_type", "got a tuple of 3"),
+        (lambda Q, K: (weights_of(Q, K), 1, 2), "wrong_type", "got a tuple of 3 values"),
         (lambda Q, K: object(), "wrong_type", "got an object"),
         (lambda Q, K: weights_of(Q, K).mT, "wrong_shape", "one row for each of the 5 queries"),
         (lambda Q, K: weights_of(Q, K) * float("nan"), "nan", "row 0 (query 0), column 0 (key 0): expected"),
@@ -138,7 +138,7 @@ def unanswered(Q, K):
         (lambda Q, K: weights_of(Q, K.detach()), "detached", "no gradient reaches K"),
         (lambda Q, K: Q[5] + K, "raises", "your code raised IndexError"),
         (lambda Q: Q, "raises", "TypeError"),
-        (lambda Q, K: 3 * weights_of(Q, K), None, "a constant factor off: every number is 3 times"),
+        (lambda Q, K: 3 * weights_of(Q, K), None, "off by a constant factor: every number is 3 times"),
         (lambda Q, K: weights_of(Q, K).flip(-1), None, "the right columns in another order"),
         (lambda Q, K: weights_of(Q, K) + 0.1 * Q[..., :1], None, "each row should sum to 1; row"),
         (in_place, "input_changed", "changed its input Q in place"),
@@ -265,7 +265,7 @@ def test_what_must_raise():
     assert verdict(made, with_own_class).passed
     assert "expected a KeyError" in as_text(verdict(made, quiet))
     assert "should name 'pizza'\n" in as_text(verdict(made, nameless))
-    assert "should name 'pizza' alone" in as_text(verdict(made, everything))
+    assert "should name only 'pizza'" in as_text(verdict(made, everything))
 
 
 def test_a_module_is_judged_with_given_weights():

@@ -131,9 +131,9 @@ def test_rounding_is_called_rounding_and_an_epsilon_is_not():
     def share(Q, K):
         return weights(Q, K) * (1 - 2e-5)
 
-    assert "rounded to 4 digits" in said(rounding)
+    assert "rounded to 4 decimal places" in said(rounding)
     assert "every number is about 0.001 too large" in said(epsilon) and "rounded" not in said(epsilon)
-    assert "every number is too near to 0 by about 0.002%" in said(share) and "rounded" not in said(share)
+    assert "every number is about 0.002% too close to 0" in said(share) and "rounded" not in said(share)
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(
 
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
     VIEWS.pop("shapes")
-    assert "expected: x has two rows; in your answer this is not so\n  yours:    x is a list" in text
+    assert "this should be so, but it isn't yet: x has two rows\n  in your answer, x is a list" in text
     assert "dictionary" not in text and "sorted" not in text
 
 
@@ -228,9 +228,9 @@ def two_sums(x):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda x: two_sums(x)[::-1], "the right values in another order: value 1 of yours, counted from 0, should"),
-        (lambda x: two_sums(x)[1], "your answer returns value 1 alone, counted from 0; 2 values are asked for"),
-        (lambda x: list(two_sums(x)), "expected a tuple of 2, got a list of 2"),
+        (lambda x: two_sums(x)[::-1], "the right values, but in another order: [1] of your answer should"),
+        (lambda x: two_sums(x)[1], "your answer is only [1] of the 2 values that are asked for"),
+        (lambda x: list(two_sums(x)), "expected a tuple of 2 values, got a list of 2 entries"),
         (lambda x: None, "your answer returned None; is a return missing?"),
         (lambda x: (x.sum(0), x.sum(1) + 1), "output at [1]: every number is about 1 too large"),
     ],

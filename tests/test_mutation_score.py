@@ -32,11 +32,7 @@ FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exerci
 
 
 # Two ways to the same numbers: there the name is true.
-THE_SAME = {
-    ("previous_token_weights", "transposed", "looks_ahead"),
-    ("head_scores", "transposed", "keys_ask"),
-    ("merge_heads", "transposed", "tokens_last"),
-}
+THE_SAME = {("previous_token_weights", "transposed", "looks_ahead"), ("head_scores", "transposed", "keys_ask")}
 # Judged by what they do to an argument: whatever they return is right.
 RETURN_NOTHING = {"load_from_torch"}
 

@@ -161,7 +161,7 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
             shown = PICTURE.sub(partial(_picture, folder=pictures), shown)
             call = CALL.search(code)
             if call:
-                still = f"{shown}<p><em>It moves in the notebook.</em></p>"
+                still = f"{shown}<p><em>The controls work in the notebook.</em></p>"
                 shown = on_page(explorer, call[1], shown, pictures) if explorer else still
             output.data["text/html"] = shown
 

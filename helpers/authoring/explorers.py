@@ -199,7 +199,7 @@ def on_page(explorer: dict, name: str, first: str, folder: Path) -> str:
     return (
         f'<div class="explorer" id="{script}" role="group" aria-label="Explorer: {names}">'
         f'<div class="controls"{columns}>{controls}</div><div class="shown">{first}</div>'
-        f'<p class="more">{" ".join(more)}</p><p class="still">It moves in the notebook, and here with scripts.</p>'
+        f'<p class="more">{" ".join(more)}</p><p class="still">The controls need scripts, here or in the notebook.</p>'
         '<p class="said" role="status"></p></div>'
     )
 

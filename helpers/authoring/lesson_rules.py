@@ -139,8 +139,11 @@ def core_prose(text: LessonText) -> str:
 
 
 def core_minutes(text: LessonText) -> float:
-    """Minutes for the core: its prose at WORDS_PER_MINUTE, and what exercises and written questions state."""
-    prose = core_prose(text)
+    return minutes_of(core_prose(text))
+
+
+def minutes_of(prose: str) -> float:
+    """Reading at WORDS_PER_MINUTE, and what exercises and written questions state."""
     words = len(re.sub(r"<[^>]+>", " ", prose).split())
     stated = sum(int(match[4]) for match in DIFFICULTY.finditer(prose))
     stated += sum(map(int, re.findall(r"graded by hand,.*?(\d+) minutes", prose, re.DOTALL)))

@@ -38,8 +38,8 @@ ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner 
 
 
 # Below an explorer's picture, which stands still until it has run.
-STILL = "<p><em>It moves once you run this cell.</em></p>"
-FINISHED = "<p><em>Made with finished answers. It moves once you run this cell, with yours.</em></p>"
+STILL = "<p><em>Run this cell to use the controls.</em></p>"
+FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls, with your own answers.</em></p>"
 
 
 class ClearOutputs(ClearOutput):

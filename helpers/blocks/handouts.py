@@ -4,6 +4,7 @@ position embedding, lesson 14 a norm's module and the merging of a pair."""
 import sys
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from helpers.blocks import EncoderBlock, MultiHeadAttention, apply_rope, attention, merge_heads, split_heads
@@ -18,11 +19,17 @@ class RotaryAttention(MultiHeadAttention):
     """
 
     base = 10.0  # small: all pairs turn fast enough to tell neighboring positions apart, within a context of 64
+    fused = False  # True: torch's own causal attention, which is fast but returns no weights
+    dropout = 0.0  # fraction of the attention weights that fused attention drops in training mode
 
     def forward(self, query, key=None, value=None, mask=None):
         positions = torch.arange(query.shape[1], device=query.device)  # (T,)
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
         Q, K = apply_rope(Q, positions, self.base), apply_rope(K, positions, self.base)  # (B, H, T, D/H)
+        if self.fused:
+            dropped = self.dropout if self.training else 0.0
+            heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True, dropout_p=dropped)  # (B, H, T, D/H)
+            return self.W_o(merge_heads(heads)), None  # (B, T, D)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
         out = self.W_o(merge_heads(heads))  # (B, T, D)
         return out, weights  # (B, T, D), (B, H, T, T)

@@ -32,6 +32,9 @@ from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 CLOSE = 0.005  # a share of the expected number
+MOST_COMPARED = 1_000_000  # pairs of numbers
+MOSTLY = 0.8  # a share of an item's, a row's or a column's numbers
+TRANSPOSED = "transposed: rows and columns have changed places"
 SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
 BYTES = re.compile(r"""b(["']).*\1""", re.S)  # bytes, which travel as Python writes them
 MOST_TEXT = 120  # characters of a string, list or dictionary
@@ -64,7 +67,7 @@ def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = (_other_form(problem, key) or _BY_KIND[problem.kind](problem, key)).split("\n")
     if problem.kind == "value" and problem.seen.drew and not _expected(problem, key).drew:
-        lines.append("your code draws random numbers, and nothing here is random (dropout? a new layer in each call?)")
+        lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
@@ -84,13 +87,11 @@ def _other_form(problem, key) -> str:
     if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
         for order in itertools.permutations(range(len(expected))):
             if list(order) != sorted(order) and difference(list(expected), [actual[i] for i in order]) is None:
-                return (
-                    f"the right values in another order: value {order[0]} of yours, counted from 0, should come first"
-                )
+                return f"the right values, but in another order: [{order[0]}] of your answer should come first"
     elif isinstance(actual, torch.Tensor):
         same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
         if same:
-            return f"your answer returns value {same[0]} alone, counted from 0; {len(expected)} values are asked for"
+            return f"your answer is only [{same[0]}] of the {len(expected)} values that are asked for"
     return ""
 
 
@@ -112,6 +113,8 @@ def _expected(problem, key) -> Observation:
 
 def _other_entries(expected: list, actual: list) -> str:
     """How two lists differ where both have the same entries, or where one that is too long to be read lacks some."""
+    if any(isinstance(leaf, torch.Tensor) for leaf in leaves([expected, actual])):
+        return ""  # of a large tensor only its shape is written
     want, got = [*map(written, expected)], [*map(written, actual)]
     missing, extra = Counter(want) - Counter(got), Counter(got) - Counter(want)
     if not missing and not extra:
@@ -296,7 +299,8 @@ def _type_words(value) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
     if isinstance(value, (list, tuple)):
-        return f"{_a(type(value).__name__)} of {len(value)}"
+        many = ("entry", "entries") if isinstance(value, list) else ("value", "values")
+        return f"{_a(type(value).__name__)} of {len(value)} {many[len(value) != 1]}"
     if isinstance(value, str) and BYTES.fullmatch(value):
         return f"bytes, {written(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
@@ -328,7 +332,7 @@ def _wrong_shape(problem, key) -> str:
     axes = () if any(diff.path) else key.axes  # they are the first output's
     lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
     if sorted(diff.actual.shape) == sorted(shape):
-        lines += "\nthe sizes are right and in another order: are two axes exchanged?"
+        lines += "\nthe sizes are right, but in another order: are two axes swapped?"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
 
 
@@ -381,7 +385,7 @@ def _input_changed(problem, key) -> str:
 def _dtype_lost(problem, key) -> str:
     diff = problem.difference
     if diff.expected.dtype == diff.actual.dtype:
-        return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
+        return "your float64 result is only as precise as float32: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
     name = _property(problem)
     return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _at(diff.path)}, yours is {got}"
@@ -395,7 +399,7 @@ def _detached(problem, key) -> str:
 def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
     if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
-        return f"not tried: another call had no answer after {limit}"
+        return f"not tried, because another call had no answer after {limit}"
     if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message.endswith(IN_ALL):
         return f"{problem.seen.error.message}: all calls of a check share this time"
     return f"no answer after {limit}; is there an endless loop?"
@@ -410,8 +414,8 @@ def _no_error(problem, key) -> str:
 def _no_name(problem, key) -> str:
     message = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
     wanted = problem.case.raises
-    alone = " alone" if wanted.omits and wanted.omits in problem.seen.error.message else ""
-    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {message[:120]}"
+    only = "only " if wanted.omits and wanted.omits in problem.seen.error.message else ""
+    return f"the {wanted.error} should name {only}{wanted.names!r}\nyours says: {message[:120]}"
 
 
 def _gradient(problem, key) -> str:
@@ -429,34 +433,36 @@ def _value(problem, key) -> str:
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
-        if seen.startswith("a constant factor off"):
+        if seen.startswith("off by a constant factor"):
             seen += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
         first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
         lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
         blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
         lines += [blind] if blind and not lines else []
         lines += [seen] if seen and not first_by_mask and not blind else []
-        if not seen.startswith(("each row", "right but")):
+        if not seen.startswith(("each row", "right, except")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines) + _right_values(problem, key)
     if name and isinstance(want, bool):
-        return (
-            f"expected: {name}; in your answer this is not so" if want else f"in your answer, and not expected: {name}"
-        )
+        return _broken(name) if want else f"this should not be so, but it is: {name}"
     if name and isinstance(want, str):
-        return f"expected: {name} {want}\nyours:    {name} {got}"
+        return f"{name}:\nexpected {want}\nyours    {got}"
     if isinstance(want, dict) and isinstance(got, dict):
         broken = [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]
         if broken:
-            more = [f"yours:    {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
-            return "\n".join([f"expected: {broken[0]}; in your answer this is not so", *more])
+            more = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
+            return "\n".join([_broken(broken[0]), *more])
         told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
         if told and problem.case.view:  # which has looked no further
-            return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
+            return f"{told[0]}:\nexpected {want[told[0]]}\nyours    {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
+
+
+def _broken(claim: str) -> str:
+    return f"this should be so, but it isn't yet: {claim}"
 
 
 def _of_a_size(case: Case, factor: float) -> str:
@@ -607,6 +613,12 @@ def _multiple(want, got) -> str:
         return "your logarithms are to base 2, and natural ones are asked for"
     if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
         return "your result is e to the power of what is asked for"
+    if math.isclose(ratio, -1, rel_tol=1e-5):
+        return "the right number with the opposite sign"
+    if want > 0 and round(want, 3) != 1 and math.isclose(ratio, want, rel_tol=1e-5):
+        return "your result is the square of what is asked for"
+    if want > 0 and round(want, 3) != 1 and math.isclose(ratio * got, 1, rel_tol=1e-5):
+        return "your result is the square root of what is asked for"
     for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
         if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
             return f"your result is {words.format(round(number))} what it should be"
@@ -638,14 +650,45 @@ def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
     """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
-    if want.numel() < 2 or want.dtype == torch.bool or not (want.isfinite().all() and got.isfinite().all()):
+    if want.numel() < 2:
         return "", None
+    if want.dtype == torch.bool:
+        return _booleans(want, got), None
     if not want.is_floating_point():
-        return "the right numbers in another order" if _reordered(want, got) else "", None
+        return _whole_numbers(want, got), None
     wrong = wrong_entries(want, got, tolerance)
+    if not (want.isfinite().all() and got.isfinite().all()):
+        return _blanks(want, got, wrong), None
     noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
     tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
     return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
+
+
+def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
+    """How a mask differs from the one that is expected."""
+    if got.dtype != torch.bool:
+        return f"expected dtype bool, yours is {str(got.dtype).removeprefix('torch.')}"
+    too_many, missing = int((got & ~want).sum()), int((want & ~got).sum())
+    if too_many and missing:
+        if (want != got).all():
+            return "inverted: yours is True wherever it should be False, and False wherever it should be True"
+        turned = want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.equal(got, want.mT)
+        return TRANSPOSED if turned else ""
+    number, is_, other = (too_many, "True", "False") if too_many else (missing, "False", "True")
+    entries = "entry is" if number == 1 else "entries are"
+    return f"{number} {entries} {is_} and should be {other}; no entry is wrong the other way round"
+
+
+def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
+    gap = got - want
+    if (gap == gap.flatten()[0]).all():
+        return f"every number is {abs(int(gap.flatten()[0]))} too {'large' if gap.flatten()[0] > 0 else 'small'}"
+    return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
+
+
+def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
+    titles = (title for title, axis in _axes_of(want.dim()) if _permuted(want, got, axis))
+    return next((f"the right {title}s in another order" for title in titles), "")
 
 
 def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
@@ -659,24 +702,41 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
         if torch.allclose(got, -want, 1e-4, 1e-6):
             yield "the right numbers with the opposite sign", None
         times = two_numbers(1.0, factor.item())[1]
-        yield f"a constant factor off: every number is {times} times what it should be", None
+        yield f"off by a constant factor: every number is {times} times what it should be", None
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
-        yield "transposed: rows and columns have changed places", None
+        yield TRANSPOSED, None
+    if (want >= 0).all() and torch.allclose(got, want.square(), 1e-4, 1e-9):
+        yield "every number is the square of what it should be", None
+    if (want >= 0).all() and torch.allclose(got, want.sqrt(), 1e-4, 1e-9):
+        yield "every number is the square root of what it should be", None
     if want.dim() >= 2:
         yield _rows_of_zeros(want, got, axes)
     yield _sums(want, got, axes)
     if want.dim() >= 2 and len(flat := (got - want).flatten(0, -2)) > 1 and (flat - flat[0]).abs().max() <= 100 * noise:
         yield "every row is off by the same numbers: has something that is added to each row been left out?", None
-    if want.dim() >= 2 and _columns_permuted(want, got):
-        yield "the right columns in another order", None
+    yield _in_another_order(want, got), None
     moved = want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6)
-    if moved and not _columns_permuted(want.flatten(0, -2).mT, got.flatten(0, -2).mT):
+    if moved:
         yield "the right numbers, but at other positions: is there a view or reshape where you need transpose?", None
     if _reordered(want, got):
         yield "the right numbers in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         yield "right for the first item of the batch only", None
+    yield _blanks(want, got, wrong), None
+    yield _lines_that_differ(wrong, axes), None
+
+
+def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
+    """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
+    number = int(wrong.sum())
+    for blank in (0.0, -math.inf):
+        numbers = f"right, except for {number} {'number' if number == 1 else 'numbers'}"
+        if (want[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"{numbers} that should be {blank:g}"
+        if (got[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"{numbers} that should not be {blank:g}"
+    return ""
 
 
 def _shifted(gap: torch.Tensor, noise: float) -> str:
@@ -693,7 +753,7 @@ def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, li
     if not wrong_rows.any() or (wrong_rows & ~blank).any():
         return "", None
     index = wrong_rows.nonzero()[0].tolist()
-    return f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index
+    return f"right, except that {row_words(index, axes)} should be all zeros", index
 
 
 def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
@@ -702,6 +762,8 @@ def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] |
     ones = torch.ones_like(total)
     if not torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) or (total - 1).abs().max() <= 1e-3:
         return "", None
+    if want.dim() > 1 and torch.allclose(columns := got.sum(-2), torch.ones_like(columns), 1e-4, 1e-4):
+        return "each row should sum to 1; in your answer each column does", [*worst_index(ones, total)]
     index = worst_index(ones, total) if want.dim() > 1 else []
     number = two_numbers(1.0, total[tuple(index)].item())[1]
     row = f"{row_words(index, axes)} sums" if index else "yours sums"
@@ -726,7 +788,7 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         grid = 10.0**digits
         gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
         if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
-            return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
+            return f"rounded to {digits} decimal {'place' if digits == 1 else 'places'}"
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
         if rounded and torch.allclose(got, want, share, 1e-7):
@@ -739,7 +801,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     share = ((got - want) / want)[want != 0]
     if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
         much = abs(share.mean().item())
-        return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g}%"
+        return f"every number is about {100 * much:.1g}% too {'far from' if share.mean() > 0 else 'close to'} 0"
     return "close, but not close enough"
 
 
@@ -749,10 +811,34 @@ def _reordered(want: torch.Tensor, got: torch.Tensor) -> bool:
     return bool(want.shape[-1] > 2 and (one.diff(dim=-1) > 0).all() and torch.allclose(one, other, 1e-5, 1e-7))
 
 
-def _columns_permuted(want, got) -> bool:
-    flat_want, flat_got = want.reshape(-1, want.shape[-1]), got.reshape(-1, got.shape[-1])
-    close = torch.isclose(flat_want[:, :, None], flat_got[:, None, :], 1e-4, 1e-6).all(0)
+def _axes_of(dims: int) -> list[tuple[str, int]]:
+    """What lies along the axes of a tensor that a learner can count: items, rows and columns."""
+    return [("item", 0)] * (dims > 2) + [("row", -2), ("column", -1)] * (dims > 1)
+
+
+def _permuted(want: torch.Tensor, got: torch.Tensor, axis: int) -> bool:
+    """Whether the same slices lie along an axis, in another order."""
+    one, other = (x.movedim(axis, 0).flatten(1) for x in (want, got))
+    if len(one) * one.numel() > MOST_COMPARED:
+        return False
+    close = torch.isclose(one[:, None], other[None], 1e-4, 1e-6).all(-1)
     return bool(close.any(0).all() and close.any(1).all())
+
+
+def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
+    """Which items, rows or columns are wrong, if these are wrong nearly everywhere and all others right."""
+    for title, axis in _axes_of(wrong.dim()):
+        each = wrong.movedim(axis, 0).flatten(1)
+        bad, good = each.any(1).nonzero().flatten().tolist(), (~each.any(1)).nonzero().flatten().tolist()
+        if bad and good and each[bad].double().mean() > MOSTLY:
+            nouns = () if title == "item" else axes[axis:][:1]
+            if min(len(bad), len(good)) == 1:
+                which, verdict = (bad[0], "wrong") if len(bad) == 1 else (good[0], "right")
+                return f"only {_numbered(title, which, nouns)} is {verdict}"
+            named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
+            named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
+            return f"{title}s {named} are wrong, and the others right"
+    return ""
 
 
 _BY_KIND = {

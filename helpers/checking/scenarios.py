@@ -112,7 +112,7 @@ def loaded_module(training: bool, answer, call: Call):
             raise WrongParts(f"your parameter {name} has shape {shapes}")
         if first.setdefault(id(tensors[name]), name) != name:
             twin = first[id(tensors[name])]
-            raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs weights of its own")
+            raise WrongParts(f"{twin} and {name} of your module are one and the same tensor; each needs its own")
     for name, tensor in tensors.items():
         layer = name.removesuffix(".bias")
         if layer != name and name not in state and f"{layer}.weight" in state and bool(tensor.any()):

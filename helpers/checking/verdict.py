@@ -327,27 +327,34 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     """The known mistake that explains everything that was seen, or None: a name is a promise.
 
     Where there is none, the one that explains all that was seen outside of the parts that are judged apart, if
-    something is wrong there, else all that was seen in these. At last the one that explains all that was returned,
-    where the answer raises an error on other inputs.
+    something is wrong there, else all that was seen in these. Then the one that explains all that was returned, where
+    the answer raises an error on other inputs. At last, where the outputs hold fractions, in which nothing agrees by
+    chance, the one that explains the plain cases: the answer may treat the others in a way of its own.
     """
     rows = zip(key.cases, key.expected, observations, strict=True)
     right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
     everywhere = set(range(len(key.cases)))
     apart = {number for number in everywhere if _judged_apart(key, key.cases[number])}
-    mistake = _most_telling(key, observations, right, everywhere)
-    if mistake is None and apart:
-        others = everywhere - apart
-        wrong = any(False in right[number].values() for number in others)
-        mistake = _most_telling(key, observations, right, others if wrong else apart)
+    others = everywhere - apart
+    wrong = any(False in right[number].values() for number in others)
     returned = {number for number in everywhere if observations[number].error is None}
-    if mistake is None and any(key.cases[number].part == VALUES for number in returned):
-        mistake = _most_telling(key, observations, right, returned)
-    return mistake
+    plain = {number for number in everywhere if key.cases[number].part == VALUES}
+    tried = [everywhere, (others if wrong else apart) if apart else set()]
+    tried.append(returned if returned & plain else set())
+    tried.append(plain if _fractions([key.expected[number].output for number in plain]) > 1 else set())
+    named = (_most_telling(key, observations, right, among) for among in tried if among)
+    return next((mistake for mistake in named if mistake is not None), None)
 
 
 def _judged_apart(key: ExerciseKey, case: Case) -> bool:
     """Whether a slip on a case is one of its own: an error that should be raised, inputs that `view` refuses."""
-    return case.part in key.apart or case.raises is not None or case.via == "on_views"
+    return case.part in (*key.apart, LEADING) or case.raises is not None or case.via == "on_views"
+
+
+def _fractions(outputs: list) -> int:
+    """How many numbers of these outputs are not whole."""
+    numbers = [torch.as_tensor(leaf) for leaf in leaves(outputs) if isinstance(leaf, (float, torch.Tensor))]
+    return sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point())
 
 
 def _most_telling(

@@ -5,7 +5,7 @@ lexicon      the words of the course's translator, English and French
 translation  sentence pairs of those words, with the true alignment of every French word
 provided     the same as data, in the grader's sandbox
 source       lesson 12: a language whose entropy rate is known exactly
-real_text    the standard library's sources, or any file, as characters
+real_text    the standard library's sources, tiny Shakespeare, or any file, as characters
 
 `training_pairs()` and `unseen_pairs()` are the sentences that lesson 11 learns from and looks at: the same ones
 everywhere. `language_text()` and its kin are what lesson 12 learns from and is shown.
@@ -16,7 +16,7 @@ import random
 
 from helpers.corpus.company import COMPANY, company_sentences, index_words
 from helpers.corpus.provided import as_lines, from_lines, provided
-from helpers.corpus.real_text import library_text, real_text
+from helpers.corpus.real_text import library_text, real_text, shakespeare
 
 try:
     from helpers.corpus.translation import Pair, english_words, french_words, sentence_pairs, translate

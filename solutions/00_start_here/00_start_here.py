@@ -3,9 +3,9 @@
 #
 # **In this lesson** you'll see the problem that attention was invented for, learn to read a line of tensor code and predict the shape of its result, and find out what a gradient and a Jacobian are. You'll also get to know the check that answers you in all lessons.
 #
-# **Core:** about 55 minutes.
+# **Core:** about 45 minutes, without a grade.
 #
-# This lesson isn't graded, and we'll use every idea in it later. The first cell of each notebook makes the course's helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
+# The first cell of each notebook makes the course's helpers importable, so run it first in every lesson (Shift+Enter runs a cell and moves on).
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -22,76 +22,56 @@ from helpers.lessons.start_here import explore, figures
 #
 # Suppose you want to translate *jane visits africa in september* into French. In 2014, the neural network of choice for this was a **recurrent network**, which reads one word at a time and keeps a **hidden state**, a vector that it updates with each word. After the last word, that one vector has to represent the whole sentence. A second recurrent network, the decoder, then writes the French from it, word by word (Cho et al., 2014; Sutskever et al., 2014).
 #
-# The weak point is that this vector has the same width for three words and for thirty, so every additional word has to be squeezed into the same space. We call this the **bottleneck** of the encoder-decoder network.
+# This vector has the same width for three words and for thirty, so every additional word has to be squeezed into the same space, which is called the **bottleneck** of the encoder-decoder network.
 #
 # **Attention**, by Bahdanau, Cho and Bengio (2015), removes the bottleneck. The encoder keeps the vectors of *all* its words. For each French word that it writes, the decoder computes one weight per English word and takes the weighted mean of their vectors. As a result, the decoder can concentrate on *september* when it is about to write *septembre*, and on *jane* at the beginning.
 #
-# To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers, the same number of parameters and the same training; the only difference is what the decoder reads at each step. One reads the single vector, the other reads the weighted mean.
+# To see how much this helps, we trained two small recurrent translators on the sentences of this course. They have the same layers and the same training, but at each step the decoder of one reads the single vector, and that of the other reads the weighted mean.
 #
-# **Before you run the cell, make a guess.** Which of the two suffers more if sentences get longer, and how much?
+# **Before you run the cell, make a guess:** which of the two suffers more if sentences get longer, and how much?
 
 # %%
 figures.why_attention()
 
 # %% [markdown]
-# At four words the two are about equally good. With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word. Keep in mind that these are small networks of width 96. A wider vector holds more, but its width is still the same for every sentence, however long.
+# With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean never falls below 97%. (The thin lines are three training runs each.) So a single vector is enough for short sentences, and attention helps with the longer ones, because the decoder can go back to every word.
 #
-# In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which is what made training on very large texts practical.
+# In 2017, Vaswani et al. asked whether attention needs the recurrent network at all. Their answer, the **Transformer**, consists of little else than attention and small feed-forward networks, and almost every language model of today is one. Without recurrence, all words of a sentence can be processed at once, which made training on very large texts practical.
 
 # %%
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools, but in each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. By lesson 11 you'll have written all of them. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
+# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
-# The core of all fifteen lessons takes about 21 hours. Optional parts follow each lesson's recap, under *Going further*. If you are interested in attention only, there is a shorter path:
+# The core of all fifteen lessons takes about 20 hours. Optional parts follow each lesson's recap, under *Going further*. There is a shorter path if you want attention only:
 #
 # | path | lessons | core hours |
 # |---|---|---|
-# | core | 0 to 14 | 21 |
-# | attention only | 0, 1, and 3 to 8 | 11 |
+# | core | 0 to 14 | 20 |
+# | attention only | 0, 1, and 3 to 8 | 8 |
+#
+# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from exercise 3.4 to exercise 3.5.
 
 # %% [markdown]
 # ## You need
 #
-# - You need Python with functions, loops, lists and dictionaries. (Lesson 1 introduces sets, sorting and comprehensions, and lesson 2 introduces `raise ValueError`, each with an example.)
-# - You also need the product of two matrices and the derivative of $x^2$. You don't need PyTorch, and you don't need to know anything about Transformers.
-#
-# Here are two questions to warm up; answer each one before you open it.
+# You need Python with functions, loops, lists and dictionaries, the product of two matrices, and the derivative of $x^2$. You don't need to know PyTorch or anything about Transformers. Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>If you multiply a matrix of shape (2, 3) by one of shape (3, 4), which shape does the product have, and how many multiplications does each entry take?</summary>
 #
-# The product has shape `(2, 4)`. Each entry is a row of three numbers times a column of three numbers, so it takes three multiplications and then a sum.
+# The product has shape `(2, 4)`, and each entry takes three multiplications, because it's a row of three numbers times a column of three.
 # </details>
 #
 # <details><summary>What is the derivative of x² + 5x at x = 2, and what does it tell you about x = 2.01?</summary>
 #
-# It is $2x + 5 = 9$, so if x grows by $0.01$, the value grows by about $9 \cdot 0.01 = 0.09$. (The exact value is $0.0901$.)
-# </details>
-
-# %% [markdown]
-# ### Conventions
-#
-# These hold in every lesson, and the other lessons link here. You need none of them yet, so skim the box and come back to it.
-#
-# <details open><summary>Conventions that hold for all exercises of the course</summary>
-#
-# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, including none.
-# - **Counting:** we count positions, heads and layers from 0.
-# - **Weights** follow `nn.Linear`: `W` is `(out, in)`, and a projection is `x @ W.T`.
-# - **Masks** are boolean, and True means *may attend*.
-# - **Unless an exercise says otherwise,** your answer accepts any leading dimensions (inputs with `...` share the same ones), accepts float32 and float64, keeps the dtype, leaves its inputs unchanged, is differentiable, and returns no NaN (in gradients too where the exercise says so).
-# - **Equal** means within `1e-5` (relative plus absolute) in float32 and `1e-7` in float64. You may round a constant to float32 inside a float64 answer.
-# - **Types:** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer. If you use one, the exercise gets no points and a message names the call.
-#
-# We explain the words *dtype*, *in place* and *differentiable* below.
+# It is $2x + 5 = 9$, so if x grows by $0.01$, the value grows by about $9 \cdot 0.01 = 0.09$.
 # </details>
 
 # %% [markdown]
 # ## How the check talks
 #
-# You write functions; `check` runs them on inputs of its own and tells you which properties hold. First, let's show it a function that is wrong on purpose. The task is called `twice`, and it says *return two times x*.
+# You write functions, and `check` runs them on inputs of its own and tells you which properties hold. First, let's show it a function that is wrong on purpose. The task is called `twice`, and it says *return two times x*.
 
 
 # %%
@@ -103,9 +83,9 @@ def squared(x):
 check(twice=squared)
 
 # %% [markdown]
-# Read the message from the top. Squaring is a mistake that the check knows, so it names the mistake and asks you a question. It knows hundreds of mistakes, and it names one only if your answer behaves like it on every input. Otherwise it describes what it saw, for example a wrong shape, a constant factor, a lost dtype or an input that you changed.
+# Squaring is a mistake that the check knows, so it names the mistake and asks you a question. It names a mistake only if your answer behaves like it on every input. Otherwise it describes what it saw, for example a wrong shape or an input that you changed.
 #
-# The cell ends with an error on purpose, because a wrong answer should never look like a finished one. Nothing is broken, and *Run All Cells* continues after it. Now let's try a right answer, in an unusual form:
+# The cell ends with an error on purpose, because a wrong answer should never look like a finished one. (*Run All Cells* continues after such an error.) Now let's try a right answer, in an unusual form:
 
 
 # %%
@@ -117,9 +97,9 @@ def added_to_itself(x):
 check(twice=added_to_itself)
 
 # %% [markdown]
-# Each item in the line is a property that was tested, for example that the dtype is kept or that the inputs are unchanged. We never check *how* you computed something, because the check only compares what comes out.
+# Each item in the line is a property that was tested. We never check *how* you computed something, because the check only compares what comes out.
 #
-# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`. Run the cell as it is, and then the check cell below it, which says "not answered yet". Now replace the line with your own code, and run both cells again.
+# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (*Conventions*, under *Going further*, lists what holds for all specifications.)
 
 
 # %% nbgrader={"solution": "twice"}
@@ -137,11 +117,9 @@ def twice(x):
 check(twice)
 
 # %% [markdown]
-# Every exercise has two hints below its check, which nudge you toward the answer without giving it away.
-#
 # <details><summary>Hint 1</summary>
 #
-# How would you double the number 5 in Python? Write the same with `x` instead of 5, because PyTorch computes it for all entries of a tensor at once.
+# How would you double the number 5 in Python? PyTorch computes the same for all entries of `x` at once.
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -151,7 +129,7 @@ check(twice)
 # %% [markdown]
 # ## A sentence is a table
 #
-# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table, with any number of axes, is a **tensor**. Here are three rows of width four, small enough for paper:
+# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table, with any number of axes, is a **tensor**:
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -159,9 +137,7 @@ x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
-# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several attention heads (lesson 8) there will be `(B, H, T, D)`. We count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before.
-#
-# We also have the symbol `...`, which in an index means *all the axes that I don't mention*:
+# How do you read a shape? `(3, 4)` means *three tokens, each of width four*, and we write it as `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several attention heads (lesson 8) there will be `(B, H, T, D)`. We count axes **from the end**, because then `-1` is the width and `-2` the tokens, however many axes come before. In an index, the symbol `...` means *all the axes that I don't mention*:
 #
 # | expression | for `(T, D)` | for `(B, T, D)` |
 # |---|---|---|
@@ -169,7 +145,7 @@ x.shape, x.ndim, x.dtype
 # | `x[..., 0]` | column 0 of every token | column 0 of every token |
 # | `x[..., 0, :]` | the first token | the first token of every sentence |
 #
-# Only the last two rows mean the same in both columns. Code with `...` and negative axes therefore works for one sentence, for a batch, and for a batch of heads.
+# Only the last two rows mean the same in both columns. Code with `...` and negative axes therefore works for one sentence as well as for a batch.
 
 # %%
 batch = torch.stack([x, 10 * x])  # (B, T, D) = (2, 3, 4)
@@ -179,7 +155,7 @@ batch[..., 0, :]  # (B, D): jane, twice
 # %% [markdown]
 # ## Broadcasting: unequal shapes, one sum
 #
-# What do you get if you add a column of three numbers to a row of four?
+# What do we get if we add a column of three numbers to a row of four?
 
 # %%
 column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
@@ -197,7 +173,7 @@ figures.outer_sum_picture()
 #
 # We can make a new axis of size 1 with `unsqueeze`. If `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another way to write the first.
 #
-# Two pairs of shapes are worth your time now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Decide which of the two works, and then check it below.*
+# *Which of these two pairs of shapes works, `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, or `(2, 3, 4)` with `(2, 4)`? Decide first, and then check it below.*
 
 # %%
 explore.broadcasting()
@@ -205,7 +181,7 @@ explore.broadcasting()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first pair works, because all sizes agree or are 1. The second pair fails: flush right, `4` is paired with `4`, but then `3` is paired with `2`. It looks like "a batch of two with a batch of two", but broadcasting has no notion of a batch, because it counts axes from the right. With `(2, 1, 4)` it would work.
+# The first pair works, because all sizes agree or are 1. The second pair fails, because flush right, `4` is paired with `4`, but then `3` is paired with `2`. With `(2, 1, 4)` it would work.
 # </details>
 
 # %% [markdown]
@@ -219,7 +195,7 @@ explore.broadcasting()
 # - **Arguments:** `a (..., N)`, `b (..., M)`, with the same leading dimensions.
 # - **Returns:** `(..., N, M)`.
 #
-# We'll pair every query with every key in just this way (lesson 3).
+# In lesson 3 we'll pair every query with every key in just this way.
 
 
 # %% nbgrader={"solution": "outer_sum"}
@@ -239,19 +215,19 @@ check(outer_sum)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes that you want to add flush right, under `(..., N, M)`. Which axis must have size 1 in each of them?
+# Which axis must have size 1 in each of the two shapes, if you write them flush right under `(..., N, M)`?
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `a` should become a column in its last two axes, and `b` a row. The text above shows the call that makes either, counted from the end.
+# With `unsqueeze`, `a` should become a column in its last two axes, and `b` a row.
 # </details>
 
 # %% [markdown]
 # ## Along the last axis
 #
-# Most of a Transformer works **along the last axis**. For example, layer norm takes a mean over the width of each token (lesson 9). An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
+# Most of a Transformer works **along the last axis**. An operation such as `mean(dim=-1)` removes that axis, so `(3, 4)` becomes `(3,)`. With `keepdim=True` the axis stays, with size 1, and the result is `(3, 1)`.
 #
-# **Predict before you run the cell.** Here are the first three columns of our table. The mean of the last row, `2 2 2`, is of course 2. What will the last row be after the line below?
+# **Predict before you run the cell:** here are the first three columns of our table. The mean of the last row, `2 2 2`, is of course 2, so what will that row be after the line below?
 
 # %%
 square = x[:, :3]  # (3, 3): rows 1 2 6 | 0 3 3 | 2 2 2
@@ -260,10 +236,10 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The row means are `3, 2, 2`. Their shape is `(3,)`, and set flush right they lie along the *columns*, so these three were subtracted from every row. The last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
+# The row means `3, 2, 2` have the shape `(3,)`. Set flush right, they lie along the *columns*, so these three were subtracted from every row, and the last row became `-1 0 0` instead of zeros. PyTorch raised no error, because the table is square. With four columns you would have been luckier, because PyTorch would have raised an error.
 # </details>
 #
-# Attention's score tables are square whenever a sentence attends to itself, which is why most checks use sizes that are all different. You should do the same when you try things out.
+# Attention's score tables are square whenever a sentence attends to itself, so try your code on sizes that are all different, as most checks do.
 
 # %% [markdown]
 # ### Exercise 0.2 `center_rows`
@@ -306,33 +282,27 @@ check(center_rows)
 # %% [markdown]
 # ## Transpose swaps axes, `view` re-cuts memory
 #
-# The entries of a tensor lie in memory as one line, row after row. A shape is only a rule for cutting that line.
+# The entries of a tensor lie in memory as one line, row after row, and a shape is only a rule for cutting that line.
 # - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it at other points.
 # - `x.transpose(0, 1)` **swaps** the two axes, so rows become columns.
 #
-# For our `x` of shape `(3, 4)` both give the shape `(4, 3)`. The figure shows a smaller table, in which we give each token a color.
+# For our `x` of shape `(3, 4)` both give the shape `(4, 3)`. The figure shows a smaller table with a color for each token.
 
 # %%
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color, because each column is a token, whereas after `view` the columns mix the tokens. The shapes agree and PyTorch raises no error, but all later steps get mixtures of tokens instead of tokens. *For which shapes do `transpose` and `view` give the same table? Make a guess, and then find out with the sliders.*
+# After `transpose` each column is still one token, whereas after `view` the columns mix the tokens. PyTorch raises no error, because the shapes agree. They give the same table only if one of the two sizes is 1, as you can see with the sliders.
 
 # %%
 explore.memory_order()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# They give the same table only if one of the two sizes is 1, because a single row and a single column lie in memory in the same way.
-# </details>
 
 # %% [markdown]
 # ### Exercise 0.3 `swap_last_two`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 7 minutes
 #
-# In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that doesn't mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same bug on the last two axes:
+# In 2021 the code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that doesn't mix up the heads, and the authors confirmed it. Here is the same bug on the last two axes:
 # ```python
 # def swap_last_two(x):
 #     *lead, T, D = x.shape
@@ -345,7 +315,6 @@ explore.memory_order()
 # - **Arguments:** `x (..., T, D)`.
 # - **Returns:** `(..., D, T)`.
 #
-# The $K^\top$ in $QK^\top$ does this for a whole batch of heads at once (lesson 3).
 
 
 # %% nbgrader={"solution": "swap_last_two"}
@@ -365,11 +334,11 @@ check(swap_last_two)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First decide whether you want to cut or to swap. Which axes do you need, counted from the end? (`x.T` reverses *all* axes, so the batch would end up last.)
+# First decide whether you want to cut or to swap, and which axes you need, counted from the end. (`x.T` reverses *all* axes, so the batch would end up last.)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# The call in the text above names the axes of a single table, counted from the front. What are the two called if you count from the end?
+# The call in the text above counts the axes from the front. What are the two called if you count from the end?
 # </details>
 #
 # Here are three more tokens, `(10, 11)`, `(20, 21)` and `(30, 31)`, reshaped as in Informer and transposed by your function. *Which of the columns are tokens now?*
@@ -380,7 +349,7 @@ figures.turned_by(swap_last_two)
 # %% [markdown]
 # ## In place: two names, one tensor
 #
-# The line `y = x` copies nothing, because it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything either, because their results share the memory of `x`. As a consequence, the assignment in the next cell changes a tensor that it doesn't mention:
+# The line `y = x` copies nothing, because it only gives the same tensor a second name. Neither `view` nor `transpose` copies anything, because their results share the memory of `x`. So the assignment in the next cell changes a tensor that it doesn't mention:
 
 # %%
 original = torch.zeros(2, 3)  # (2, 3)
@@ -389,52 +358,26 @@ swapped[0, 1] = 7.0
 original
 
 # %% [markdown]
-# Writing into existing memory is called **in place**: `y[...] = 7`, `y += 1`, and nearly every method whose name ends in an underscore, such as `y.add_(1)`. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
-#
-# You can safely write into memory that you made yourself. Writing into an input is a trap, because the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
+# Writing into existing memory, for example by `y[...] = 7`, `y += 1` or `y.add_(1)`, is called **in place**. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into. Never write into an input, because then the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
 
 # %% [markdown]
 # ## dtype: the type of the entries
 #
 # All entries of a tensor have the same type, its **dtype**. We need four of them: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
 #
-# A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` accepts only floats. Be careful with conversions, because they can lose digits without a warning:
+# A comparison gives a `bool` tensor. You can sum a bool tensor, where True counts as 1, but you can't average it, because `mean` accepts only floats. If a specification says *keeps the dtype*, float64 inputs must give float64 outputs. Note that `t.float()` always gives float32, whereas `t.to(other.dtype)` gives the dtype of `other`.
 
 # %%
 third = torch.tensor(1.0, dtype=torch.float64) / 3
-print((x > 2.5).dtype, (x > 2.5).sum(dim=-1))  # bool; int64 counts for each token
-print(third.item(), third.float().item(), sep="\n")
-
-# %% [markdown]
-# The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, whereas `t.to(other.dtype)` gives the dtype of `other`. If a specification says *keeps the dtype*, float32 inputs give float32 outputs and float64 inputs give float64 outputs.
-
-# %% [markdown]
-# ## Picking one entry from each row
-#
-# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one score per position. If the word that really came next after position t has the index `index[t]`, this score is column `index[t]` of row t. Let's see what plain indexing gives:
-
-# %%
-index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
-x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
-
-# %%
-figures.picked_entries(x, index, tokens)
-
-# %% [markdown]
-# The three entries that we want are there, on the diagonal, among six that we don't want. For a text of 10,000 tokens we would compute a hundred million entries and keep ten thousand.
-#
-# A better function for this is `gather`. The call `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together, and from each row of `x` it takes the entries that the *same* row of `where` names. Here we take two entries from each row, the first and the largest:
-
-# %%
-where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
-torch.gather(x, -1, where)  # (3, 2)
+print((x > 2.5).sum(dim=-1))  # one count for each token
+print(third.item(), third.float().item(), sep="\n")  # the second is right in its first seven digits only
 
 # %% [markdown]
 # ## What is a Jacobian?
 #
-# In training we change the weights a little, so we need to know how the result changes. For a function of one variable the answer is its derivative, but what is it for a function of two variables with two outputs? As an example, let's take the function
-# $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
-# If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. These are four derivatives, so we put them into a table with **one row for each output and one column for each input**:
+# In training we change the weights a little, so we need to know how the result changes. For a function of one variable the answer is its derivative, but what is it for two variables and two outputs? As an example, let's take the function
+# $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3).$$
+# If you move $x_1$ alone, the first output changes at the rate $x_2 = 3$ and the second at the rate $2x_1 = 4$. If you move $x_2$ alone, the rates are $x_1 = 2$ and $1$. We put these four derivatives into a table with **one row for each output and one column for each input**:
 # $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
 # We call this table the **Jacobian**, and for $n$ inputs and $m$ outputs it has shape $(m, n)$. PyTorch finds the same four values from the code alone:
 
@@ -449,25 +392,14 @@ J = torch.autograd.functional.jacobian(f, point)  # (2, 2)
 J
 
 # %% [markdown]
-# What does the Jacobian tell us? If we take a small step $s$, it predicts that $f(x + s) \approx f(x) + J s$. For example, with $s = (0.1, 0)$ the predicted change is $Js = (0.3, 0.4)$.
-
-# %%
-step = torch.tensor([0.1, 0.0])  # (2,)
-print("predicted", J @ step)  # @ is the matrix product: here the matrix J times the vector
-print("actual   ", f(point + step) - f(point))
-
-# %% [markdown]
-# The actual change is $(0.3, 0.41)$, where the extra $0.01$ is $0.1^2$ and comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
-
-# %%
-figures.jacobian_picture()
+# If we take a small step $s$, the Jacobian predicts that $f(x + s) \approx f(x) + J s$. For example, with $s = (0.1, 0)$ the predicted change is $Js = (0.3, 0.4)$, and the actual change is $(0.3, 0.41)$. (A figure under *Going further* shows a larger step.)
 
 # %% [markdown]
 # ## From a Jacobian to a gradient
 #
-# A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change if we move $x_1$? The change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$, and for $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write this in matrix form:
+# A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. If we move $x_1$, the change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$. For $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write both in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
-# That is the **gradient**: the derivatives of one number with respect to every input. It has the **shape of the input**. Note that we computed it as a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and the product is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
+# That is the **gradient**, which consists of the derivatives of one number with respect to every input and has the **shape of the input**. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and its product with the Jacobian is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
 # %%
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
@@ -479,12 +411,7 @@ print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
 figures.row_times_jacobian()
 
 # %% [markdown]
-# Four facts about gradients in PyTorch are worth remembering:
-#
-# - `requires_grad=True` says *remember what is computed from this*. `backward()` runs the computation in reverse and stores the gradients in `.grad`. A result that gradients can flow through in this way is called **differentiable**.
-# - `backward()` starts from one number, so if there are two outputs, it needs a weight for each: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did above.
-# - `backward()` never forms $J$, because it computes the product directly. For a layer with a million inputs and outputs, $J$ would have $10^{12}$ entries.
-# - The `backward()` of a second loss **adds** to `.grad`. That is why training loops clear it before each step.
+# Because of `requires_grad=True`, PyTorch remembers what is computed from `x0`. Then `backward()` runs the computation in reverse and stores the gradients in `.grad`. A result that gradients can flow through in this way is called **differentiable**. The `backward()` of a second loss **adds** to `.grad`, which is why training loops clear it before each step.
 #
 # When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. The flow is broken by `.item()`, `.detach()`, `.numpy()`, `.tolist()`, and by building a new tensor from numbers.
 
@@ -529,24 +456,19 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# This is the translator whose components you'll replace, one lesson after the other, although today all of it is the course's own. The panel shows its translation, then how well it does on unseen sentences in *nats per word*, and finally, as a map, which words attend to which. (Nats per word are the average of $-\ln p$, where $p$ is the probability of the right word, so a perfect model has a loss of 0.) Later lessons explain all three. Type a sentence of your own if you like.
+# This is the translator whose components you'll replace, one lesson after the other. The panel shows its translation, its loss on unseen sentences in *nats per word* (the average of $-\ln p$, where $p$ is the probability of the right word), and, as a map, which words attend to which. Type a sentence of your own if you like.
 
 # %%
 at_work()
 
 # %% [markdown]
-# ## How to hand in
+# ## Points, and what to do if you are stuck
 #
-# 1. **Work** through a lesson in `notebooks/`, in JupyterLab or in Colab. Write your code in the answer cells, and add cells of your own wherever you like.
-# 2. **Check** as often as you like. It doesn't matter if you edit a check cell, because the grader uses its own.
-# 3. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**. A notebook that only works in the order in which you happened to run it is the most common surprise. The run continues after checks that fail.
-# 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
+# Each of the fourteen lessons has 100 points, about 80 for the core exercises, 15 for a written question that a person reads, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
 #
-# Each of the fourteen lessons has 100 points. About 80 are for the core exercises, 15 for a written question that a person reads, and 5 for the quiz, where any honest attempt earns them. Exercises marked **Extra** give bonus points. Points are partial, so right values with a lost dtype keep most of them, and the grader runs your functions on *new* inputs. If one answer fails only because an earlier one is wrong, we try it again with the course's own version of the earlier one, its **finished block**, and the check says so.
+# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it, its **finished block**, and a line says so. We do the same if an answer fails only because an earlier one is wrong.
 #
-# If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, the course's finished block is used instead, and a line says so. A cell that would show your own answer prints a single line until you have one. The next lesson comes with the finished blocks that it needs.
-#
-# `progress()` shows how far you are in each lesson. (It counts 85 points per lesson, because a person reads the written answer.)
+# To see how far you are in each lesson, call `progress()`.
 
 # %%
 progress()
@@ -554,10 +476,9 @@ progress()
 # %% [markdown]
 # ## Recap
 #
-# - A single vector for a whole sentence is a bottleneck. With attention, the decoder takes a new weighted mean of all word vectors at each step.
-# - We count axes from the end, and `...` means all the others. Broadcasting aligns shapes on the right and stretches ones, so square tables hide mistakes.
+# - A single vector for a whole sentence is a bottleneck, whereas with attention, the decoder takes a new weighted mean of all word vectors at each step.
+# - We count axes from the end, because broadcasting aligns shapes on the right and stretches ones. Square tables hide mistakes.
 # - `transpose` swaps axes, whereas `view` re-cuts memory. Neither copies, so writing in place changes the input as well.
-# - Comparisons give `bool`; `gather` picks one entry from each row.
 # - A Jacobian has a row for each output and a column for each input. A gradient is a row vector times a Jacobian, and it has the shape of the input.
 #
 # **Next:** in [lesson 1](../01_token_embedding/01_token_embedding.ipynb), we turn words into vectors.
@@ -565,7 +486,21 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# The four extras take about 40 minutes and practice what you've just read: writing in place, dtypes, `gather` and gradients. If tensors are new to you, do them before lesson 1, because we'll use all four topics later.
+# Here are the conventions of all lessons and four extras of about 40 minutes, which practice writing in place, dtypes, `gather` and gradients. If tensors are new to you, do the extras before lesson 1, because we'll use all four topics later.
+
+# %% [markdown]
+# ### Conventions
+#
+# These hold in every lesson, so come back to this list when a specification leaves something open.
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k` and `d_v` head widths, `V` vocabulary, and `...` for any leading dimensions, including none.
+# - **Counting:** we count positions, heads and layers from 0.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)`, and a projection is `x @ W.T`.
+# - **Masks** are boolean, and True means *may attend*.
+# - **Unless an exercise says otherwise,** your answer accepts any leading dimensions (inputs with `...` share the same ones), accepts float32 and float64, keeps the dtype, leaves its inputs unchanged, is differentiable, and returns no NaN (in gradients too where the exercise says so).
+# - **Equal** means within `1e-5` (relative plus absolute) in float32 and `1e-7` in float64. You may round a constant to float32 inside a float64 answer.
+# - **Types:** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. If you use one, the exercise gets no points and a message names the call.
 
 # %% [markdown]
 # ### Exercise 0.4 `zero_first_token`
@@ -619,7 +554,7 @@ check(zero_first_token)
 # - **Returns:** `(...)`, **in x's dtype**. For our table and a threshold of 2.5 it's `0.5, 0.75, 0`.
 # - It needn't be differentiable, because a fraction is a step function of x, and its gradient is zero almost everywhere.
 #
-# Accuracies are such fractions (lesson 11). The comparison alone gives a mask (lesson 5).
+# Accuracies are such fractions (lesson 11), and the comparison alone gives a mask (lesson 5).
 
 
 # %% nbgrader={"solution": "fraction_above"}
@@ -645,6 +580,27 @@ check(fraction_above)
 #
 # If only *dtype kept* fails, find the conversion that names a fixed dtype, and use the dtype of x instead.
 # </details>
+
+# %% [markdown]
+# ### Picking one entry from each row
+#
+# In lesson 6 we'll compute the loss of a language model, which gives every word of its vocabulary a score at every position. The loss needs only one of them per position. If the word that really came next after position t has the index `index[t]`, this score is column `index[t]` of row t. Let's see what plain indexing gives:
+
+# %%
+index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
+x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
+
+# %%
+figures.picked_entries(x, index, tokens)
+
+# %% [markdown]
+# The three entries that we want are there, on the diagonal, among six that we don't want. For a text of 10,000 tokens we would compute a hundred million entries and keep ten thousand.
+#
+# It's better to use `gather`. The call `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together, and from each row of `x` it takes the entries that the *same* row of `where` names. Here we take two entries from each row, the first and the largest:
+
+# %%
+where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
+torch.gather(x, -1, where)  # (3, 2)
 
 # %% [markdown]
 # ### Exercise 0.6 `gather_per_row`
@@ -677,12 +633,31 @@ check(gather_per_row)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `where` in *Picking one entry from each row* has as many axes as `x`. How many axes does `index` have?
+# In the section above, `where` has as many axes as `x`. How many axes does `index` have?
 # </details>
 # <details><summary>Hint 2</summary>
 #
 # Give `index` a last axis of size 1 before you gather, and remove it afterwards. (There is another way without `gather`: multiply by a mask that is True at one entry in each row, and sum.)
 # </details>
+
+# %% [markdown]
+# ### What a Jacobian predicts
+#
+# Let's compare the change that the Jacobian predicts for a small step with the actual change.
+
+# %%
+step = torch.tensor([0.1, 0.0])  # (2,)
+print("predicted", J @ step)  # @ is the matrix product: here the matrix J times the vector
+print("actual   ", f(point + step) - f(point))
+
+# %% [markdown]
+# The difference of $0.01$ is $0.1^2$ and comes from the square in the second output. The exact statement about small steps is that the error, divided by the length of the step, goes to 0 as the step does. In the figure we use a step of $0.5$, so that the error is large enough to see.
+
+# %%
+figures.jacobian_picture()
+
+# %% [markdown]
+# What does `backward()` do with $J$? It starts from one number, so if there are two outputs, it needs a weight for each: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did above. It never forms $J$, because it computes the product directly. For a layer with a million inputs and outputs, $J$ would have $10^{12}$ entries.
 
 # %% [markdown]
 # ### Exercise 0.7 `gradient_by_hand`
@@ -726,6 +701,13 @@ check(gradient_by_hand)
 #
 # Each entry is a sum of two products of a weight and a derivative. The derivatives come from the first column for one entry and from the second for the other. Put the two entries next to each other in a new last axis; `torch.stack` takes a `dim` argument.
 # </details>
+
+# %% [markdown]
+# ### How to hand in
+#
+# 1. Add cells of your own wherever you like, and check as often as you like. The grader uses check cells of its own, and it runs your functions on *new* inputs.
+# 2. Before you hand in, choose **Kernel → Restart Kernel and Run All Cells**, because a notebook may work only in the order in which you happened to run it. The run continues after checks that fail.
+# 3. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab, use *File → Download → Download .ipynb*.
 
 # %% [markdown]
 # ### The notation card

@@ -9,9 +9,9 @@
 # %% [markdown]
 # # 1. Token embedding: words become vectors
 #
-# **In this lesson** you'll turn a sentence into vectors that a network can compute with, and compare those vectors by dot product and by cosine. You'll also see how a network learns vectors in which similar words are close together.
+# **In this lesson** you'll turn a sentence into vectors, compare them by dot product and by cosine, and see how a network learns vectors in which similar words are close together.
 #
-# **Core:** about 85 minutes. A good moment for a break is after exercise 1.6.
+# **Core:** about 80 minutes. A good moment for a break is after exercise 1.6.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -32,35 +32,31 @@ from helpers.lessons.token_embedding import experiments, explore, figures, word2
 transformer_map("01_token_embedding")
 
 # %% [markdown]
-# We're at the left edge of the map, where the words go in. Everything to the right of it works on the vectors that this lesson makes.
+# We're at the left edge of the map, where words become the vectors that everything to the right works on.
 
 # %% [markdown]
 # ## You need
 #
-# [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, dtype, gradients, and how the check talks. You also need three Python tools: `set(names)` holds each thing once, `sorted(names)` makes a sorted list of it, and `{name: len(name) for name in names}` makes a dictionary in one line.
+# You need shapes, broadcasting, gradients and the conventions from [lesson 0](../00_start_here/00_start_here.ipynb), and three Python tools: `set(names)` holds each thing once, `sorted(names)` makes a sorted list of it, and `{name: len(name) for name in names}` makes a dictionary in one line.
 #
 # Here are two questions to warm up; answer each one before you open it.
 #
 # <details><summary>If you compare a tensor of shape (5, 1) with one of shape (7,), what shape does the result have?</summary>
 #
-# It has shape `(5, 7)`. Shapes are lined up from the right, and a missing dimension or one of size 1 is stretched, so each of the five is compared with each of the seven.
+# It has shape `(5, 7)`, because each of the five is compared with each of the seven.
 #
 # </details>
 #
 # <details><summary>What is the gradient of f(x) = x₁² + x₂² at x = (1, 2), and in which direction does training move x?</summary>
 #
-# The gradient is $(2, 4)$, so a small step along $x_2$ changes f twice as much as the same step along $x_1$. Training moves x against the gradient, along $(-2, -4)$.
+# The gradient is $(2, 4)$, and training moves x against it, along $(-2, -4)$.
 #
 # </details>
-#
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 
 # %% [markdown]
 # ## A sentence is a list of tokens
 #
-# A network adds and multiplies, but *Life is short, eat dessert first* can be neither added nor multiplied. Our first step is therefore to split it into pieces, called **tokens**, and to give each distinct token a number, its **id**.
-#
-# We begin with the simplest **tokenizer**, which deletes the punctuation and splits at white space. It loses something (the comma), but it's good enough to start with.
+# A network adds and multiplies, but *Life is short, eat dessert first* can be neither added nor multiplied. Our first step is therefore to split it into pieces, called **tokens**, and to give each distinct token a number, its **id**. We begin with the simplest **tokenizer**, which deletes the punctuation and splits at white space.
 
 # %% [markdown]
 # ### Exercise 1.1 `tokenize`
@@ -70,8 +66,7 @@ transformer_map("01_token_embedding")
 # - **Arguments:** `sentence`, a string.
 # - **Returns:** the list of its tokens, as strings. For example, `"Life is short, eat dessert first"` gives `["Life", "is", "short", "eat", "dessert", "first"]`.
 # - Delete the characters `, . ! ? ; :` and don't replace them by a space, so that `3.14` gives `314` and a lone punctuation mark leaves no token.
-# - Then split on white space of every kind and length, that is, spaces, tabs and all line ends (also `"\r\n"`).
-# - Keep the case of the letters, and keep every other character.
+# - Then split on white space of every kind and length, that is, spaces, tabs and line ends, and keep the case of the letters and every other character.
 
 
 # %% nbgrader={"solution": "tokenize"}
@@ -91,25 +86,25 @@ check(tokenize)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Delete first and split afterwards. Strings have a method for each of the two steps.
+# Delete first and split afterwards, with a string method for each of the two steps.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `"a-b".replace("-", "")` returns `"ab"`; it doesn't change the string itself. A `split` without an argument treats any run of white space as one gap.
+# `"a-b".replace("-", "")` returns `"ab"`. A `split` without an argument treats any run of white space as one gap.
 #
 # </details>
 
 # %% [markdown]
 # ## A vocabulary gives each token an id
 #
-# Next, we collect the distinct tokens, sort them, and count from 0. The result is called the **vocabulary**, and for our sentence it looks like this:
+# Next, we collect the distinct tokens, sort them, and count from 0. The result is the **vocabulary**:
 #
 # | token | Life | dessert | eat | first | is | short |
 # |---|---|---|---|---|---|---|
 # | id | 0 | 1 | 2 | 3 | 4 | 5 |
 #
-# *Life* is first because Python compares strings by **code point**, where the capitals come before the lower-case letters. Any order would do, but it must always be the same, because an id will be the index of a row in a table.
+# *Life* is first because Python compares strings by **code point**, where the capitals come before the lower-case letters. Any order would do if it's always the same, because an id will be the index of a row in a table.
 
 # %% [markdown]
 # ### Exercise 1.2 `build_vocab`
@@ -136,30 +131,12 @@ check(build_vocab)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Collect the tokens of all sentences in something that holds each of them only once, and sort when you have them all.
+# Collect the tokens of all sentences in something that holds each only once, and sort when you have them all.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `enumerate` numbers the elements of a sequence from 0, and a dictionary comprehension can swap the two entries of each pair that it returns.
-#
-# </details>
-#
-# **Predict before you run the cell.** Many programs build their vocabulary in one line, as below. *Which ids does the second sentence get, and how many rows does its table need?*
-
-
-# %%
-def one_line(sentence):
-    return {s: i for i, s in enumerate(sorted(sentence.replace(",", "").split()))}
-
-
-print(one_line("Life is short, eat dessert first"))
-print(one_line("the cat saw the dog"))
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The first sentence gets the table above. In the second, the sorted list is *cat dog saw the the*, so *the* takes the ids 3 and 4 and keeps the last one. There are only four distinct tokens, but the table needs five rows. With four, looking up row `4` raises an `IndexError`.
+# `enumerate` numbers the elements of a sequence from 0, and a dictionary comprehension can swap the two entries of each pair.
 #
 # </details>
 
@@ -170,7 +147,7 @@ print(one_line("the cat saw the dog"))
 #
 # - **Arguments:** `sentence`, a string with at least one token, and `vocab`, a dictionary as above.
 # - **Returns:** LongTensor `(T,)`, the ids of the tokens in the order of the sentence.
-# - If a token isn't in the vocabulary, raise a `KeyError` that names this token, and not the whole sentence. It is better to fail loudly than to guess silently.
+# - If a token isn't in the vocabulary, raise a `KeyError` that names this token, and not the whole sentence.
 
 
 # %% nbgrader={"solution": "encode"}
@@ -188,7 +165,7 @@ check(encode)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Look up each token in the dictionary. What does a dictionary do when a key is missing?
+# Look up each token. What does a dictionary do when a key is missing?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -197,7 +174,7 @@ check(encode)
 #
 # </details>
 #
-# To decode, we use the same dictionary with keys and values swapped. *Which information is lost?*
+# To decode, we use the same dictionary with keys and values swapped. (The comma is lost, so the tokenizer of a model that writes text keeps punctuation as tokens.)
 
 # %%
 life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
@@ -207,22 +184,9 @@ token_of = {i: token for token, i in life.items()}
 print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The comma is lost, and so is the number of spaces. A model that writes text can't afford that, so its tokenizer keeps punctuation as tokens and remembers which tokens began with a space.
-#
-# </details>
-
-# %% [markdown]
 # ## An id is not a quantity
 #
-# Our sentence is now a row of six integers, `0 4 5 2 1 3`. Is *short* five more than *Life*, and is *eat* halfway between *dessert* and *first*? Neither is true, because ids are only names. If we fed them into a network as quantities, it would have to unlearn an order that means nothing.
-#
-# Instead, we can give every word an axis of its own. A **one-hot** vector is all zeros, with a single 1 at the word's id:
-#
-# $$\text{one\_hot}(i)_v = \begin{cases}1 & v = i\\ 0 & \text{otherwise}\end{cases}$$
-#
-# Now all words are equally far from one another, at distance $\sqrt 2$. This removes the false order, but the vectors have no meaning yet.
+# Our sentence is now a row of six integers, `0 4 5 2 1 3`. However, *short* isn't five more than *Life*, because ids are only names. We can therefore give every word an axis of its own. A **one-hot** vector is all zeros, with a single 1 at the word's id. Now all words are equally far from one another, at distance $\sqrt 2$. This removes the false order, but the vectors have no meaning yet.
 
 # %% [markdown]
 # ### Exercise 1.4 `one_hot`
@@ -248,31 +212,31 @@ check(one_hot)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You can compare each id with all ids of the vocabulary (the first warm-up question has the shapes). Or you can use the identity matrix, because its rows are the one-hot vectors.
+# Compare each id with all ids of the vocabulary (the first warm-up question has the shapes), or use the identity matrix, because its rows are the one-hot vectors.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `torch.arange(V)` makes all ids, and `torch.eye(V)` an identity matrix. `None` as the last index adds a dimension of size 1 at the end. A comparison gives booleans, but the contract asks for floats.
+# `torch.arange(V)` makes all ids, and `torch.eye(V)` an identity matrix. A comparison gives booleans, but the contract asks for floats.
 #
 # </details>
 
 # %% [markdown]
 # ## One-hot times a matrix picks a row
 #
-# Now we give each word of the vocabulary a vector of its own, and put these vectors into a table with V rows and D columns. Let's take three words and two columns, and multiply a one-hot row by the table on paper:
+# Now we put a vector for each word into a table with V rows and D columns. Take three words and two columns, and multiply a one-hot row by the table on paper:
 #
 # $$\begin{pmatrix}0 & 1 & 0\end{pmatrix}\begin{pmatrix}1 & 2\\ 3 & 4\\ 5 & 6\end{pmatrix}
 # = \begin{pmatrix}0{\cdot}1 + 1{\cdot}3 + 0{\cdot}5 & \; 0{\cdot}2 + 1{\cdot}4 + 0{\cdot}6\end{pmatrix}
 # = \begin{pmatrix}3 & 4\end{pmatrix}$$
 #
-# Every product has a factor of zero, except those of one row. In other words, the multiplication **is** a row lookup.
+# Every product has a factor of zero, except those of one row, so the multiplication **is** a row lookup.
 
 # %%
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 
 # %% [markdown]
-# We compute it as a lookup, because multiplying by tens of thousands of zeros would be a waste. However, the multiplication tells us that the table is an ordinary weight matrix, so it has a gradient and can be *learned*. Only the rows that were picked get a gradient, and a word that occurs twice gets two contributions. We call the rows **token embeddings** and the table the **embedding matrix**.
+# We compute it as a lookup, because multiplying by zeros would be a waste. However, the multiplication tells us that the table is an ordinary weight matrix, which can be *learned*. We call its rows **token embeddings** and the table the **embedding matrix**.
 
 # %% [markdown]
 # ### Exercise 1.5 `embed`
@@ -282,9 +246,7 @@ figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 # Look up the row of each id, with the same result as `one_hot(ids, V) @ table`.
 #
 # - **Arguments:** `ids`, LongTensor `(...)`, and `table (V, D)`.
-# - **Returns:** `(..., D)` in the table's dtype, such that the gradient reaches the table.
-#
-# For example, ids of shape `(2, 5)` and a table of shape `(7, 3)` give `(2, 5, 3)`.
+# - **Returns:** `(..., D)` in the table's dtype, such that the gradient reaches the table. For example, ids of shape `(2, 5)` and a table of shape `(7, 3)` give `(2, 5, 3)`.
 
 
 # %% nbgrader={"solution": "embed"}
@@ -301,31 +263,24 @@ check(embed)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You can do it in a single line, because a tensor can be indexed with a LongTensor.
+# A single line is enough, because a tensor can be indexed with a LongTensor.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If you index the first axis with a LongTensor of shape `(...)`, the result has the axes `(...)` instead of that one and keeps the axes behind it.
+# If you index with a LongTensor of shape `(...)`, the result has the axes `(...)` instead of the first one.
 #
 # </details>
 #
-# Let's follow a sentence from words to rows in the translator that runs through this course. It knows 165 English words and one special token that fills short sentences up to a common length (lesson 5), and each of them has a row of width 64. Use the slider to highlight one word, and type a sentence of your own. *What can you say about the rows of a word that you type twice? And what happens to a word that the translator doesn't know?*
+# In the explorer you can follow a sentence from words to rows in the course's translator. If you type a word twice, its two rows are identical, because a row depends on the id alone and not on the word's position or its neighbors. Lesson 2 fixes the first problem (position), and attention fixes the second (context).
 
 # %%
 explore.sentence()
 
 # %% [markdown]
-# <details><summary>Answer</summary>
-#
-# The two rows are identical, because a row depends on the id alone and not on the word's position or its neighbors. Lesson 2 fixes the first problem (position); attention fixes the second (context). A word without an id has no row, so `encode` stops.
-#
-# </details>
-
-# %% [markdown]
 # ## The running sentence as six vectors
 #
-# PyTorch's `nn.Embedding(6, 16)` is just such a table, with six rows and sixteen columns, and it is a parameter of the network. Before training, its entries are drawn at random, which is called **initialization**. With the seed `123`, *Life is short, eat dessert first* becomes:
+# PyTorch's `nn.Embedding(6, 16)` is such a table, with six rows and sixteen columns. Before training, its entries are drawn at random, which is called **initialization**. With the seed `123`, *Life is short, eat dessert first* becomes:
 
 # %%
 torch.manual_seed(123)
@@ -338,16 +293,16 @@ sentence[:2]  # (2, 16): Life, is
 figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "first"])
 
 # %% [markdown]
-# The second row of the picture is the word *is*, which is row 4 of the table. We'll use these six vectors again: lesson 3 turns them into queries and keys, lesson 4 into attention weights, and lesson 7 computes the vector of *is* in its context.
+# We'll use these six vectors again in lessons 3, 4 and 7, which compute the vector of *is* in its context.
 
 # %% [markdown]
 # ## Comparing vectors: dot product and cosine
 #
-# Attention compares vectors, so let's see how we can do that. We take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$. How much of $a$ points in the direction of $b$? We imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
+# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
 #
 # $$\frac{a\cdot b}{\lVert b\rVert} = \frac{3\cdot 5 + 4\cdot 0}{5} = 3$$
 #
-# We can measure their similarity in three ways, which differ in how they treat lengths:
+# Three measures of similarity differ in how they treat lengths:
 #
 # | | formula | here | with b doubled |
 # |---|---|---|---|
@@ -355,9 +310,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 # | projection of a on b | $a\cdot b\,/\,\lVert b\rVert$ | 3 | 3 |
 # | cosine | $a\cdot b\,/\,(\lVert a\rVert\lVert b\rVert)$ | 15 / (5·5) = 0.6 | 0.6 |
 #
-# The dot product is the projection times the length of b. The **cosine similarity** is the projection if both vectors have length 1. It depends on the directions only, and it lies between $-1$ (opposite) and $1$ (same direction).
-#
-# In the explorer you can rotate a and stretch it. *Find a cosine of 0, a dot product that grows while the cosine stays the same, and two settings with the same dot product but different cosines.*
+# The dot product is the projection times the length of b. The **cosine similarity** depends on the directions only, and it lies between $-1$ (opposite) and $1$ (same direction). In the explorer you can rotate a and stretch it. *Find two settings with the same dot product but different cosines.*
 
 # %%
 explore.similarity()
@@ -365,7 +318,7 @@ explore.similarity()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At a right angle the cosine is 0, whatever the length. If you keep a smaller angle and increase the length, the dot product grows while the cosine stays. A length of $3$ at $0°$ and a length of $6$ at $60°$ have the same dot product, $15$, but cosines of $1$ and $0.5$.
+# A length of $3$ at $0°$ and a length of $6$ at $60°$ have the same dot product, $15$, but cosines of $1$ and $0.5$.
 #
 # </details>
 
@@ -380,7 +333,7 @@ explore.similarity()
 #
 # - **Arguments:** `a (N, D)` and `b (M, D)`, whose rows have a length from $0.001$ to $1000$, or are zero.
 # - **Returns:** the cosines `(N, M)` of all pairs of rows. If a row is zero, all its cosines are 0, and the gradients contain no NaN.
-# - To avoid dividing by zero you may clamp a length at `1e-8` or add that much to it. Don't add it to a *product* of two lengths or inside a square root, because short vectors would come out wrong.
+# - To avoid dividing by zero you may clamp a length at `1e-8` or add that much to it, but not to a *product* of two lengths or inside a square root, because short vectors would come out wrong.
 # - **Forbidden:** `F.cosine_similarity`, `F.normalize`.
 
 
@@ -406,35 +359,31 @@ check(cosine_similarity)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A matrix product gives the dot products of all pairs of rows at once. Then divide: either each row by its own length before, or each entry by the right two lengths afterwards.
+# A matrix product gives the dot products of all pairs of rows at once. Divide each row by its own length before, or each entry by the right two lengths afterwards.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `norm` along the last dimension gives the lengths, and `keepdim=True` keeps them lined up with their rows. For a zero row, choose a divisor that leaves the row at zero.
+# Use `norm` along the last dimension with `keepdim=True`, and for a zero row choose a divisor that leaves the row at zero.
 #
 # </details>
 #
-# Do the two measures agree on which vector is most similar? We take a query $q = (1, 0)$ and two candidates, $b_1 = (1, 0)$ and $b_2 = (3, 3)$. The dot products are $1$ and $3$, so $b_2$ wins, but the cosines are $1$ and $0.71$, so $b_1$ wins. The second candidate points in another direction, but it is long. The two measures agree on the order whenever all candidates have the same length; the length of q doesn't matter.
-#
-# Let's compute both measures for the six vectors of our sentence:
+# Do the two measures agree on which vector is most similar? We take a query $q = (1, 0)$ and two candidates, $b_1 = (1, 0)$ and $b_2 = (3, 3)$. The dot products are $1$ and $3$, so $b_2$ wins, but the cosines are $1$ and $0.71$, so $b_1$ wins. The two measures agree on the order whenever all candidates have the same length, whereas the length of q doesn't matter. Here you see both for the six vectors of our sentence:
 
 # %%
 figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "first"])
 
 # %% [markdown]
-# On the diagonal of the cosine table (right) every entry is 1, whereas in the dot-product table (left) it is each vector's squared length. Off the diagonal the values mean nothing yet, because the table is random.
-#
-# Attention uses the plain dot product on purpose, as we'll see in lesson 3. There, the length of a vector counts as well.
+# Attention uses the plain dot product, as we'll see in lesson 3, so there the length of a vector counts as well.
 
 # %% [markdown]
 # ## Similar words get similar vectors
 #
-# How can we get meaning into the table? J. R. Firth had the idea in 1957: *You shall know a word by the company it keeps.* Words that occur with the same neighbors are similar, as in *jane visits ___ by train*.
+# How can we get meaning into the table? J. R. Firth had the idea in 1957: *You shall know a word by the company it keeps.* Words that occur with the same neighbors are similar.
 #
-# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, that is, it increases their dot product, and it pushes a word and a negative sample apart. The loss and its gradient are under *Going further*; here we only look at the result.
+# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, which increases their dot product, and pushes a word and a negative sample apart. (You'll find the loss and its gradient under *Going further*.)
 #
-# Our training text has three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never appear in the same sentence, and no sentence says that they belong together.
+# Our training text has three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never appear in the same sentence.
 
 # %%
 sentences = corpus.company_sentences(300, random.Random(1))
@@ -448,37 +397,24 @@ trained = history.centers[-1]  # (V, D) = (42, 16)
 figures.before_and_after(history, words)
 
 # %% [markdown]
-# We draw the direction of each word vector as a dot, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards places, foods and animals form three clusters. (The gray dots are all other words, for example verbs.) The plot shows only two of the sixteen dimensions, but the mean cosine within a group also rises, from about 0 to 0.98.
+# Each dot that you see is the direction of a word vector, projected on the plane in which the trained words differ most. Before training the directions are random, whereas afterwards places, foods and animals form three clusters, and the mean cosine within a group also rises, from about 0 to 0.98.
 
 # %% [markdown]
 # ### Exercise 1.7 `fixed_neighbors`
 #
 # **Find the bug** · Difficulty 3 of 5 · Importance 3 of 5 · 8 minutes · 12 points
 #
-# The next function is meant to find the nearest neighbors of every word. It runs, and on vectors of equal length it's right. However, one line doesn't do what its comment says.
-#
-# ```python
-# def neighbors(table, k):
-#     unit = table / table.norm()            # every row gets length 1
-#     similarity = unit @ unit.T             # (V, V): cosines
-#     similarity.fill_diagonal_(-math.inf)   # a word is no neighbor of itself
-#     return similarity.topk(k).indices      # (V, k)
-# ```
-#
-# Find this line, and then write a correct version of the function.
+# The function in the next cell is meant to find the nearest neighbors of every word in the table that we've just trained. It runs, but one line doesn't do what its comment says. Find this line and write a correct version of the function.
 #
 # - **Arguments:** `table (V, D)` without zero rows, and `k`, an int with k < V.
-# - **Returns:** LongTensor `(V, k)`: for each row the ids of the k *other* rows with the largest cosine, best first.
-# - Two different words may have the same row. Each of them then is the nearest neighbor of the other.
-#
-# Here is this function on the table that we've just trained:
+# - **Returns:** LongTensor `(V, k)`: for each row the ids of the k *other* rows with the largest cosine, best first. Two different words may have the same row.
 
 
 # %%
 def buggy_neighbors(table, k):
-    unit = table / table.norm()  # (V, D)
-    similarity = unit @ unit.T  # (V, V)
-    similarity.fill_diagonal_(-math.inf)
+    unit = table / table.norm()  # (V, D): every row gets length 1
+    similarity = unit @ unit.T  # (V, V): cosines
+    similarity.fill_diagonal_(-math.inf)  # a word isn't a neighbor of itself
     return similarity.topk(k).indices  # (V, k)
 
 
@@ -510,7 +446,7 @@ check(fixed_neighbors)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# The norm of a whole matrix is a single number. Which arguments choose the axis of a reduction and keep it for the division?
+# The norm of a whole matrix is a single number, so which arguments choose the axis of a reduction and keep it for the division?
 #
 # </details>
 
@@ -524,38 +460,34 @@ for name, found in (("fixed", near), ("buggy", buggy_neighbors(trained, 3))):
 print(f"length of by: {trained[hub].norm():.1f}, of africa: {trained[some[0]].norm():.1f}")
 
 # %% [markdown]
-# With the fixed function, each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the buggy one, only four do. Instead, *by* turns up as a neighbor of twelve words, because it has a long vector and therefore large dot products. The embedding table is fine; only the search is wrong.
+# With the fixed function, each of the fifteen nouns has a noun of its own group as its nearest neighbor. With the buggy one, only four do, and *by* turns up as a neighbor of twelve words, because it has a long vector and therefore large dot products.
 #
-# Be careful with what *near* means, however. It means "interchangeable in these sentences", so *hot* and *cold* would be near as well. Moreover, each word has the same vector in all sentences, so the *bank* of the river and the *bank* with the money have the same row. Attention will change that.
+# However, *near* only means "interchangeable in these sentences", so *hot* and *cold* would be near as well. Moreover, the *bank* of the river and the *bank* with the money have the same row. Attention will change that.
 
 # %% [markdown]
 # ## Words that are not in the vocabulary
 #
-# Your `encode` stops at a word that it doesn't know, but the vocabulary of English has no end, because there are always new names, endings and typos. A single `[UNK]` token for everything unknown would make *desserts* as unknown as *xqzt*, and single letters as tokens would make the sequences long. Real models therefore use **subwords**, that is, whole words for what is frequent and pieces for the rest. In BERT's **WordPiece** vocabulary, a piece that continues a word is written with `##`:
+# Your `encode` stops at a word that it doesn't know, but there are always new names, endings and typos. A single `[UNK]` token for all of them would make *desserts* as unknown as *xqzt*. Real models therefore use **subwords**, that is, whole words for what is frequent and pieces for the rest. In BERT's **WordPiece** vocabulary, a piece that continues a word is written with `##`:
 
 # %%
 pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp ##iness"]
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# A word is split greedily, which means that we take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. That is why *unforgettable* ends with `##table`. GPT-2 and most models of today use **byte-pair encoding** instead, which you'll train in lesson 14. You can write WordPiece yourself under *Going further*; lesson 13 uses it.
+# You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. (You can write WordPiece yourself under *Going further*.) Most models of today use **byte-pair encoding** instead, which you'll train in lesson 14.
 
 # %% [markdown]
 # ## At work
 #
-# Now your functions run in the course's translator. `encode` makes the ids of the sentence and `embed` looks up their rows, so the loss is measured with your code. `cosine_similarity` isn't part of the network, but we can use it to find the nearest neighbors in the table that the translator learned.
+# Now your functions run in the course's translator. We also use your `cosine_similarity` to find the nearest neighbors in the table that the translator learned.
 
 # %%
 at_work(encode, embed, cosine_similarity)
 
 # %% [markdown]
-# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*. Others are a surprise. Near *visits*, for example, we find *peru* and *canada*, which can follow it in a sentence. These embeddings were trained for translation and not to predict neighboring words.
+# Some neighbors are what you would guess, for example *germany* and *asia* for *africa*, whereas near *visits* we find *peru* and *canada*, because these embeddings were trained for translation and not to predict neighboring words.
 #
-# Now let's put two bugs into the translator. The first is the wrong nearest-neighbor search of exercise 1.7. The second comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a program that loads yesterday's table today looks up the wrong rows. *In which of the two cases does the translation change?*
-
-# %%
-at_work(fixed_neighbors=buggy_neighbors)
-
+# Now let's put a bug into the translator. It comes from min-char-rnn, a well-known language model in a hundred lines, which numbers its characters by `list(set(data))`. The order of a `set` of strings changes from one run of Python to the next, so a program that loads yesterday's table today looks up the wrong rows.
 
 # %%
 today = torch.randperm(len(translator.english), generator=torch.Generator().manual_seed(0))  # (166,)
@@ -568,7 +500,7 @@ def shuffled_embed(ids, table):
 at_work(embed=shuffled_embed)
 
 # %% [markdown]
-# We see that the first bug leaves the translation unchanged, because nothing in the network searches for neighbors. It changes the nearest neighbor of a quarter of the words, but nothing tells you so. The second destroys everything, with $9.25$ nats per word instead of $0.00016$ and not a single sentence right. Neither of them raises an error.
+# Nothing raises an error, but the bug destroys the translation, with $9.25$ nats per word instead of $0.00016$ and not a single sentence right.
 
 # %% [markdown]
 # ### Quiz 1.1
@@ -634,18 +566,37 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A sentence becomes tokens, and a vocabulary with a fixed order turns tokens into ids.
+# - A vocabulary with a fixed order turns tokens into ids.
 # - An id is only a name, so one-hot gives each name an axis. One-hot times a table **is** a row lookup, and the table is learned.
 # - The dot product is projection times length, whereas the cosine depends on directions only. They agree on the order if all candidates have the same length.
 # - Training on neighboring words brings words with the same neighbors close together.
-# - Real models split rare words into subwords, so that no word is unknown.
+# - Real models split rare words into subwords.
 #
-# However, the six vectors have lost something. If you shuffle the words, each still has the same vector, so *jane visits africa* and *africa visits jane* are the same bag of rows.
-#
-# **Next:** in [lesson 2](../02_position/02_position.ipynb) we tell every token its position.
+# **Next:** your rows of *jane visits africa* and *africa visits jane* are still the same, so in [lesson 2](../02_position/02_position.ipynb) we tell every token its position.
 
 # %% [markdown]
 # ## Going further
+
+# %% [markdown]
+# ### A vocabulary in one line
+#
+# **Predict before you run the cell:** many programs build their vocabulary in one line, as below. *Which ids does the second sentence get, and how many rows does its table need?*
+
+
+# %%
+def one_line(sentence):
+    return {s: i for i, s in enumerate(sorted(sentence.replace(",", "").split()))}
+
+
+print(one_line("Life is short, eat dessert first"))
+print(one_line("the cat saw the dog"))
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# In the second sentence the sorted list is *cat dog saw the the*, so *the* takes the ids 3 and 4 and keeps the last one. There are only four distinct tokens, but the table needs five rows, because with four, looking up row `4` raises an `IndexError`.
+#
+# </details>
 
 # %% [markdown]
 # ### The gradients of word2vec
@@ -947,7 +898,7 @@ experiments.cuts(wordpiece, known, "unforgettable", "pineapples", "translators",
 #
 # The collapse onto one direction happens in all three runs. With a single negative sample per positive pair it doesn't happen.
 #
-# The wrong search changes the nearest neighbor of nearly all words of our table ($37$ of $42$), but only of a quarter in the translator's ($41$ of $165$). Our vectors vary twice as much in length, and they are packed closer together. A typical word's best and second-best cosine are $0.99$ and $0.98$ here, and $0.46$ and $0.43$ in the translator. A small difference in length is then enough to change the ranking.
+# The wrong search of exercise 1.7 doesn't change the translation, because nothing in the network searches for neighbors. It changes the nearest neighbor of nearly all words of our table ($37$ of $42$), but only of a quarter in the translator's ($41$ of $165$). Our vectors vary twice as much in length, and they are packed closer together. A typical word's best and second-best cosine are $0.99$ and $0.98$ here, and $0.46$ and $0.43$ in the translator. A small difference in length is then enough to change the ranking.
 
 # %% [markdown]
 # ## Further reading

@@ -3,7 +3,7 @@
 #
 # **In this lesson** you'll show that attention alone can't tell *jane visits africa* from *africa visits jane*, and then give it the order in three ways: by adding sinusoids, by a learned table, and by rotating queries and keys (RoPE).
 #
-# **Core:** about 75 minutes.
+# **Core:** about 70 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -24,36 +24,26 @@ transformer_map("02_position")
 # %% [markdown]
 # ## You need
 #
-# You need word vectors and the dot product from [lesson 1](../01_token_embedding/01_token_embedding.ipynb), shapes and broadcasting from [lesson 0](../00_start_here/00_start_here.ipynb), and one line of Python: `raise ValueError("why")` stops with an error that gives the reason.
+# You need word vectors and the dot product from [lesson 1](../01_token_embedding/01_token_embedding.ipynb), broadcasting and the conventions from [lesson 0](../00_start_here/00_start_here.ipynb), and one line of Python: `raise ValueError("why")` stops with an error that gives the reason.
 #
 # Here are two questions to warm up; answer each one before you open it.
 #
-# <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors, one row for each token?</summary>
+# <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors?</summary>
 #
-# Only the order of the rows differs, because we look up a row by the word's id, which doesn't depend on the position.
+# Only the order of the rows differs, because we look up a row by the word's id.
 #
 # </details>
 #
 # <details><summary>Lesson 1: how can the dot product and the cosine of two vectors disagree?</summary>
 #
-# The dot product also depends on the lengths, because $a \cdot b = |a|\,|b| \cos(a, b)$. Among vectors of equal length, however, the two agree on which are most similar.
+# The dot product also depends on the lengths. If you compare vectors of equal length, however, the two agree on which are most similar.
 #
 # </details>
-#
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 
 # %% [markdown]
 # ## Does attention see order?
 #
-# Here are three words as vectors of width 4, small enough for paper, which we'll use through the whole lesson.
-#
-# | word | vector |
-# |---|---|
-# | jane | (1, 0, 0, 1) |
-# | visits | (0, 1, 1, 0) |
-# | africa | (1, 1, 0, 0) |
-#
-# Here is attention without anything that can be learned (lessons 3 to 7 add the learned parts). We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors, weighted by them.
+# The next cell has attention without anything that can be learned (lessons 3 to 7 add the learned parts), for three words of width 4. We compare each word with every word by a dot product. For each word, `softmax` turns its three dot products into positive weights that sum to 1, and the word's new vector is the mean of all three vectors, weighted by them.
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -68,13 +58,11 @@ def mix(x):
 mix(x)
 
 # %% [markdown]
-# Let's follow *jane* on paper. Her dot products with *jane*, *visits*, *africa* are $2, 0, 1$. The powers $e^2, e^0, e^1$ are $7.389, 1, 2.718$ and sum to $11.107$, so her weights are $0.665, 0.090, 0.245$. Her new vector is therefore
+# You can check the first row on paper. The dot products of *jane* with *jane*, *visits*, *africa* are $2, 0, 1$. The powers $e^2, e^0, e^1$ are $7.389, 1, 2.718$ and sum to $11.107$, so her weights are $0.665, 0.090, 0.245$, and her new vector is
 #
-# $$0.665\,(1,0,0,1) + 0.090\,(0,1,1,0) + 0.245\,(1,1,0,0) = (0.910,\ 0.335,\ 0.090,\ 0.665),$$
+# $$0.665\,(1,0,0,1) + 0.090\,(0,1,1,0) + 0.245\,(1,1,0,0) = (0.910,\ 0.335,\ 0.090,\ 0.665).$$
 #
-# which is the first row above.
-#
-# **Predict before you run the cell.** If the sentence is *africa visits jane*, does *jane*, who is last this time, get another vector? Write down a guess and your reason for it.
+# **Predict before you run the cell:** if you read *africa visits jane*, does *jane*, who is last this time, get another vector?
 
 # %%
 perm = torch.tensor([2, 1, 0])  # africa visits jane
@@ -84,15 +72,9 @@ mix(x)[0], mix(x[perm])[2]  # jane in the first sentence, jane in the second
 figures.two_orders(tokens, x, perm)
 
 # %% [markdown]
-# Jane gets the same vector in both sentences, so her vector can't say who is visiting whom. The whole table of weights is permuted along with the words, and each weight stays with its *pair* of words.
+# You see that *jane* gets the same vector in both sentences, so her vector can't say who is visiting whom. The table of weights is permuted along with the words, and each weight stays with its *pair* of words.
 #
-# We can show this in symbols, where $\Pi$ is the matrix that permutes the rows. The scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself, and the order of a row's entries doesn't matter to it, so we may permute before or after. Since $\Pi^\top \Pi$ is the identity,
-#
-# $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
-#
-# Such a function is called **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices of the next lessons don't change this, because they act on each row by itself. Neither do the other components of a Transformer layer, even in a stack of a hundred layers. As long as every word may attend to every word, no training can change it, because the equation holds for *every* choice of weights. (The causal mask of lesson 5 does break the symmetry; see *Going further*.)
-#
-# You shouldn't just believe this, however, so let's measure it.
+# We call such a function **permutation equivariant**, which means that permuting the input only permutes the output. The learned matrices and the other components of a Transformer layer don't change this, because they act on each row by itself. As long as every word may attend to every word, no training can change it either, because it holds for *every* choice of weights. (A proof is under *Going further*. The causal mask of lesson 5 does break the symmetry.)
 
 # %% [markdown]
 # ### Exercise 2.1 `equivariance_error`
@@ -127,7 +109,7 @@ check(equivariance_error)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `x[perm]` takes row `perm[0]` first, then row `perm[1]`, and so on. You have to compare two results: permute and then compute, or compute and then permute.
+# `x[perm]` takes row `perm[0]` first, then row `perm[1]`, and so on. You need it before `f` for one of the two results, and after `f` for the other.
 #
 # </details>
 #
@@ -137,7 +119,7 @@ check(equivariance_error)
 #
 # </details>
 #
-# Some functions do depend on the order, for example a running mean, in which each row is the mean of all rows up to it. We print both sides of the equation for our sentence:
+# As a control, here is a function that does depend on the order, a running mean, in which each row is the mean of all rows up to it:
 
 
 # %%
@@ -148,7 +130,7 @@ def running_mean(x):
 running_mean(x[perm]), running_mean(x)[perm]
 
 # %% [markdown]
-# The largest difference is $2/3$, in the last row. To see whether your function finds it, try `equivariance_error(running_mean, x, perm)` in a new cell.
+# The largest difference is $2/3$, in the last row, and you can find it with `equivariance_error(running_mean, x, perm)`.
 
 # %% [markdown]
 # ### Quiz 2.1
@@ -171,23 +153,17 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is called a **positional encoding**. To the vector of the word at position $t$ we add a vector $P_t$ that depends on $t$ only. Which vector should we take? There are three simple ideas, and each has a problem:
-#
-# - **The number $t$ itself** grows without bound, so a large $t$ may never have occurred in training.
-# - **$t / T$, between 0 and 1,** makes the step from one word to the next different in every sentence length, so *next word* has no fixed meaning.
-# - **Binary digits** are bounded and different for every position. However, four digits flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far.
-#
-# Where a binary digit flips after a fixed number of steps, a **sinusoid** oscillates smoothly. With the formula below and a width of 16, we get sinusoids that repeat after about $6, 20, 63, 199, \dots$ steps.
+# The fix is called a **positional encoding**. We add a vector $P_t$ that depends on $t$ only to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
 
 # %%
 figures.counting()
 
 # %% [markdown]
-# Vaswani et al. (2017, section 3.5) take one sine and one cosine of each of $D/2$ angles:
+# Vaswani et al. (2017) take one sine and one cosine of each of $D/2$ angles:
 #
 # $$P_{t,\,2i} = \sin\!\left(\frac{t}{10000^{2i/D}}\right), \qquad P_{t,\,2i+1} = \cos\!\left(\frac{t}{10000^{2i/D}}\right), \qquad i = 0, \dots, \tfrac{D}{2} - 1.$$
 #
-# Let's work it out for our width, $D = 4$. Pair $i = 0$ divides by $10000^0 = 1$, and pair $i = 1$ by $10000^{2/4} = 100$:
+# For our width, $D = 4$, we can work it out on paper. Pair $i = 0$ divides by $10000^0 = 1$, and pair $i = 1$ by $10000^{2/4} = 100$:
 #
 # | position | sin t | cos t | sin t/100 | cos t/100 |
 # |---|---|---|---|---|
@@ -195,7 +171,7 @@ figures.counting()
 # | 1 | 0.8415 | 0.5403 | 0.0100 | 1.0000 |
 # | 2 | 0.9093 | −0.4161 | 0.0200 | 0.9998 |
 #
-# You can think of the fastest pair as a clock's second hand and of the slowest as its hour hand. A sine alone is ambiguous, because it takes each value twice per cycle, so we need the cosine as well.
+# You can think of the fastest pair as a clock's second hand and of the slowest as its hour hand.
 
 # %%
 figures.sinusoid_map(length=60, d_model=32)
@@ -235,13 +211,13 @@ check(sinusoidal_positions)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute the angles first, because a column of positions and a row of D/2 divisors broadcast to `(length, D/2)`. In the small table above, which divisor belongs to which pair?
+# Compute the angles first, because a column of positions and a row of D/2 divisors broadcast to `(length, D/2)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The columns alternate between sine and cosine. You can fill every second column with a slice that has a step (`[:, 0::2]`), or stack both on a new last axis and flatten it.
+# To let the columns alternate between sine and cosine, you can fill every second column with a slice that has a step (`[:, 0::2]`), or stack both on a new last axis and flatten it.
 #
 # </details>
 
@@ -255,7 +231,7 @@ P = torch.tensor([[0, 1, 0, 1], [0.8415, 0.5403, 0.0100, 1.0000], [0.9093, -0.41
 mix(x + P)[0], mix(x[perm] + P)[2]  # jane who visits, jane who is visited
 
 # %% [markdown]
-# It is, because *jane* first and *jane* last now get different vectors. Let's see the same sum in a real network, the course's translator of width 64, for its sentence *jane visits africa in september*.
+# It is, because *jane* first and *jane* last now get different vectors. Let's see the same sum in the course's translator of width 64, for *jane visits africa in september*.
 
 # %%
 weights, words = translator.state(), "jane visits africa in september".split()
@@ -264,11 +240,7 @@ rows = weights["encoder.tokens.weight"][ids]  # (5, 64), word vectors
 figures.words_and_positions(words, rows, weights["encoder.positions.weight"][:5])
 
 # %% [markdown]
-# The position vectors are much longer than the word vectors. Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length, so they are all $\sqrt{64/2} = 5.66$ long, while a word's vector has a length of about 1. How can the network still read the words?
-#
-# First, most of this length belongs to a vector that is the same at every position. This mean of all position vectors has length $4.86$, and only the differences from it, which are at most $3.4$ long, tell positions apart. Second, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors. A learned matrix can therefore read the words from the other directions.
-#
-# Instead of sinusoids, we can use an `nn.Embedding(max_len, D)`, whose rows are trained like the word vectors. Vaswani et al. report nearly the same quality for both (their table 3, row E), and BERT and GPT-2 learn their tables. Such **learned positions** have two limits, however. If no training sentence was long enough to reach a row, the row is never trained, and a sentence can't be longer than the table.
+# The position vectors are all $5.66$ long, while a word's vector has a length of about 1, and yet the network can read both (*Going further* explains how). Instead of sinusoids, we can use an `nn.Embedding(max_len, D)`, whose rows are trained like the word vectors, as in BERT and GPT-2. Such **learned positions** have two limits, however, because a row that no training sentence reaches is never trained, and a sentence can't be longer than the table.
 
 # %% [markdown]
 # ### Exercise 2.3 `add_positions`
@@ -302,17 +274,17 @@ check(add_positions)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Broadcasting aligns shapes on the right. Which axis of `x`, counted from the right, holds the tokens?
+# Which axis of `x` holds the tokens, if you count from the right, as broadcasting does?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you slice past the end of a tensor, you just get fewer rows, and broadcasting repeats a single row silently. So check the length before you slice.
+# Check the length before you slice, because a slice past the end of a tensor just has fewer rows, and broadcasting repeats a single row silently.
 #
 # </details>
 #
-# Now let's repeat the measurement of the first exercise on *jane visits africa*, with attention on the words alone and on words plus positions. *Which of the two numbers will be 0?*
+# Now let's repeat the measurement of the first exercise, with attention on the words alone and on words plus positions:
 
 # %%
 experiments.gaps(equivariance_error, mix, or_finished(add_positions), x, P, perm)
@@ -322,38 +294,29 @@ experiments.gaps(equivariance_error, mix, or_finished(add_positions), x, P, perm
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 14 points
 #
-# This layer comes from a PyTorch tutorial where tensors are `(T, B, D)`, tokens first, and there it is right:
-#
-# ```python
-# pe = pe.unsqueeze(1)                # (max_len, 1, D)
-# ...
-# def forward(self, x):
-#     return x + self.pe[:x.size(0)]
-# ```
-#
-# If someone then sets `batch_first=True`, `x` becomes `(B, T, D)`, and PyTorch raises no error. Let's try the layer as a function, on two sentences of three tokens that are all zeros, so that you see only what is added:
+# The layer in the next cell comes from a PyTorch tutorial where tensors are `(T, B, D)`, and there it is right. If someone then sets `batch_first=True`, `x` becomes `(B, T, D)`, and PyTorch raises no error. Let's try the layer on two sentences of three tokens that are all zeros, so that we see only what is added:
 
 
 # %%
-def published_position_layer(x, pe):
+def published_position_layer(x, pe):  # in the tutorial: def forward(self, x): return x + self.pe[:x.size(0)]
     return x + pe[: x.size(0)]
 
 
-pe = P[:, None]  # (3, 1, 4)
+pe = P[:, None]  # (max_len, 1, D), here (3, 1, 4)
 published_position_layer(torch.zeros(2, 3, 4), pe)
 
 # %% [markdown]
-# All three tokens of the second sentence got the vector for position 1, because their sentence has index 1 in the batch. Inside a sentence every token gets the same vector, so the model is as blind to order as before. Worse, a sentence's vectors now depend on its index in the batch.
+# All three tokens of the second sentence got the vector for position 1, because their sentence has index 1 in the batch, so the model is as blind to order as before.
 
 # %%
 figures.whose_position()
 
 # %% [markdown]
-# Now write the layer so that it works for a batch that comes first.
+# Write the layer so that it works for our batches, which come first.
 #
 # - **Arguments:** `x`, exactly `(B, T, D)`; `pe (max_len, 1, D)`, as the layer stores it, with T ≤ max_len.
 # - **Returns:** `(B, T, D)`, where token t of *every* sentence gets `pe[t, 0]`. The gradient reaches `x` and `pe`.
-# - B may be larger than max_len, and D may be as small as 1.
+# - B may be larger than max_len.
 
 
 # %% nbgrader={"solution": "fixed_position_layer"}
@@ -373,13 +336,13 @@ check(fixed_position_layer)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two things are wrong at once. How many rows does the slice take, and where does the axis of size 1 end up when broadcasting aligns the shapes on the right?
+# How many rows does the slice take, and where does the axis of size 1 end up when broadcasting aligns the shapes on the right?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you only change the size that you slice by, you add `(T, 1, D)` to `(B, T, D)`. Remove the middle axis, or move it to the front.
+# If you only change the size that you slice by, you add `(T, 1, D)` to `(B, T, D)`, so remove the middle axis or move it to the front.
 #
 # </details>
 #
@@ -397,31 +360,20 @@ experiments.positions_given(fixed_position_layer)
 #
 # The two terms in the middle depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
 #
-# We need two names from lesson 3 first. When attention compares two words, the word that attends is represented by its **query** $q$, and the word that it's compared with by its **key** $k$. (In `mix` both were the word's own vector.) Their dot product $q \cdot k$ is the **score**.
-#
-# **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position:
+# In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it, and their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position:
 #
 # $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
 #
-# We can do it on paper for $D = 2$. The query $q = (1, 0)$ at position 0 stays $(1, 0)$, and the key $k = (1, 0)$ at position 1 becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$, so their score is $0.5403$. If we move both by five positions, both arrows rotate by another five radians. The angle between them stays the same, and so does the score. A rotation changes neither lengths nor the angle between two arrows that rotate together. Therefore, for every query and every key, **the score depends on the offset from query to key, and on nothing else about their positions**.
+# Take $D = 2$ as an example that you can do on paper. The query $q = (1, 0)$ at position 0 stays $(1, 0)$, and the key $k = (1, 0)$ at position 1 becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$, so their score is $0.5403$. If you move both by five positions, both arrows rotate by another five radians, so the angle between them stays the same, and so does the score. Therefore, **the score depends on the offset from query to key, and on nothing else about their positions**.
 
 # %%
 figures.turned_together()
 
 # %% [markdown]
-# *What happens to the score if you move the query alone, and what if you move both positions by the same step? Is the score larger at offset $1$ or at offset $-1$?*
+# We get another score at offset $1$ than at offset $-1$, as you can see in the explorer, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
 
 # %%
 explore.rotary()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# If you move the query alone, the score follows the gray curve, whereas it doesn't change if you move both. The curve isn't symmetric, because the score is $7.08$ at offset $1$ and $5.84$ at offset $-1$. So RoPE can distinguish the previous word from the next one.
-#
-# </details>
-#
-# You can write RoPE yourself under *Going further*, and we'll use it in the models of lessons 12 and 14.
 
 # %% [markdown]
 # ### Quiz 2.2
@@ -444,7 +396,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# Now your two functions run inside the course's translator, which uses them to add positions to every sentence that it reads or writes. Let's take two sentences with the same words. (In its training grammar only countries can be visited, so the translator has never seen either sentence.)
+# Now your two functions run inside the course's translator, on two sentences with the same words. (In its training grammar only countries can be visited, so the translator has never seen either sentence.)
 
 # %%
 at_work(sinusoidal_positions, add_positions, sentence="the dog visits the cat")
@@ -455,7 +407,7 @@ at_work(sinusoidal_positions, add_positions, sentence="the cat visits the dog")
 # %% [markdown]
 # The translations are *le chien visite le chat* and *le chat visite le chien*, so the translator knows who is visiting.
 #
-# **Predict before you run the cells.** The translator was trained with positions. What happens to *the dog visits the cat* if you leave them out, and what happens with the wrong layer of exercise 2.4? (A single sentence is a batch of one.)
+# **Predict before you run the cells:** what happens to *the dog visits the cat* if you leave the positions out, and what happens with the wrong layer that you've just fixed? (A single sentence is a batch of one.)
 
 
 # %%
@@ -484,14 +436,14 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # | none | 4.85 | none |
 # | the layer of exercise 2.4 | 9.81 | none |
 #
-# The second row is a control. It shows that the translator really uses the order, because it fails if we shuffle the English words. Guessing uniformly among the entries of the French vocabulary would cost $\ln 194 = 5.3$ nats. Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer every word gets position 0, and the translator writes *le chat le chat le chat* until it reaches the length limit.
+# The second row is a control, which shows that the translator really uses the order. (Guessing uniformly among the French words would cost $\ln 194 = 5.3$ nats.) Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer, in which every word gets position 0, it writes *le chat le chat le chat* until it reaches the length limit.
 
 # %% [markdown]
 # ## Written question
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A translation model was trained on sentences of at most 32 tokens. Then it gets a sentence of 50 tokens. What happens at positions 32 to 49 with (i) a learned table of 64 rows, (ii) the sinusoidal table, (iii) RoPE? For each of them, say what is computed, what of it occurred in training, and what you would measure to find out whether it works.
+# A translation model was trained on sentences of at most 32 tokens, and then it gets a sentence of 50 tokens. What happens at positions 32 to 49 with (i) a learned table of 64 rows, (ii) the sinusoidal table, (iii) RoPE? For each of them, say what is computed, what of it occurred in training, and what you would measure to find out whether it works.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -505,9 +457,8 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown]
 # ## Recap
 #
-# - Attention without positions is permutation equivariant, which means that permuting the words only permutes the outputs. No training changes that, as long as every word may attend to every word.
-# - Sinusoids are a smooth counter, in which fast pairs separate neighbors and slow pairs separate distant positions.
-# - Positions are added to words, and a network can separate the two because they use different directions.
+# - Attention without positions is permutation equivariant, and no training changes that, as long as every word may attend to every word.
+# - Sinusoids are a smooth counter that you add to the word vectors.
 # - You can also learn the table, but it ends at its last trained row.
 # - RoPE rotates queries and keys, so that their score depends on the signed offset alone.
 #
@@ -515,6 +466,13 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 
 # %% [markdown]
 # ## Going further
+
+# %% [markdown]
+# ### Why attention is permutation equivariant
+#
+# Let $\Pi$ be the matrix that permutes the rows. The scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself, and the order of a row's entries doesn't matter to it, so we may permute before or after it. Since $\Pi^\top \Pi$ is the identity,
+#
+# $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
 
 # %% [markdown]
 # ### Telling positions apart
@@ -527,11 +485,11 @@ explore.sinusoids()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Pair 0 separates the neighbors best, because the slow pairs barely change. For $10$ and $54$, pair 0 is nearly useless, because these $44$ steps are almost exactly seven cycles. The next three pairs separate them well, whereas the slowest pair barely changes. So where one pair fails, others help.
+# Pair 0 separates the neighbors best, because the slow pairs barely change. For $10$ and $54$, pair 0 is nearly useless, because these $44$ steps are almost exactly seven cycles, but the next three pairs separate them well.
 #
 # </details>
 #
-# How similar are two positions? By the rule for the cosine of a difference, we get
+# You can also compute how similar two positions are. By the rule for the cosine of a difference, we get
 #
 # $$P_s \cdot P_t = \sum_i \left(\sin a_i s\, \sin a_i t + \cos a_i s\, \cos a_i t\right) = \sum_i \cos\left(a_i (s - t)\right), \qquad a_i = 10000^{-2i/D}.$$
 #
@@ -559,7 +517,7 @@ figures.one_turn(offset=3)
 #
 # $$M = \begin{pmatrix} 0.5403 & 0.8415 \\ -0.8415 & 0.5403 \end{pmatrix}, \qquad M \begin{pmatrix} 0 \\ 1 \end{pmatrix} = \begin{pmatrix} 0.8415 \\ 0.5403 \end{pmatrix},$$
 #
-# that is, row 0 of the table, $(\sin 0, \cos 0)$, becomes row 1, $(\sin 1, \cos 1)$. (This is also the rotation of RoPE by the angle 1. It looks transposed only because the table stores a pair as (sin, cos), which is (y, x), while RoPE's pairs are (x, y).)
+# that is, the first row of the table, $(\sin 0, \cos 0)$, becomes the second, $(\sin 1, \cos 1)$. (This is also the rotation of RoPE by the angle 1. It looks transposed only because the table stores a pair as (sin, cos), which is (y, x), while RoPE's pairs are (x, y).)
 
 # %% [markdown]
 # ### Exercise 2.5 `shift_matrix`
@@ -606,7 +564,7 @@ check(shift_matrix)
 #
 # <details><summary>Hint 2</summary>
 #
-# The first row of a block computes the new sine from (old sine, old cosine), and the second the new cosine. Test whether M for offset 1 maps row 0 of the table, `(0, 1, 0, 1, ...)`, to row 1.
+# The first row of a block computes the new sine from (old sine, old cosine), and the second the new cosine. Test whether M for offset 1 maps the first row of the table, `(0, 1, 0, 1, ...)`, to the second.
 #
 # </details>
 #
@@ -659,7 +617,7 @@ check(apply_rope)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The angles are a `(T, D/2)` table, made like the one of exercise 2.2, but for the given positions. The even columns of `x` hold the first entries of all pairs, and the odd columns hold the second entries.
+# The angles are a `(T, D/2)` table, made like the one of the sinusoids, but for the given positions. The even columns of `x` hold the first entries of all pairs, and the odd columns hold the second entries.
 #
 # </details>
 #
@@ -698,8 +656,9 @@ experiments.scores_far_out(apply_rope)
 # ### What else to know
 #
 # - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models without any positions were trained and did learn some order in that way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
-# - **One position for all words.** Why does the translator stop early without positions, but not if every word has position 0? We gave all words of a sentence the same position, for each of the 24 positions and for sixty sentences. At the first two positions the translator stops early in at most 4% of the sentences, at the next two in about 70%, and from position 12 on in over 85%. So it seems to read the position as *how far along am I?*
-# - **Sentences in a batch.** On a batch of 200 sentences the layer of exercise 2.4 is worse than guessing. The translator was trained on only 24 positions, so the first 24 sentences cost $6.7$ nats per word, and the others, which get later positions, cost $10.2$.
+# - **Positions are long.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
+# - **One position for all words.** Why does the translator stop early without positions, but not if every word has position 0? To find out, we gave all words of a sentence the same position. At the first two positions the translator stops early in at most 4% of the sentences, and from position 12 on in over 85%. So it seems to read the position as *how far along am I?*
+# - **Sentences in a batch.** On a batch of many sentences the layer of exercise 2.4 is worse than guessing. The translator was trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word, and the others cost $10.2$.
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -117,9 +117,6 @@ sinusoidal_positions = Exercise(
     last_divisor_is_10000: exponents spaced so that the last divisor is exactly 10000
         even / d_model) -> even / max(d_model - 2, 1))
         That is tensor2tensor's variant. In the paper's formula the last exponent stays below 1.
-    turns_not_radians: a factor 2 pi in the angles
-        angles = t -> angles = 2 * math.pi * t
-        The position is the angle of the first pair in radians, not in full turns.
 """)
 
 
@@ -254,11 +251,6 @@ shift_matrix = Exercise("shift_matrix", cases_shift_matrix, axes=("new column", 
     exponent_doubled: an exponent that grows twice as fast as it should
         sine.double() / d_model -> 2 * sine.double() / d_model
         If your loop variable already is 0, 2, 4, ..., the factor 2 of the exponent is in it.
-    sine_and_cosine_exchanged: sine and cosine exchanged
-        angles.cos().float() -> angles.sin().float()
-        M[sine, cosine] = angles.sin().float() -> M[sine, cosine] = angles.cos().float()
-        = -angles.sin().float() -> = -angles.cos().float()
-        For offset 0, M should be the identity. What is on the diagonal of yours?
     halves_layout: blocks for a table with all sines first
         torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
         -> torch.arange(d_model // 2), torch.arange(d_model // 2, d_model)

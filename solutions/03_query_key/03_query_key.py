@@ -4,7 +4,7 @@
 # **In this lesson** you'll compute the first matrix product of attention, $QK^\top$. Two small matrices turn every word
 # of a sentence into a query and a key, and the dot products of queries and keys determine which words attend to which.
 #
-# **Core:** about 85 minutes. A good moment for a break is after exercise 3.3.
+# **Core:** about 75 minutes. A good moment for a break is after exercise 3.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -21,61 +21,47 @@ from helpers.lessons.query_key import experiments, explore, figures
 transformer_map("03_query_key")
 
 # %% [markdown]
-# Every word is now a vector that includes its position, and we've reached the attention block, where the words exchange information.
+# We've reached the attention block, where the words exchange information.
 #
 # ## What you need
 #
-# - word vectors and the dot product, from [lesson 1](../01_token_embedding/01_token_embedding.ipynb);
-# - positions, from [lesson 2](../02_position/02_position.ipynb).
-#
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
-#
-# Here are two questions to warm up; answer each one before you unfold it.
+# You need word vectors and the dot product from [lesson 1](../01_token_embedding/01_token_embedding.ipynb), positions from [lesson 2](../02_position/02_position.ipynb), and the conventions of [lesson 0](../00_start_here/00_start_here.ipynb). Here are two questions to warm up; answer each one before you unfold it.
 #
 # <details><summary>Lesson 1: two vectors have the same direction, but one is twice as long. What are their cosine and
 # their dot product?</summary>
 #
-# The cosine is one, because it depends only on directions, whereas the dot product is the product of the two lengths.
+# The cosine is one, whereas the dot product is the product of the two lengths.
 #
 # </details>
 #
 # <details><summary>Lesson 2: you shuffle the tokens and add no position vectors. What happens to the outputs of
 # attention?</summary>
 #
-# They are shuffled in the same way, and nothing else changes, because every token still attends to the same other tokens.
+# They are shuffled in the same way, and nothing else changes.
 #
 # </details>
 
 # %% [markdown]
 # ## A sentence as a graph
 #
-# Read *jane visits africa*. To understand *jane*, you probably want to know what she does, so you look for *visits*. At
-# *visits* you ask where and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each of these
-# questions, the sentence becomes a **graph**: tokens are its nodes, and arrows are its edges.
+# In *jane visits africa*, to understand *jane*, you probably want to know what she does, so you look for *visits*. At
+# *visits* you ask where and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each of
+# these questions, the sentence becomes a **graph**, whose nodes are the tokens and whose edges are the arrows.
 
 # %%
 figures.wiring()
 
 # %% [markdown]
-# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the
-# **key**). The number on an arrow is its attention weight. These weights are only an illustration from the web, whose
-# author doesn't say how they were computed. In lesson 13 we measure those of a real network.
-#
-# A Transformer starts with the upper picture, an unconnected row of tokens, and computes the lower one separately for
-# every sentence. Let's see how.
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The number on
+# it is an attention weight, here only an illustration from the web. A Transformer starts with the upper picture, an
+# unconnected row of tokens, and computes the lower one separately for every sentence. Let's see how.
 
 # %% [markdown]
 # ## Attention as a soft search
 #
-# You've probably used queries and keys today. When you type a **query** into a video search, the search engine compares
-# it with a **key** for every video, made of its title and description, and returns a **value**, the video itself. In a
-# database we'd write this in one line:
-#
-# ```sql
-# SELECT value FROM videos WHERE key = query
-# ```
-#
-# A database requires an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
+# When you type a **query** into a video search, the search engine compares it with a **key** for every video, made of its
+# title and description, and returns a **value**, the video itself. A database, with `SELECT value FROM videos WHERE key =
+# query`, requires an exact match, whereas a search engine takes the key that fits best, measured for example by a dot
 # product. **On paper:** with three features (cooking, music, far away), the query is $(2, 0, 1)$ and the keys are
 #
 # | title | key |
@@ -84,7 +70,7 @@ figures.wiring()
 # | Jazz for beginners | (0, 4, 0) |
 # | Street food of Hanoi | (2, 0, 3) |
 #
-# Work out the three dot products, and find out which video wins and which one would win by the cosine.
+# Which video wins by the dot product, and which one would win by the cosine?
 
 # %%
 titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
@@ -93,22 +79,20 @@ keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
-# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win, because its direction is nearer to the
-# query's. The dot product, which attention uses, also rewards a long key.
+# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win, because the dot product, which attention
+# uses, also rewards a long key.
 
 # %% [markdown]
 # ### Exercise 3.1 `hard_lookup`
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 12 points
 #
-# Write a SELECT that returns the value of the best match:
+# Return the value of the best match:
 #
 # $$\text{hard\_lookup}(q, K, V) = V_{j^*}, \qquad j^* = \text{the first } j \text{ with the largest } q \cdot k_j$$
 #
 # - **Arguments:** `query (D,)`, `keys (N, D)` and `values (N, E)`.
-# - **Returns:** a tensor of shape `(E,)`, the value of the best key. If several keys are equally good, the first one
-#   counts.
-# - **Gradient:** it must reach `values`, but we don't check it at `query` and `keys`.
+# - **Returns:** a tensor of shape `(E,)`. The gradient must reach `values`, but we don't check it at `query` and `keys`.
 
 
 # %% nbgrader={"solution": "hard_lookup"}
@@ -131,14 +115,13 @@ check(hard_lookup)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First compute one score for each key, as a product of the matrix `(N, D)` and the vector `(D,)`.
+# Compute one score for each key, as a product of the matrix `(N, D)` and the vector `(D,)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `argmax` gives the index of the largest entry, and the first one if there are several, so you can use it to select a row
-# of `values`.
+# With `argmax`, which gives the first index of the largest entry, you can select a row of `values`.
 #
 # </details>
 #
@@ -149,21 +132,19 @@ explore.search()
 
 # %% [markdown]
 # Between its jumps the returned value is constant, so its derivative with respect to the query is zero, and gradient
-# descent can't improve the query. That's why attention doesn't select a *single* value. Instead it's a soft search, which
-# gives every key a weight, and the better the match, the larger the weight. We'll turn scores into
-# weights in lessons 4 and 6 and apply them to the values in lesson 7. Here we compute the scores.
+# descent can't improve the query. That's why attention is a soft search, which gives every key a weight instead of
+# selecting a *single* value. We'll turn scores into weights in lessons 4 and 6 and apply them to the values in lesson 7.
+# Here we compute the scores.
 
 # %% [markdown]
 # ## Why not compare the words themselves?
 #
-# Suppose the vector of each word has three features, namely person, action and location.
+# Suppose the vector of each word has three features, namely person, action and location:
 #
 # $$x_\text{jane} = (1, 0, 0), \quad x_\text{visits} = (0, 1, 0), \quad x_\text{africa} = (0, 0, 1)$$
 #
-# If we compared these vectors directly, *jane* would find *jane*, because each vector has dot product one with itself and
-# zero with the others. But we didn't want to know which word is like *jane*; we wanted to know what she does. What a word
-# **is** and what a word **looks for** are two different things. So each word gets two more vectors, computed by two
-# matrices:
+# If we compared these vectors directly, *jane* would find *jane*, but we want to know what she does. Since what a word
+# **is** and what it **looks for** are two different things, each word gets two more vectors, computed by two matrices:
 #
 # $$q_t = W_Q\, x_t \quad \text{(what the token looks for)}, \qquad k_t = W_K\, x_t \quad \text{(what it offers)}$$
 #
@@ -172,8 +153,8 @@ explore.search()
 # $$W_Q = \begin{pmatrix} 3 & 0 & 2 \\ 0 & 3 & 0 \end{pmatrix}, \qquad
 #   W_K = \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}$$
 #
-# If you read them column by column, you see that *jane* and *africa* look for an action, with $(3, 0)$ and $(2, 0)$,
-# whereas *visits* looks for a location, $(0, 3)$. As keys, *visits* offers an action, $(1, 0)$, and *africa* a location, $(0, 1)$.
+# The columns of $W_Q$ say that *jane* and *africa* look for an action, with $(3, 0)$ and $(2, 0)$, whereas *visits* looks
+# for a location, $(0, 3)$. As keys, *visits* offers an action, $(1, 0)$, and *africa* a location, $(0, 1)$.
 
 # %%
 X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
@@ -182,22 +163,21 @@ W_k = torch.tensor([[0.0, 1, 0], [0, 0, 1]])  # (d_k=2, D=3)
 figures.projections(X, W_q, W_k)
 
 # %% [markdown]
-# **On paper:** compute the dot product of each query with each key, nine in all, and draw the graph that they give.
+# **On paper:** compute the dot product of each query with each key, nine in all, and draw the graph that we get.
 
 # %%
 figures.scores_of_graph(X, W_q, W_k)
 
 # %% [markdown]
-# It's the graph of Figure 3.1, computed by two small matrices. Note that we chose the features ourselves, whereas those
-# of a trained network have no names, and "looks for" and "offers" are only our words for two linear maps.
+# It's the graph of Figure 3.1, computed by two small matrices. The features of a trained network have no names, however,
+# and "looks for" and "offers" are only our words for two linear maps.
 
 # %% [markdown]
 # ### Exercise 3.2 `project`
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 14 points
 #
-# Project all tokens at once with the same matrix, that is, compute $\text{project}(X, W) = X W^\top$. (This kind of
-# projection is a linear map, and not the shadow of lesson 1.)
+# Project all tokens at once with the same matrix, that is, compute $\text{project}(X, W) = X W^\top$.
 #
 # - **Arguments:** `x (..., d_in)`, whose rows are tokens, and `W (d_out, d_in)` as in `nn.Linear`.
 # - **Returns:** a tensor of shape `(..., d_out)`.
@@ -220,29 +200,26 @@ check(project)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes next to each other and find the dimension of `W` that has to match the last dimension of `x`.
+# Which dimension of `W` has to match the last dimension of `x`?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The result has one entry for each *row* of `W`, so `W` has to be transposed. If `W` is square, the shapes don't reveal
-# a missing transpose.
+# The result has one entry for each *row* of `W`, so `W` has to be transposed.
 #
 # </details>
 #
-# You'll find this map written in three ways, and we use the second one. The Transformer paper writes $X W$ with a
-# matrix `(in, out)`, PyTorch's `nn.Linear` computes $y = xW^\top + b$ with a matrix `(out, in)` (we leave out the bias
-# $b$), and textbooks on linear algebra write $W x$, where a token is a column. In all three, the product sums over the
-# width of a token. So with tokens $X$ of shape `(T, D)`, the weights $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and
-# $K$ have shape `(T, d_k)`. Queries and keys must have the same width, because a dot product multiplies their entries
-# in pairs, but that width may be smaller or larger than $D$.
+# The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W x$,
+# where a token is a column, but we follow `nn.Linear`. So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have
+# shape `(T, d_k)`. Queries and keys must have the same width, because a dot product multiplies their entries in pairs, but
+# that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
 #
-# Now we return to *Life is short, eat dessert first* and its random embeddings of width $16$, and draw random weights.
-# Let's take the second token, *is*, and compute its score with every key.
+# Now we return to *Life is short, eat dessert first* and its random embeddings of width $16$, draw random weights, and
+# compute the score of the second token, *is*, with every key.
 
 # %%
 torch.manual_seed(123)
@@ -256,24 +233,22 @@ keys_life = x @ W_key.T  # (6, 24)
 keys_life @ query_is  # (6,)
 
 # %% [markdown]
-# **Before you run the next cell, make a guess:** nothing has been trained here. Which of these scores is the largest, that
-# of *is* with itself, or another one?
+# **Before you run the next cell, make a guess:** which of these scores is the largest, that of *is* with itself, or
+# another one?
 
 # %%
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# The largest score is that with *eat*, and the score of *is* with itself, $x^\top W_Q^\top W_K\, x$, is
-# negative. If the entries of the two matrices are independent with mean zero, its sign is a matter of chance, so
-# nothing makes a token attend to itself. (The weights here are all positive. In *Going further* we compare several
-# kinds.)
+# We find that the largest score is that with *eat*, and that the score of *is* with itself is negative. Nothing makes a
+# token attend to itself, because its query and its key come from two different matrices.
 
 # %% [markdown]
 # ### Exercise 3.3 `attention_scores`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 22 points
 #
-# Compute the scores of all queries with all keys at once, which is the *first matrix product* of attention:
+# Compute the scores of all queries with all keys at once:
 #
 # $$S = Q K^\top, \qquad S_{ij} = q_i \cdot k_j .$$
 #
@@ -305,13 +280,11 @@ check(attention_scores)
 #
 # <details><summary>Hint 2</summary>
 #
-# `transpose` swaps two dimensions of `K`, which must be the last two whether `K` has two, three or four dimensions, so
-# count them from the end.
+# `transpose` swaps two dimensions of `K`, which must be the last two, so count them from the end.
 #
 # </details>
 #
-# Let's try it with the sizes of Andrej Karpathy's lecture, a batch of four sentences with eight tokens of width $32$ and a
-# head of width $16$.
+# Let's try it with the sizes of Andrej Karpathy's lecture, four sentences of eight tokens.
 
 # %%
 torch.manual_seed(1337)
@@ -322,11 +295,10 @@ scores = or_finished(attention_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
 scores.shape
 
 # %% [markdown]
-# In each sentence, eight queries and eight keys give $8 \times 8$ scores, however wide the tokens are. If the sentences
-# were twice as long, there would be four times as many, which is the quadratic cost of attention.
-#
-# In other people's code you'll often find **einsum** instead of the matrix product. You name the axes of inputs and output,
-# and every axis that the output lacks is summed over:
+# In each sentence, eight queries and eight keys give $8 \times 8$ scores. If the sentences were twice as long, there
+# would be four times as many, which is the quadratic cost of attention. In other people's code you'll often find
+# **einsum** instead of the matrix product. You name the axes of inputs and output, and every axis that the output lacks
+# is summed over:
 
 # %%
 by_einsum = torch.einsum("bqd,bkd->bqk", Wq(batch), Wk(batch))  # (B, T_q, T_k): the sum runs over d
@@ -335,10 +307,9 @@ torch.allclose(by_einsum, scores, atol=1e-5)
 # %% [markdown]
 # ## The scores of a trained head
 #
-# Now we can compute real scores. The encoder of our translator, which reads the English sentence, has two blocks with
-# four **heads** each. A head is a pair of $W_Q$ and $W_K$ with a table of scores of its own (and more, as lesson 8
-# explains). Counting blocks and heads from zero, we take block 1, head 3, together with the vectors that enter this block,
-# and let your two functions compute the scores.
+# The encoder of our translator, which reads the English sentence, has two blocks with four **heads** each. A head is a
+# pair of $W_Q$ and $W_K$ with a table of scores of its own (and more, as lesson 8 explains). We take block 1, head 3, and
+# let your two functions compute its scores.
 
 # %%
 tokens = "jane visits africa in september".split()
@@ -349,79 +320,32 @@ explore.arcs(head_scores, tokens)
 
 # %% [markdown]
 # As you move the slider along the words, you see that *visits* attends mostly to *jane*, *africa* to *visits*, and *in*
-# to *africa*, so this head attends mostly to the **previous token**, although we didn't program it. (Over 300 unseen
-# sentences, the previous token has the largest score for 58% of the words.) Also note that the table isn't symmetric.
-# The score of *visits* with *jane* is larger than that of *jane* with *visits*, since the two come from different
-# vectors.
+# to *africa*, so this head attends mostly to the **previous token**. (Over 300 unseen sentences, the previous token has
+# the largest score for 58% of the words.)
 #
 # The arrow from *visits* to *jane* invites an explanation, namely that French verbs have endings, which depend on the
-# subject. To test such a story we **ablate** the head, that is, we set its output to zero, and
-# translate 300 sentences that the translator wasn't trained on.
+# subject. To test such a story we **ablate** the head, that is, we set its output to zero, and translate 300 sentences
+# that the translator wasn't trained on.
 #
-# **Before you run the cell, make a guess:** with all heads every translation is right. How many will be wrong without
+# **Before you run the cell, make a guess:** with all heads every translation is right, so how many will be wrong without
 # this one?
 
 # %%
 experiments.ablate(heads=[(1, 3)])  # (block, head), both counted from 0
 
 # %% [markdown]
-# None of them is wrong, so the story doesn't hold. In this small language every English verb has a single
-# French form, so no verb needs its subject. To see whether any head matters, let's ablate another one, and then the
-# seven others together.
-
-# %%
-experiments.ablate(heads=[(1, 0)])
-
-# %%
-experiments.ablate(heads=[(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)])  # change me
-
-# %% [markdown]
-# Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error, but they matter
-# together, because without all seven a third of the translations are wrong. So a pattern that you can explain doesn't prove that
-# the network needs the head, and a single ablation doesn't prove that it's useless, because others may do the same work.
-
-# %% [markdown]
-# ## How many different patterns can a head have?
-#
-# Written in terms of the tokens, a score is
-#
-# $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j .$$
-#
-# So a single matrix $M$ decides which token attends to which. For our three words it is
-#
-# $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
-#   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
-#   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
-#
-# Every row of $M$ is a combination of the two rows of $W_K$. The smallest number of rows from which all others can be
-# combined is the **rank** of a matrix, and since $W_K$ has $d_k$ rows, the rank of $M$ is at most $d_k$. For example, in
-# the Transformer paper $M$ would be a $512 \times 512$ matrix, but with $d_k = 64$ its rank is at most $64$. Let's check
-# the head of the translator, and ours:
-
-# %%
-M = W_q_head.T @ W_k_head  # (D=64, D=64)
-torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
-
-# %% [markdown]
-# To see what this limits, imagine that each user of a shop has a query, each product has a key, and the score says how
-# much the user likes the product. Do we need more channels if there are more products? Choose a table in the explorer and
-# find the smallest $d_k$ with which the error is zero.
-
-# %%
-explore.channels()
-
-# %% [markdown]
-# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If each
-# user has a different favorite, you need all twelve. So what counts isn't the number of products but the rank of the table.
+# None of them is wrong, so the story doesn't hold. In this small language every English verb has a single French form, so
+# no verb needs its subject. A pattern that you can explain doesn't prove that the network needs the head, and a single
+# ablation doesn't prove that it's useless, because other heads may do the same work (see *Going further*).
 
 # %% [markdown]
 # ### Exercise 3.4 `previous_token_weights`
 #
 # Difficulty 4 of 5 · Importance 4 of 5 · 15 minutes · 18 points
 #
-# The head of the translator attends mostly to the previous token. Now construct a head that always does, for tokens
-# that are the one-hot vectors of their positions, that is, for `x = torch.eye(max_len)`. Choose $W_q$ and $W_k$ by hand
-# such that the previous key always wins:
+# Now construct a head that always attends to the previous token, for tokens that are the one-hot vectors of their
+# positions, that is, for `x = torch.eye(max_len)`. Choose $W_q$ and $W_k$ by hand such that the previous key always
+# wins:
 #
 # $$q_t \cdot k_{t-1} > q_t \cdot k_j \quad \text{for all } j \ne t - 1, \qquad t = 1, \ldots, \text{max\_len} - 1 .$$
 #
@@ -454,38 +378,34 @@ check(previous_token_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# If you project the identity, you get the transposed weights. So the query of token $t$ is *column* $t$ of `W_q`, and the
-# key of token $j$ is column $j$ of `W_k`, and you can choose all columns freely.
+# If you project the identity, you get the transposed weights, so the query of token $t$ is *column* $t$ of `W_q`, and the
+# key of token $j$ is column $j$ of `W_k`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Make the keys one-hot vectors with `torch.eye`, so that each has a direction of its own. The query of token $t$ then
-# needs the direction of one of these keys.
+# Make the keys one-hot vectors with `torch.eye`. The query of token $t$ then needs the direction of one of these keys.
 #
 # </details>
 #
-# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you'll use yours in lesson 12. You
-# used one channel per token; exercise 3.6 asks how many you really need.
+# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you'll use yours in lesson 12.
 
 # %% [markdown]
 # ## The Markov chain: one fixed edge
 #
-# There is a much older model of which word follows which. Count in a text how often $b$ comes right after $a$, and
-# divide by how often anything comes after $a$. The result is a **Markov chain**, $P(\text{next} = b \mid \text{current} =
-# a)$.
-#
-# **On paper:** if the text is *jane visits africa jane loves visits*, what is $P(\text{visits} \mid \text{jane})$, and
-# what is the row of *visits*? Work them out before you run the cell.
+# There is a much older model of which word follows which. If we count in a text how often $b$ comes right after $a$, and
+# divide by how often anything comes after $a$, the result is a **Markov chain**, $P(\text{next} = b \mid \text{current} =
+# a)$. **On paper:** if the text is *jane visits africa jane loves visits*, what is $P(\text{visits} \mid \text{jane})$,
+# and what is the row of *visits*?
 
 # %%
 chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
 figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 
 # %% [markdown]
-# The word *jane* is followed once by *visits* and once by *loves*, so the probability is $\frac12$. Since only one of the
-# two occurrences of *visits* is followed by anything, *africa* has probability one there.
+# The word *jane* is followed once by *visits* and once by *loves*, so the probability is $\frac12$. The only word that
+# follows *visits* is *africa*, with probability one.
 
 # %% [markdown]
 # ### Exercise 3.5 `bigram_probabilities`
@@ -498,11 +418,8 @@ figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 #
 # - **Arguments:** `ids`, a LongTensor `(T,)` of at least one token, and `vocab_size`, which we call $V$.
 # - **Returns:** a float32 tensor of shape `(V, V)`, whose rows belong to the current token.
-# - **Edge case:** the row of a token that is never followed by anything is uniform, $1/V$ everywhere. That includes tokens
-#   that don't occur and a token that occurs only at the very end.
-#
-# For *I like to eat apples* as ids `0 1 2 3 4`, each word but the last has one follower with probability one, and every
-# entry in the row of *apples* is $0.2$.
+# - **Edge case:** the row of a token that is never followed by anything is uniform, $1/V$ everywhere. For *I like to eat
+#   apples* as ids `0 1 2 3 4`, every entry in the row of *apples* is $0.2$.
 
 
 # %% nbgrader={"solution": "bigram_probabilities"}
@@ -526,78 +443,58 @@ check(bigram_probabilities)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First fill a table of counts; a loop over neighbors is fine. If you index with tensors instead, test a text in which the
-# same pair occurs twice.
+# First fill a table of counts, for which a loop over neighbors is fine.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The row sums of the counts say how often each token is *followed*, which isn't always how often it *occurs*. Divide by
-# them with `keepdim=True`, and use `torch.where` for the rows whose sum is zero.
+# The row sums of the counts say how often each token is *followed*. Divide by them with `keepdim=True`, and use
+# `torch.where` for the rows whose sum is zero.
 #
 # </details>
 #
-# Let's estimate your chain from 2,000 sentences of the language that the translator speaks.
+# Let's estimate your chain from 2,000 sentences of the translator's language.
 
 # %%
 experiments.chain_of_the_course(bigram_probabilities)
 
 # %% [markdown]
-# After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely. Its predictions are
-# the same in every sentence.
+# After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely.
 
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# Suppose you're the boss of a colleague at work, whereas at the judo club in the evening the same colleague is your teacher.
-# So the same two people are related in two different ways. A Markov chain can't express that, because it has only **one**
-# edge from *jane* to *visits*, with probability $\frac12$ wherever the two occur.
+# You may be the boss of a colleague at work, who is your teacher at the judo club in the evening. A Markov chain can't
+# express that the same two are related in different ways, because it has only **one** edge from *jane* to *visits*. To
+# see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2,
+# 0)$. In *jane loves visits*, *visits* is a noun.
 #
-# To see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In
-# *jane loves visits*, *visits* is a noun. **Before you run the cell, make a guess:** does the score of *jane* with
-# *visits* change, and does another key win?
+# **Before you run the cell, make a guess:** does the score of *jane* with *visits* change, and does another key win?
 
 # %%
 figures.two_sentences(W_q, W_k, 0.5)
 
 # %% [markdown]
-# The **score** of *jane* with *visits* is $3$ in both sentences. It has to be, because a score depends on two vectors only,
-# and in the first layer these are the same two (if no positions are added). What changes is the **competition**: the
-# largest score of *jane* is now the one with *loves*, and since the attention weights are computed from the whole row,
-# *visits* gets a smaller weight.
+# The **score** of *jane* with *visits* is $3$ in both sentences, because a score depends on two vectors only, and in the
+# first layer these are the same two (if no positions are added). What changes is the **competition**. The largest score
+# of *jane* is now the one with *loves*, and since the attention weights are computed from the whole row, *visits* gets a
+# smaller weight.
 #
-# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Suppose a first
-# layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
-# 0)$ in the first sentence and $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. Its keys are $(0.5, 0)$
-# and $(1.5, 0)$, so with the unchanged query $(3, 0)$ of *jane*, the scores are $1.5$ and $4.5$. The two matrices are the
-# same, but the score now depends on the sentence. We'll measure this in lessons 9 and 13.
-
-# %% [markdown]
-# ## Where do the two matrices come from?
-#
-# We get them by gradient descent. We start with random $W_Q$ and $W_K$, measure by a loss how far the scores are from what
-# we want, change the weights a little so that the loss falls, and repeat. In the explorer, squares mark the edges that we
-# want.
-
-# %%
-explore.training()
-
-# %% [markdown]
-# In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real
-# Transformer we don't. It's trained to predict the next word or the French translation, and attention patterns emerge
-# as far as they help, as you'll see in lessons 11 and 12.
+# From the second layer on, the vectors themselves differ, because each has been mixed with its context. Let us suppose
+# that a first layer averages each word with the previous one. Then *visits* becomes $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5,
+# 0)$ in the first sentence and $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. So its key is $(0.5,
+# 0)$ or $(1.5, 0)$, and with the unchanged query $(3, 0)$ of *jane* the scores are $1.5$ and $4.5$. The two matrices are
+# the same, but the score now depends on the sentence.
 
 # %% [markdown]
 # ## At work
 #
-# Finally, we run your `project` and `attention_scores` in all heads of the translator at once.
+# We chose the two matrices by hand, whereas a Transformer gets them by gradient descent (an explorer under *Going
+# further* shows how). Now your `project` and `attention_scores` run in all heads of the trained translator.
 
 # %%
 at_work(project, attention_scores)
-
-# %% [markdown]
-# The translation and the loss are the same as with the finished blocks.
 
 # %% [markdown]
 # ### Quiz 3.1
@@ -670,12 +567,10 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A sentence is a graph, in which each token has a query and a key. The score of an edge is their dot product.
-# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$, with one row per query and one column per key. In general $S$ isn't
-#   symmetric.
+# - Each token has a query and a key, and the score of an edge between two tokens is a dot product.
+# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$, with one row per query and one column per key.
 # - A hard lookup has zero gradient with respect to the query, so attention gives weights to all keys instead.
-# - $W_Q^\top W_K$ has rank at most $d_k$, which limits how many independent patterns a head can have.
-# - An attention pattern suggests what a head does. To find out whether the network needs it, ablate it.
+# - An attention pattern suggests what a head does, but to find out whether the network needs it, ablate it.
 # - A Markov chain has one fixed edge for each pair of words, whereas attention computes its edges for every sentence.
 #
 # **Next:** the scores of *is* ranged from $-10.5$ to $10.2$. Is that large? In
@@ -685,6 +580,69 @@ check(quiz_2=quiz_2)
 # ## Going further
 #
 # What follows is optional, with three more exercises and measurements of what this lesson only mentioned.
+
+# %% [markdown]
+# ### Where do the two matrices come from?
+#
+# We start with random $W_Q$ and $W_K$, measure by a loss how far the scores are from what we want, change the weights a
+# little so that the loss falls, and repeat. In the explorer, squares mark the edges that we want.
+
+# %%
+explore.training()
+
+# %% [markdown]
+# In this run the right keys win after only six steps. However, we told this model which edges to learn, and for a real
+# Transformer we don't. It's trained to predict the next word or the French translation, and attention patterns emerge
+# as far as they help, as you'll see in lessons 11 and 12.
+
+# %% [markdown]
+# ### More ablations
+#
+# To see whether any head of the translator matters, let's ablate another one, and then the seven others together.
+
+# %%
+experiments.ablate(heads=[(1, 0)])
+
+# %%
+experiments.ablate(heads=[(0, 0), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)])  # change me
+
+# %% [markdown]
+# Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error, but without all
+# seven a third of the translations are wrong.
+
+# %% [markdown]
+# ### How many different patterns can a head have?
+#
+# Written in terms of the tokens, a score is
+#
+# $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j .$$
+#
+# So a single matrix $M$ decides which token attends to which. For our three words it is
+#
+# $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
+#   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
+#   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
+#
+# Every row of $M$ is a combination of the two rows of $W_K$. The smallest number of rows from which all others can be
+# combined is the **rank** of a matrix, and since $W_K$ has $d_k$ rows, the rank of $M$ is at most $d_k$. For example, in
+# the Transformer paper $M$ would be a $512 \times 512$ matrix, but with $d_k = 64$ its rank is at most $64$. Let's check
+# the head of the translator, and ours:
+
+# %%
+M = W_q_head.T @ W_k_head  # (D=64, D=64)
+torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
+
+# %% [markdown]
+# To see what this limits, imagine that each user of a shop has a query, each product has a key, and the score says how
+# much the user likes the product. Choose a table in the explorer and find the smallest $d_k$ with which the error is
+# zero.
+
+# %%
+explore.channels()
+
+# %% [markdown]
+# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If each
+# user has a different favorite, you need all twelve. So what counts isn't the number of products but the rank of the table.
 
 # %% [markdown]
 # ### Exercise 3.6 `two_channel_graph`

@@ -249,9 +249,6 @@ exercises = [
     all_axes_reversed: all dimensions reversed
         K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
         This is right for a single sentence, but in a batch it reverses the batch dimension as well.
-    minus_distance: minus the distance
-        Q @ K.transpose(-2, -1) -> -(Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
-        A distance is not a dot product. Return the dot products.
     scaled: divided by the square root of the width
         K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1] ** 0.5
         Scaling comes in the next lesson. Return the plain dot products.
@@ -281,10 +278,6 @@ exercises = [
     weights_turned: weights of shape (max_len, d)
         return W_q, W_k -> return torch.cat((W_q, W_q)).T, torch.cat((W_k, W_k)).T
         W has shape (out, in), and the tokens have width max_len.
-    one_size_only: weights of one fixed size
-        W_k = torch.eye -> max_len = 5
-        |    W_k = torch.eye
-        The weights don't depend on max_len, but they must.
 """),
     Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current token", "next token")).with_mistakes("""
     transposed: columns are the current token
@@ -331,9 +324,6 @@ exercises = [
     looks_at_itself: every token attends to itself
         W_k[:, looks_at] -> W_k
         The result doesn't depend on looks_at. Use it to choose the queries.
-    looks_one_back: every token attends to the previous one, whatever the graph
-        W_k[:, looks_at] -> W_k.roll(1, dims=1)
-        That is exercise 3.4. Here looks_at decides which key each query needs.
     exchanged: the graph read backwards, or W_q and W_k exchanged
         return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]
         looks_at[t] is the token that query t attends to. Does it select among the keys or among the queries?

@@ -6,13 +6,12 @@
 #
 # **Core:** about 75 minutes.
 #
-# In lesson 3 you computed a score for every query and key. The attention formula does one more thing with these scores
-# before it turns them into weights:
+# In lesson 3 you computed a score for every query and key. The attention formula divides these scores before it turns
+# them into weights:
 #
 # $$\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 #
-# The division by $\sqrt{d_k}$ looks like a detail, but it decides how well a wide attention head can begin to learn. In
-# this lesson we'll measure why.
+# The division by $\sqrt{d_k}$ looks like a detail, but it decides how well a wide attention head can begin to learn.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -36,42 +35,36 @@ transformer_map("04_scaling")
 #
 # ## What you need
 #
-# - queries, keys and scores, from [lesson 3](../03_query_key/03_query_key.ipynb);
-# - the dot product as a measure of similarity, from [lesson 1](../01_token_embedding/01_token_embedding.ipynb);
-# - the variance (the mean squared distance from the mean) and its square root, the standard deviation. Variances of
-#   independent terms add up.
-#
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
-#
-# Here are two questions to warm up; answer each one before you unfold it.
+# You need queries, keys and scores from [lesson 3](../03_query_key/03_query_key.ipynb), and Jacobians and the conventions
+# from [lesson 0](../00_start_here/00_start_here.ipynb). We also use the variance (the mean squared distance from the
+# mean) and its square root, the standard deviation. Variances of independent terms add up. Here are two questions to warm
+# up; answer each one before you unfold it.
 #
 # <details><summary>Lesson 3: Q is (2, 5, 6) and K is (2, 7, 6). What shape do the scores have, and over which axis does
 # the product sum?</summary>
 #
-# The scores have shape `(2, 5, 7)`, because each of the two sequences has five queries and seven keys. The product sums
-# over the last axis, so each score is a sum of six products.
+# The scores have shape `(2, 5, 7)`. The product sums over the last axis, so each score is a sum of six products.
 #
 # </details>
 #
 # <details><summary>Lesson 1: make both vectors twice as long. What happens to their dot product, and to their
 # cosine?</summary>
 #
-# The dot product becomes four times as large, whereas the cosine doesn't change, because it divides by both lengths.
+# The dot product becomes four times as large, whereas the cosine doesn't change.
 #
 # </details>
 
 # %% [markdown]
 # ## Dot products grow with the width
 #
-# Let's start with a case small enough for paper. Suppose every entry of $q$ and $k$ is $+1$ or $-1$, decided by a coin
-# toss. Then each product $q_i k_i$ is also $+1$ or $-1$, so a dot product of width four is a sum of four coin tosses:
+# Let's start on paper and suppose that every entry of $q$ and $k$ is $+1$ or $-1$, decided by a coin toss. Then each
+# product $q_i k_i$ is also $+1$ or $-1$, so a dot product of width four is a sum of four coin tosses:
 #
 # | score | −4 | −2 | 0 | 2 | 4 |
 # |---|---|---|---|---|---|
 # | number of outcomes (of 16) | 1 | 4 | 6 | 4 | 1 |
 #
-# The mean is zero, so the variance is the average of the squares,
-# $\frac{1\cdot16 + 4\cdot4 + 6\cdot0 + 4\cdot4 + 1\cdot16}{16} = \frac{64}{16} = 4$, and the standard deviation is its
+# The mean is zero, so the variance is the average of the squares, $\frac{64}{16} = 4$, and the standard deviation is its
 # square root, $2$. Notice that the variance equals the width. To see whether that's a coincidence, let's replace the
 # coins by normally distributed entries and try several widths.
 #
@@ -89,30 +82,27 @@ for d_k in (4, 16, 64, 256):
 figures.score_distributions()
 
 # %% [markdown]
-# We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large, because
-# positive and negative terms partly cancel. In general, if the entries are independent with mean zero and unit variance, each
-# of the $d_k$ products has variance $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] =
-# 1$ (where $\operatorname{E}$ is the mean), and variances of independent terms add up. So
+# We see that the standard deviation doubles each time. A sum of four times as many terms is not four times as large, because positive
+# and negative terms partly cancel. In general, if the entries are independent with mean zero and unit variance, each of
+# the $d_k$ products has unit variance, and variances of independent terms add up. So
 #
 # $$\operatorname{Var}(q\cdot k) = d_k, \qquad \text{standard deviation} = \sqrt{d_k}.$$
 #
-# This is footnote 4 of *Attention Is All You Need*, and it's the whole reason for the square root. However, it
-# does assume independent entries with mean zero and unit variance. That describes a freshly initialized network with
-# suitable weights, and after the recap we'll break the assumptions on purpose.
+# This is footnote 4 of *Attention Is All You Need*, and it's the whole reason for the square root. However, it assumes
+# independent entries with mean zero and unit variance, as in a freshly initialized network with suitable weights.
 
 # %% [markdown]
 # ### Exercise 4.1 `score_variance`
 #
 # Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 12 points
 #
-# To measure what we've just seen, you need the variance of a whole matrix of scores. Let $S = QK^\top$, and let $n$ be the
-# number of *all* entries of $S$. Then
+# Compute the variance of a whole matrix of scores $S = QK^\top$. If $n$ is the number of *all* entries of $S$,
 #
 # $$\bar S = \frac1n\sum S, \qquad \text{score\_variance}(Q, K) = \frac1n\sum (S - \bar S)^2 .$$
 #
 # - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`.
 # - **Returns:** a scalar, the *population* variance over all leading dimensions together, which divides by $n$ and not
-#   by $n-1$. A single score therefore has variance zero.
+#   by $n-1$.
 
 
 # %% nbgrader={"solution": "score_variance"}
@@ -147,13 +137,9 @@ check(score_variance)
 # %% [markdown]
 # ## Dividing by the standard deviation fixes it
 #
-# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$:
-#
-# $$\operatorname{Var}\!\left(\frac{q\cdot k}{c}\right) = \frac{d_k}{c^2}.$$
-#
-# We want unit variance at every width, so the right constant is $c = \sqrt{d_k}$. Dividing by $d_k$ itself would be too
-# much, because the variance would drop to $1/d_k$. Note that the divisor is neither learned nor measured, since it's a
-# constant that depends only on the shape of the queries.
+# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$, so that of a score becomes
+# $d_k/c^2$. We want unit variance at every width, so the right constant is $c = \sqrt{d_k}$. Dividing by $d_k$ itself
+# would be too much, because the variance would drop to $1/d_k$.
 
 # %% [markdown]
 # ### Exercise 4.2 `scaled_scores`
@@ -162,7 +148,7 @@ check(score_variance)
 #
 # Compute the scaled attention scores $QK^\top/\sqrt{d_k}$.
 #
-# - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`, with any leading dimensions.
+# - **Arguments:** `Q (..., T_q, d_k)` and `K (..., T_k, d_k)`.
 # - **Returns:** a tensor of shape `(..., T_q, T_k)`.
 
 
@@ -184,18 +170,17 @@ check(scaled_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Read `d_k` from a shape. It's the axis of Q over which the product sums, counted from the end.
+# Read `d_k` from the axis of Q over which the product sums, counted from the end.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The width is a Python integer, so Python's power operator gives its square root. You can divide the scores or the
-# queries, but don't modify Q in place.
+# The width is a Python integer, so Python's power operator gives its square root. Don't modify Q in place.
 #
 # </details>
 #
-# Let's use both of your functions to compare the variance before and after the division.
+# Let's compare the variance before and after the division.
 
 # %%
 torch.manual_seed(0)
@@ -207,9 +192,9 @@ for d_k in (4, 16, 64, 256):
 # %% [markdown]
 # ## Large scores saturate softmax
 #
-# Why does the size of the scores matter? It matters because we feed them into softmax next, which turns them into weights
-# that are positive and add up to one. You'll study it in lesson 6; here we use it as a tool, `torch.softmax` (or
-# `F.softmax`, which is the same). For three scores you can compute it by hand:
+# The size of the scores matters because we feed them into softmax next, which turns them into weights that are positive
+# and add up to one. You'll study it in lesson 6; here we use it as a tool, `torch.softmax`. For three scores you can
+# compute it by hand:
 #
 # | score | $e^{\text{score}}$ | weight |
 # |---|---|---|
@@ -218,19 +203,17 @@ for d_k in (4, 16, 64, 256):
 # | 2 | 7.389 | 7.389 / 11.107 = 0.665 |
 # | sum | 11.107 | 1.000 |
 #
-# Softmax depends on the *differences* between scores, through an exponential. So if we multiply all scores by three or
-# by ten, their order stays the same, but the largest score gets almost all of the weight.
+# Softmax depends on the *differences* between scores, so if we multiply all scores by three or by ten, the largest score
+# gets almost all of the weight:
 
 # %%
 figures.three_numbers()
 
 # %% [markdown]
-# This is called **saturation**. In a head of width $64$ whose queries and keys have entries of unit variance, the scores
+# We call this **saturation**. In a head of width $64$ whose queries and keys have entries of unit variance, the scores
 # have standard deviation $8$. Among six keys, the typical winner then has $0.98$ of the weight before anything is
-# learned, whereas after division by $\sqrt{64}$ it has $0.39$.
-#
-# Here is what that means for one row of scores. We take *Life is short, eat dessert first*, with the same random
-# embeddings and projections as in lesson 3, so you've seen the scores of *is* before.
+# learned, whereas after division by $\sqrt{64}$ it has $0.39$. Here is what that means for the scores of *is* in *Life is
+# short, eat dessert first*, with the same random embeddings and projections as in lesson 3.
 
 # %%
 torch.manual_seed(123)
@@ -246,26 +229,17 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# The next figure divides these scores by four different constants. It also shows the **effective number of words**, which
-# is one if a single word has all the weight and six if all six have the same. (It's the exponential of the entropy, which
-# lesson 6 explains.)
+# Now we divide these scores by four constants. The figure also shows the **effective number of words**, which is one if
+# a single word has all the weight and six if all six have the same. (Lesson 6 explains how it's computed.)
 
 # %%
 figures.four_divisors(scores_is, tokens)
 
 # %% [markdown]
-# Without scaling, *is* attends to *eat* and to nothing else. Division by $24$ weakens the preference, and
-# division by $100$ gives all words nearly the same weight. With $\sqrt{24}$ the preference remains, but the other words
-# count as well. At width $10{,}000$, however, $100$ would be exactly right. The problem is that a constant doesn't
-# change with the width.
-#
-# A divisor of scores is also called a **temperature**, a name that comes from physics:
-#
-# $$p = \text{softmax}(s / \tau), \qquad \tau \to 0: \text{the largest score takes all}, \qquad
-# \tau \to \infty: \text{all weights equal}.$$
-#
-# Dividing by $\sqrt{d_k}$ therefore sets a temperature that rises with the width. Move the slider to see how the effective
-# number of words grows with the temperature.
+# Without scaling, *is* attends to *eat* and to nothing else, and division by $100$ gives all words nearly the same
+# weight. With $\sqrt{24}$ the preference for *eat* remains, but the other words count as well. (At width $10{,}000$,
+# however, $100$ would be exactly right.) A divisor of scores is also called a **temperature**, and the effective number
+# of words grows with it:
 
 # %%
 explore.temperature(scores_is, tokens, start=math.sqrt(24))
@@ -273,9 +247,8 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # ## What does this do to the gradients?
 #
-# Training could correct a head that attends to the wrong token, if the gradient reached it. So we need to know how much
-# weight $p_i$ changes if score $s_j$ changes a little. With $N$ weights and $N$ scores, the answer is an $N \times N$
-# matrix, the **Jacobian** of softmax, which takes two lines to derive. With $Z = \sum_k e^{s_k}$,
+# Training could correct a head that attends to the wrong token, if the gradient reached it. How much does weight $p_i$
+# change if score $s_j$ changes a little? The answer is the Jacobian of softmax. With $Z = \sum_k e^{s_k}$,
 #
 # $$\ln p_i = s_i - \ln Z, \qquad \frac{\partial \ln Z}{\partial s_j} = \frac{e^{s_j}}{Z} = p_j,$$
 #
@@ -285,18 +258,16 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # Here $\delta_{ij}$ is one if $i = j$ and zero otherwise, so the diagonal is $p_i(1-p_i)$ and all other entries are
 # $-p_i p_j$.
 #
-# **On paper:** let's take three words. With $p = (\frac12, \frac14, \frac14)$ the first row is $(\frac14, -\frac18,
-# -\frac18)$. Every row adds up to zero, because softmax doesn't change if we raise all scores by the same amount.
-# Now compute the matrix for $p = (1, 0, 0)$ yourself.
+# **On paper:** with $p = (\frac12, \frac14, \frac14)$ the first row is $(\frac14, -\frac18, -\frac18)$. Now compute the
+# matrix for $p = (1, 0, 0)$ yourself.
 #
 # <details><summary>Answer</summary>
 #
-# Every entry is zero, so when one weight is one and the rest are zero, small changes in the scores no longer change the
-# weights.
+# Every entry is zero, so small changes in the scores no longer change the weights.
 #
 # </details>
 #
-# Autograd agrees with our calculation on paper. The scores $\ln 2, 0, 0$ give the weights of our example:
+# Autograd agrees with our example, whose weights we get from the scores $\ln 2, 0, 0$:
 
 # %%
 s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
@@ -306,8 +277,8 @@ torch.autograd.functional.jacobian(lambda s: F.softmax(s, dim=0), s)  # (3 weigh
 figures.two_jacobians()
 
 # %% [markdown]
-# The matrix on the right belongs to a head whose softmax is nearly saturated. When we train it, the gradient of the loss
-# with respect to the weights is multiplied by this Jacobian on its way to the scores, so almost nothing gets through.
+# The matrix on the right belongs to a head whose softmax is nearly saturated. In training, the gradient is multiplied by
+# this Jacobian on its way from the weights to the scores, so almost nothing gets through.
 
 # %% [markdown]
 # ### Exercise 4.3 `softmax_jacobian`
@@ -316,7 +287,7 @@ figures.two_jacobians()
 #
 # Compute the Jacobian of softmax from its output, $J_{ij} = p_i\,(\delta_{ij} - p_j)$.
 #
-# - **Arguments:** `p (..., N)`, probability vectors along the last axis, which are already the output of softmax.
+# - **Arguments:** `p (..., N)`, probability vectors, which are already the output of softmax.
 # - **Returns:** a tensor of shape `(..., N, N)`.
 # - **Edge case:** where probabilities are exactly zero or one, neither values nor gradients may be NaN.
 
@@ -340,7 +311,7 @@ check(softmax_jacobian)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The product of a column and a row is a matrix. Give p a new axis at the end, then one before the last, and let
+# The product of a column and a row is a matrix, so give p a new axis at the end, then one before the last, and let
 # broadcasting do the rest.
 #
 # </details>
@@ -356,13 +327,11 @@ check(softmax_jacobian)
 #
 # Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 14 points
 #
-# To compare heads we'd like one value per row of scores that tells us how much its weights can still change. Use the largest
-# absolute entry of the Jacobian:
+# As a measure of how much the weights can still change, compute the largest absolute entry of the Jacobian:
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
 #
-# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$. It's never above
-# $\frac14$, since $p(1-p)$ is largest at $p = \frac12$.
+# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$.
 #
 # - **Arguments:** `scores (..., N)`, which may be as large as $\pm10^4$. You may call `torch.softmax`.
 # - **Returns:** a tensor of shape `(...)`, one value for each vector of scores.
@@ -393,11 +362,11 @@ check(max_gradient)
 # <details><summary>Hint 2</summary>
 #
 # Apply softmax along the last axis, compute the diagonal entries, and take a maximum that reduces only that axis
-# (`Tensor.amax`). If you write the exponentials yourself, subtract the maximum first.
+# (`Tensor.amax`).
 #
 # </details>
 #
-# With your function we can ask how much gradient is left in a wide head, for a thousand random queries of width $256$.
+# How much gradient is left in a wide head, for a thousand random queries of width $256$?
 
 # %%
 wide = figures.random_scores(256, 1000, 6)  # (queries, keys), entries of variance 1
@@ -408,17 +377,16 @@ for name, c in [("not scaled", 1), ("divided by 16", 16)]:
 # %% [markdown]
 # ## How the head's width affects the gradient at the query
 #
-# Many explanations stop here and say that large scores saturate softmax, so nothing is learned. But that's only half of
-# the chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through queries and keys. For one
-# query $q$ with the scores $s = Kq/c$ the derivative is
+# So far we have only half of the chain rule, because training changes $W_Q$ and $W_K$, which reach the weights through
+# queries and keys. For one query $q$ with the scores $s = Kq/c$ the derivative is
 #
 # $$\underbrace{\frac{\partial p}{\partial q}}_{T \times d_k} = \underbrace{J}_{T \times T}\;
 # \underbrace{\frac{\partial s}{\partial q}}_{T \times d_k} = \frac{J K}{c} .$$
 #
-# A large divisor $c$ helps the first factor, because softmax doesn't saturate. It hurts the second, because a change in
-# $q$ changes the scores less. To find out which one wins, the next figure shows medians over ten thousand random queries
-# for each width. On the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the square
-# root of the sum of its squared entries.
+# A large divisor $c$ helps the first factor, because softmax doesn't saturate, but it hurts the second, because a change
+# in $q$ changes the scores less. To find out which one wins, we look at medians over random queries for each width. On
+# the left is the largest entry of $J$ alone, and on the right the size of $JK/c$, that is, the square root of
+# the sum of its squared entries.
 
 # %%
 figures.gradients_against_width()
@@ -426,19 +394,16 @@ figures.gradients_against_width()
 # %% [markdown]
 # In the chart on the right you can see three things.
 #
-# - **Divided by the square root of the width**, the line is nearly flat from width four on. The typical gradient at a
-#   query doesn't depend on the width of the head, and that's why we take the square root.
+# - **Divided by the square root of the width**, the line is nearly flat from width four on, so the typical gradient at a
+#   query doesn't depend on the width of the head. That's why we take the square root.
 # - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet. At
-#   width $64$ the typical query still has about 85% of the gradient that it has with scaling, but at width $1024$
-#   practically nothing is left.
+#   width $64$ the typical query still has about 85% of the gradient that it has with scaling, at width $1024$ almost
+#   nothing.
 # - **Divided by the width itself**, softmax stays unsaturated, but the gradient still shrinks, because the second factor
-#   does. Too large a divisor destroys the gradient just as having none does.
+#   does.
 #
-# We plot medians here. The *mean* without scaling stays near $1$ from width $64$ on, because in a few rows two keys compete
-# closely. So most queries get almost no gradient, and a few get very large ones.
-#
-# The figure doesn't say that $\sqrt{d_k}$ gives the *largest* gradient, because a smaller divisor often gives a larger
-# one. It gives the same gradient at every width, and therefore one recipe for all heads.
+# So with $\sqrt{d_k}$ we don't get the *largest* gradient, because a smaller divisor often gives a larger one. Instead, we
+# get the same gradient at every width, and therefore one recipe for all heads.
 
 # %% [markdown]
 # ### Exercise 4.5 `head_scores`
@@ -446,9 +411,8 @@ figures.gradients_against_width()
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 18 points
 #
 # A head reads `x`, whose width is the model's width $D$, and projects it down to the width of the head. The next cell has
-# code from several well-known repositories (see *Further reading*), put into a function. It runs, it trains, and its
-# shapes are right. Since the queries and keys below have entries of unit variance, the scores should have a standard
-# deviation of one.
+# code from several well-known repositories (see *Further reading*), which runs and has the right shapes. Since queries and
+# keys have unit variance, the scores should have a standard deviation of one.
 
 
 # %%
@@ -466,13 +430,9 @@ print(f"standard deviation {buggy_scores(x_bert_size, *one_of_12).std().item():.
 
 # %% [markdown]
 # The scores are too small by a factor of about $3.5$. Find out where that factor comes from, then write the scores of the
-# head as they should be:
+# head as they should be.
 #
-# $$\text{head\_scores}(x, W_q, W_k) = \frac{q\,k^\top}{\text{what belongs here?}}, \qquad q = x\,W_q^\top, \quad
-# k = x\,W_k^\top$$
-#
-# - **Arguments:** `x (..., T, D)`, `W_q (d_head, D)` and `W_k (d_head, D)`. The buggy version works only if `x` has
-#   three axes, but yours should accept any leading dimensions.
+# - **Arguments:** `x (..., T, D)`, `W_q (d_head, D)` and `W_k (d_head, D)`, with any leading dimensions.
 # - **Returns:** scaled scores of shape `(..., T, T)`, before any softmax.
 
 
@@ -495,42 +455,40 @@ check(head_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The factor is about $\sqrt{12}$, and the model has twelve heads of width $64$. Which two widths in the code have a ratio
-# of twelve?
+# The factor is about $\sqrt{12}$. Which two widths in the code have a ratio of twelve?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# In the buggy function, `C` is the last axis of x. Count the products that are summed in one score instead. You've already
-# written the right division in `scaled_scores`, and you may call it.
+# In the buggy function, `C` is the last axis of x. Count the products that are summed in one score instead. You may call
+# your `scaled_scores`.
 #
 # </details>
 #
-# Here is the same measurement with your version:
+# With your version we get:
 
 # %%
 print(f"standard deviation {or_finished(head_scores)(x_bert_size, *one_of_12).std().item():.2f}")
 
 # %% [markdown]
-# This bug is easy to miss, because all shapes are right and training can compensate for a factor of $3.5$ by making
-# $W_Q$ larger. If you measure, though, one line reveals it. **Whenever you read attention code, check that the number
-# under the square root is the width of a single query.**
+# This bug is easy to miss, because training can compensate for a factor of $3.5$ by making $W_Q$ larger. **Whenever you
+# read attention code, check that the number under the square root is the width of a single query.**
 
 # %% [markdown]
 # ## At work
 #
 # Now we put your `scaled_scores` into our translator, which has width $64$ and heads of width $16$ and was trained with
-# the right division. Below the translation you'll also see the loss of this trained network with other divisors.
+# the right division. Below the translation you'll also see its loss with other divisors.
 #
-# **Before you run the cell, make a guess:** which divisor hurts the trained network most? The choices are the square root
-# of the model's width (the bug that you've just fixed), no scaling, and the head's width without the square root.
+# **Before you run the cell, make a guess:** which divisor hurts the trained network most, the square root of the model's
+# width (the bug that you've just fixed), no scaling, or the head's width without the square root?
 
 # %%
 at_work(scaled_scores)
 
 # %% [markdown]
-# Let's run the bug itself, and see whether you would have noticed it by reading the translation.
+# Let's see whether you would have noticed the bug by reading the translation.
 
 
 # %%
@@ -541,7 +499,7 @@ def by_model_width(Q, K):
 at_work(scaled_scores=by_model_width)
 
 # %% [markdown]
-# Here is the full comparison, on sentences that we didn't use for training:
+# Here is the full comparison on unseen sentences:
 #
 # | divisor | loss, nats per word | exactly right (100 sentences) |
 # |---|---|---|
@@ -551,8 +509,8 @@ at_work(scaled_scores=by_model_width)
 # | 16, the head's width | 0.068, 420 times | 86% |
 #
 # With the bug every sentence is still translated correctly, so only the loss shows it. Dividing by the head's width hurts
-# this network most, and the order was the same in two more training runs (table after the recap). However, we
-# haven't compared *training* with different divisors, because these weights were trained with the right one.
+# this network most, and the order was the same in two more training runs. (We haven't compared *training* with different
+# divisors, because these weights were trained with the right one.)
 
 # %% [markdown]
 # ### Quiz 4.1
@@ -625,14 +583,12 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A score is a sum of $d_k$ products. Its variance grows like $d_k$, so its standard deviation grows like $\sqrt{d_k}$.
+# - A score is a sum of $d_k$ products, so its variance grows like $d_k$ and its standard deviation like $\sqrt{d_k}$.
 # - Large scores saturate softmax, so that its Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to zero.
 # - The gradient reaches a query through $JK/c$. Without scaling, $J$ vanishes in wide heads; with too large a divisor,
-#   $K/c$ does. The square root isn't the divisor with the largest gradient, but it's the one that keeps the gradient the
-#   same at every width.
+#   $K/c$ does. The square root keeps the gradient the same at every width.
 # - The width that counts is the head's, that is, the length of one query, and not the model's.
-# - The argument assumes independent entries of unit variance, so it's about initialization and not about a trained
-#   network.
+# - The argument assumes independent entries of unit variance, so it's about initialization.
 #
 # **Next:** in [lesson 5](../05_masking/05_masking.ipynb) you decide which scores a query may see at all, before softmax
 # turns them into weights.
@@ -746,6 +702,11 @@ explore.width_and_divisor()
 # divisors. With all-positive weights the best divisor grows like the width itself, because $q \cdot k$ does.
 #
 # </details>
+#
+# ### Medians and means
+#
+# Figure 4.5 shows medians. The *mean* without scaling stays near $1$ from width $64$ on, because in a few rows two keys
+# compete closely. So most queries get almost no gradient, and a few get very large ones.
 #
 # ### What is left after training?
 #

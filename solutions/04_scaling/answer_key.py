@@ -192,8 +192,8 @@ max_gradient = Exercise("max_gradient", cases_max_gradient, weights={LARGE: 14})
     largest_probability: the largest probability, not the largest derivative
         (p * (1 - p)) -> p
         If a token has probability 1, how large is the derivative of its probability?
-    mean_of_the_diagonal: the mean of the diagonal
-        amax(dim=-1) -> mean(dim=-1)
+    WHICH_of_the_diagonal for WHICH in mean, sum: the WHICH of the diagonal
+        amax(dim=-1) -> WHICH(dim=-1)
         The exercise asks for the largest entry.
     largest_of_each_row: the largest entry of each row of the Jacobian
         {LARGEST} -> softmax_jacobian(p).abs().amax(dim=-1)
@@ -204,9 +204,6 @@ max_gradient = Exercise("max_gradient", cases_max_gradient, weights={LARGE: 14})
     softmax_over_first_axis: right for one vector; with leading dimensions softmax runs over the first axis
         softmax(scores, dim=-1) -> softmax(scores, dim=0)
         Which axis holds the scores that compete with each other?
-    sum_of_the_diagonal: the sum of the diagonal
-        amax(dim=-1) -> sum(dim=-1)
-        The exercise asks for the largest entry.
 """)
 
 

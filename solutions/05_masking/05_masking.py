@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 5. Masking: what may be seen
 #
-# **In this lesson** you'll decide for every query which keys it may see, remove the others before the softmax, and write
-# a test that finds out whether a model looks into the future.
+# **In this lesson** you'll decide for every query which keys it may see, remove the others before the softmax, and
+# write a test that finds out whether a model looks into the future.
 #
-# **Core:** about 95 minutes. A good moment for a break is after exercise 5.4.
+# **Core:** about 85 minutes. A good moment for a break is after exercise 5.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -33,11 +33,11 @@ transformer_map("05_masking")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up; answer each one before you unfold it.
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 3: a matrix of scores has shape (T_q, T_k). What does its first row contain?</summary>
 #
-# It contains the scores of the first query with every key, because each row belongs to a query and each column to a key.
+# It contains the scores of the first query with every key, because rows belong to queries and columns to keys.
 #
 # </details>
 #
@@ -51,34 +51,32 @@ transformer_map("05_masking")
 # %% [markdown]
 # ## Why mask anything?
 #
-# There are two reasons to mask, and the first is **the future**. A translator writes *jane visite l' afrique* word by word, but in
-# training we give it all words of the sentence at once, and it learns to predict each next word. The word after *visite*
-# is then part of the same tensor, one position to the right, and a model that can attend to it learns to copy instead of
+# The first reason is **the future**. A translator writes *jane visite l' afrique* word by word, but
+# in training it gets the whole sentence at once and learns to predict each next word. The word after *visite* is then
+# in the same tensor, one position to the right, and a model that can attend to it learns to copy instead of
 # translating.
 #
 # The second reason is **the padding**. The sentences of a batch have different lengths, so we append a *pad* token to
-# the short ones until all have the same length and fit into one tensor. No query should attend to these tokens,
-# because they carry no meaning.
+# the short ones until all fit into one tensor. Because pads carry no meaning, no query should attend to them.
 #
-# In both cases we need a **mask**, a boolean matrix with one entry for each pair of query and key, which is `True` where
-# the query may attend to the key.
+# In both cases we need a **mask**, a boolean matrix with one entry for each pair of query and key, which is `True`
+# where the query may attend to the key.
 
 # %%
 figures.gallery()
 
 # %% [markdown]
 # In the **causal mask**, each token sees itself and the earlier tokens. The second mask is for a model that generates
-# text and has stored the keys of the first three words in a **cache**, so that it doesn't compute them again. Only
-# the two new words have queries, which is why the mask has only the last two rows of the same triangle. With
-# *padding*, no query sees the two pads, and with *both*, a key is visible only if both masks allow it.
+# text and has stored the keys of the first three words in a **cache**, so that it doesn't compute them again. Only the
+# two new words have queries, so the mask has only the last two rows of the triangle, and the last query sees every key.
+# With *padding*, no query sees the two pads, and with *both*, a key is visible only if both masks allow it.
 
 # %% [markdown]
 # ### Exercise 5.1 `causal_mask`
 #
 # Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
-# Build the causal mask, which must also work if there are more keys than queries. Query $i$ may see key $j$ (both
-# counted from zero) if
+# Build the causal mask, also for more keys than queries. Query $i$ may see key $j$ (both counted from zero) if
 #
 # $$j \le i + (T_k - T_q).$$
 #
@@ -104,30 +102,16 @@ check(causal_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write down `causal_mask(2, 5)` from the formula, and find a function that keeps the lower triangle of a matrix. Its
-# argument `diagonal` moves the triangle.
+# Write down `causal_mask(2, 5)` from the formula, and find a function that keeps the lower triangle of a matrix.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The function is `torch.tril`, but you can also compare a column of query indices with a row of key indices, because
-# broadcasting makes a matrix of the comparison.
+# The argument `diagonal` of `torch.tril` moves the triangle. You can also compare a column of query indices with a row
+# of key indices.
 #
 # </details>
-#
-# Why do we align the triangle at the *last* key, although PyTorch's own `is_causal=True` aligns it at the first one? If
-# there are as many queries as keys, this makes no difference, but with a cache it does. In the next cell a single new
-# query should see three cached keys and its own, and since we use unit vectors as values, the output shows the
-# attention weights.
-
-# %%
-q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
-print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))  # (1, T_q, d_v)
-F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_finished(causal_mask)(1, 4))  # (1, T_q, d_v)
-
-# %% [markdown]
-# With `is_causal` the newest query silently sees only the oldest key. With your mask it sees all four.
 
 # %% [markdown]
 # ### Exercise 5.2 `padding_mask`
@@ -157,28 +141,27 @@ check(padding_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compare every position with every length. You see the pattern if you write it down for the lengths 2, 0 and 3.
+# Compare every position with every length, and write the result down for the lengths 2, 0 and 3.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.arange` gives the positions. Give one of the two tensors an extra axis with `[:, None]`, so that sentences become rows and
-# positions become columns.
+# Compare `torch.arange`, which gives the positions, with the lengths as a column, made by `[:, None]`.
 #
 # </details>
 
 # %% [markdown]
 # ### Exercise 5.3 `combine_masks`
 #
-# Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 10 points
 #
 # A key is visible if the causal mask *and* the padding mask allow it. With heads, scores have shape `(B, H, T_q, T_k)`,
 # and all heads share one mask.
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
-# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only. (Blocking padded queries
-#   as well would only produce rows that see nothing, and these cause trouble, as you'll see below.)
+# - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only, because blocking padded
+#   queries as well would only produce rows that see nothing.
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -198,33 +181,31 @@ check(combine_masks)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the shapes of both masks below `(B, 1, T_q, T_k)`, aligned at the right. Where does `padding` need axes of
-# length one?
+# Write both shapes below `(B, 1, T_q, T_k)`, aligned at the right. Where does `padding` need axes of length one?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Index with `None` to insert these axes, and combine the two masks by the operator for a logical *and* of tensors.
+# Index with `None` to insert these axes, and combine the masks by the operator for a logical *and*.
 #
 # </details>
 #
-# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Try to make a
-# row that sees nothing.
+# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Can you make
+# a row that sees nothing?
 
 # %%
 explore.masks()
 
 # %% [markdown]
-# You need a sentence of length zero, in which all keys are padding. As long as the first key is real, every row of a
-# causal mask sees at least one key.
+# You need a sentence of length zero, because as long as the first key is real, every row sees at least that key.
 
 # %% [markdown]
 # ## From False to minus infinity
 #
-# How does the mask act on the attention weights? Since softmax computes them from $e^{\text{score}}$ and $e^{-\infty} =
-# 0$, we **replace blocked scores by −∞ before the softmax**. Let's take *jane visits africa*, with scores that are already
-# scaled:
+# How does the mask act on the attention weights? Softmax computes them from $e^{\text{score}}$, and $e^{-\infty} = 0$,
+# so we **replace blocked scores by −∞ before the softmax**. Let's take *jane visits africa*, with scores that are
+# already scaled:
 #
 # | query | jane | visits | africa |
 # |---|---|---|---|
@@ -236,7 +217,7 @@ explore.masks()
 #
 # <details><summary>Answer</summary>
 #
-# The exponentials are $1$, $2.718$ and $0$, and their sum is $3.718$. So the weights are $0.269$, $0.731$ and $0$.
+# The exponentials are $1$, $2.718$ and $0$, and their sum is $3.718$, so the weights are $0.269$, $0.731$ and $0$.
 #
 # </details>
 
@@ -256,8 +237,8 @@ torch.softmax(replaced, dim=-1)  # (T_q, T_k)
 #
 # - **Arguments:** `scores (..., T_q, T_k)`, up to $\pm10^4$, and `mask`, boolean, which broadcasts to the scores.
 # - **Returns:** a new tensor with the shape and dtype of `scores`.
-# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well. You may
-#   not *add* a large negative number, because the blocked scores would keep their differences.
+# - **Allowed:** a constant other than −∞, if softmax gives such scores a weight of exactly zero, in float64 as well,
+#   but not *adding* a large negative number, because the blocked scores would keep their differences.
 # - **Edge case:** rows that see nothing are not judged here.
 
 
@@ -278,51 +259,50 @@ check(mask_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Choose between a tensor and a number, entry by entry. PyTorch has two functions for this, and one of them fills the
-# entries where its mask is True.
+# Choose between a tensor and a number, entry by entry. PyTorch has two functions for this.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `masked_fill` needs the inverted mask, whereas `torch.where` takes the mask as it is. Don't use `masked_fill_`, because
-# it changes the scores in place.
+# `masked_fill` needs the inverted mask, whereas `torch.where` takes the mask as it is. (`masked_fill_` changes the scores
+# in place.)
 #
 # </details>
 
 # %% [markdown]
 # ## Fully masked rows
 #
-# In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. We have to decide what to do
-# with such a **fully masked row**, and here are three attempts:
+# In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. Here are three attempts to
+# handle such a **fully masked row**:
 #
 # - **A:** −∞ *replaces* the blocked scores, followed by softmax;
 # - **B:** −∞ is *added* to the blocked scores, followed by softmax, and every NaN becomes zero;
 # - **C:** $-10^9$ *replaces* the blocked scores, followed by softmax.
 #
-# **Before you run the cell, make a guess:** if *africa* is fully masked, which weights does its row get under A, B
-# and C, and where is the *gradient* at its scores NaN?
+# **Before you run the cell, make a guess:** if *africa* is fully masked, which weights does its row get under A, B and
+# C, and where is the *gradient* at its scores NaN?
 
 # %%
 figures.repairs(tokens, scores)
 
 # %% [markdown]
-# With A you notice the failure at once, because the weights themselves are NaN. With C there's no NaN, but the row
-# gets equal weights for three keys that it may not see. **B is a trap**, because its weights look right, but in the
-# first training step NaN flows from these scores into $W_Q$, $W_K$ and the embeddings.
+# With A you notice the failure at once, because the weights are NaN, whereas with C the row gets equal weights for
+# three keys that it may not see. **B is a trap**, because its weights look right, but in the first training step NaN
+# flows from these scores into $W_Q$, $W_K$ and the embeddings.
 #
-# Softmax passes NaN backward in A as well as in B, so why does the gradient of A have no NaN? In A the blocked scores
-# were replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
-# Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero afterwards
+# Why is the gradient of A clean, although softmax passes NaN backward there as well? In A the blocked scores were
+# replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
+# Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero after the softmax
 # (`nan_to_num`), gradients stay clean, and if you add, they don't.
 
 # %% [markdown]
 # ### Exercise 5.5 `masked_softmax`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 16 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 16 points
 #
-# Compute a softmax over the visible keys, and zeros where there are none. With $m = 1$ where the mask is True and $m = 0$
-# elsewhere,
+# Compute a softmax over the visible keys, and zeros where there are none. With $m = 1$ where the mask is True and $m =
+# 0$ elsewhere,
 #
 # $$\text{out}_j = \frac{m_j\, e^{s_j}}{\sum_k m_k\, e^{s_k}}, \qquad \text{out} = 0 \text{ in a fully masked row.}$$
 #
@@ -352,14 +332,14 @@ check(masked_softmax)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The gradients of A and C are clean, so begin with one of them, and then correct the weights of the blocked entries.
+# The gradients of A and C are clean, so begin with one of them, and then correct the blocked weights.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Leave the exponentials to `torch.softmax`, because $e^s$ overflows at scores of $\pm10^4$. In every row, a blocked entry
-# of the *result* must be zero, and `torch.where` can set it.
+# Leave the exponentials to `torch.softmax`, because $e^s$ overflows. Then `torch.where` can set the blocked entries of
+# the *result* to zero.
 #
 # </details>
 
@@ -367,8 +347,8 @@ check(masked_softmax)
 # ## One library, two meanings
 #
 # PyTorch isn't consistent. In `F.scaled_dot_product_attention` True means *may attend*, as in our course, whereas in
-# `nn.MultiheadAttention` it means **blocked**, both in `attn_mask` and in `key_padding_mask`. If you pass a mask with
-# the wrong meaning, you don't get an error.
+# `nn.MultiheadAttention` it means **blocked**, both in `attn_mask` and in `key_padding_mask`. A mask with the wrong
+# meaning raises no error.
 
 # %%
 torch.manual_seed(0)
@@ -379,38 +359,37 @@ figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
 # In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. A wrong
-# padding mask is even harder to notice, since only sentences without padding give NaN, while all others silently
-# attend to their pads.
+# padding mask is even harder to notice, since only sentences without padding give NaN.
 
 # %% [markdown]
 # ## Too good to be true
 #
-# How would you notice a missing causal mask? Let's train two tiny models to predict the next letter, one with a
-# causal mask and one without. Each of them has a single attention layer. Our text is *random*, with eight equally
-# likely letters, so no model can predict new letters with an average loss below $\ln 8 \approx 2.079$.
+# How would you notice a missing causal mask? Let's train two tiny models with one attention layer to predict the next
+# letter, one with a causal mask and one without. The text is *random*, with eight equally likely letters, so no model
+# can predict new letters with an average loss below $\ln 8 \approx 2.079$.
 
 # %%
 figures.too_good()
 
 # %% [markdown]
-# Without a mask the training loss is far better, because the next letter is in the input at all but the last of
-# twelve positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, it has only the
-# prefix and nothing to copy. The dashed red line shows its loss in that situation, which is about twice that of
-# uniform guessing. For real text we don't know a limit like $\ln 8$ that would warn us, so we test for leaks
-# directly. We **change the future, and see whether the past changes.**
+# Without a mask the training loss is far better, because the next letter is in the input at all but the last of twelve
+# positions (hence the dotted line at $\frac1{12}\ln 8$). But when such a model *writes*, there is nothing to copy. The
+# dashed red line shows its loss then, which is about twice that of uniform guessing. For real text we don't know a
+# limit like $\ln 8$ that would warn us, so we test for leaks directly. We **change the future, and see whether the past
+# changes.**
 
 # %% [markdown]
 # ### Exercise 5.6 `leaks_future`
 #
-# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 14 points
 #
 # For every position $t$, replace the rows of `x` after $t$ by new random rows, and check whether any entry of the
 # outputs at or before $t$ changes by more than $10^{-6}$.
 #
 # - **Arguments:** `f`, a deterministic function from `(B, T, D)` to `(B, T, any width)`, and `x (B, T, D)`.
 # - **Returns:** a Python `bool`, True if `f` leaks. Every $t$, every sentence of the batch and every feature counts.
-# - **New rows:** as `torch.randn_like` draws them, or the old rows plus such noise. Replace rows instead of cutting them
-#   off, because `f` may need all $T$ of them, and leave `x` itself unchanged.
+# - **New rows:** as `torch.randn_like` draws them, or the old rows plus such noise. Don't cut rows off, because `f` may
+#   need all $T$ of them, and leave `x` itself unchanged.
 # - **Edge case:** for $T = 1$ there is no future, so the result is False.
 
 
@@ -439,26 +418,25 @@ check(leaks_future)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For a single t, make a copy of x with random rows at all positions after t, call f on both, and compare the outputs at
-# positions 0 to t. Then do the same for every t.
+# For a single t, make a copy of x with random rows after t, call f on both, and compare the outputs up to t. Then do
+# the same for every t.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.allclose` with `rtol=0` and `atol=1e-6` compares all outputs at once. Include the output at t itself, because the
-# next token may leak into it.
+# `torch.allclose` with `rtol=0` and `atol=1e-6` compares all outputs at once, and you should include the output at t.
 #
 # </details>
 
 # %% [markdown]
 # ### Exercise 5.7 `fixed_causal_attention`
 #
-# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 10 points
+# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
 # The next function is a typical first attempt at causal attention. Its result is a weighted sum of value vectors `V`,
-# which you'll study in lesson 7. All weights above the diagonal are zero, but let your `leaks_future` decide whether
-# that's enough.
+# which you'll study in lesson 7. All weights on the future are zero, but let your `leaks_future` decide whether that's
+# enough.
 
 
 # %%
@@ -472,7 +450,7 @@ x_leak = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))  # (B,
 or_finished(leaks_future)(lambda x: buggy_attention(x, x, x), x_leak)
 
 # %% [markdown]
-# It leaks, although every weight on the future is zero. Find out how that is possible and write the function correctly:
+# It leaks, although every weight on the future is zero. Find out why, and write the function correctly:
 #
 # $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
 #
@@ -500,14 +478,13 @@ check(fixed_causal_attention)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Print the row sums of the weights in `buggy_attention` after `torch.tril`, and find out what they depend on.
+# Print the row sums of the weights after `torch.tril`, and find out what they depend on.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Compute the mask with your `causal_mask`, and let your `masked_softmax` apply it to the scaled scores. The first row
-# is a good test, because the first token may see only itself.
+# Let your `masked_softmax` apply your `causal_mask` to the scaled scores.
 #
 # </details>
 #
@@ -517,37 +494,22 @@ check(fixed_causal_attention)
 figures.before_or_after(tokens, scores, mask)
 
 # %% [markdown]
-# In the wrong order, the denominator of softmax contains all scores, the future included. So the rows no longer add up to
-# one, and their sums reveal how large the future scores are. If *africa* had the score $0$ instead of $2$, the sum would
-# be $0.788$ instead of $0.335$. Dividing each row by its sum afterwards would be right on paper, but if a blocked score
-# is far above the visible ones, all visible weights are already rounded to zero. The next figure shows the leak between
-# every pair of positions.
-
-# %%
-figures.influence()
-
-# %% [markdown]
-# To see whether a model learns to use such an indirect leak, we train the small model of Figure 5.4 with both versions.
-
-# %%
-for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fixed_causal_attention)}.items():
-    print(f"{name:13} loss on random letters {figures.last_loss(attention):.3f}")
-
-# %% [markdown]
-# It does. With the bug the loss falls far below $\ln 8$, which isn't possible without information from the future,
-# whereas with the fixed version it stays just above.
+# In the wrong order, the denominator of softmax contains all scores, the future included. So the rows no longer add up
+# to one, and their sums reveal how large the future scores are. If *africa* had the score $0$ instead of $2$, the sum
+# would be $0.788$ instead of $0.335$.
 
 # %% [markdown]
 # ## At work
 #
-# Now we put four of your functions into every attention block of our translator.
+# Let's put four of your functions into every attention block of our translator. The panel also shows the cost of a
+# missing causal mask and of a missing padding mask.
 
 # %%
 at_work(causal_mask, padding_mask, combine_masks, masked_softmax)
 
 # %% [markdown]
-# You've just seen the cost of a missing causal mask and of a missing padding mask. **Before you run the next cell,
-# make a guess:** does a mask *after* the softmax hurt the trained translator more than these, or less?
+# **Before you run the next cell, make a guess:** does a mask *after* the softmax hurt the trained translator more than
+# these, or less?
 
 
 # %%
@@ -565,27 +527,15 @@ at_work(masked_softmax=masked_after)
 # | masked after the softmax | 0.41, 2,600 times | 64% |
 # | no padding mask | 0.84, 5,300 times | 20% |
 #
-# The sentence *jane visits africa in september* comes out right every time, so a single sentence doesn't reveal any
-# of these bugs. Without a causal mask all hundred sentences still come out right, because when the translator writes,
-# the newest word has no future. But note that we *trained* this network with a mask. If we train one without, it
-# learns to copy, as in Figure 5.4. Finally, let your `leaks_future` examine the first block of the translator's
-# decoder (the part that writes French), and two damaged versions of it.
-
-# %%
-y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(1))  # (B, T, D)
-causal = or_finished(causal_mask)(6)[None, None]  # (1, 1, T, T)
-for name, f in {
-    "the translator": machine.first_block(causal),
-    "without the causal mask": machine.first_block(None),
-    "masked after the softmax": machine.first_block(causal, masked_softmax=masked_after),
-}.items():
-    print(f"{name:26} leaks: {or_finished(leaks_future)(f, y)}")
+# The sentence *jane visits africa in september* comes out right every time, so a single sentence doesn't reveal any of
+# these bugs. Without a causal mask all hundred sentences still come out right, because when the translator writes, the
+# newest word has no future. But we *trained* this network with a mask, and without one it would have learned to copy,
+# as in Figure 5.4.
 
 # %% [markdown]
 # ### Quiz 5.1
 #
-# Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of
-# shape `(B, T)`?
+# Which call gives `nn.MultiheadAttention` your causal mask and your padding mask `real` of shape `(B, T)`?
 #
 # - **a** `mha(x, x, x, attn_mask=~causal, key_padding_mask=~real)`
 # - **b** `mha(x, x, x, attn_mask=causal, key_padding_mask=real)`
@@ -603,8 +553,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 5.2
 #
-# A model has written six tokens, whose keys are cached, and now processes two new ones at once. Which mask do the two new
-# queries need?
+# A model has written six tokens, whose keys are cached, and now processes two new ones at once. Which mask do the two
+# new queries need?
 #
 # - **a** a lower triangle of shape `(2, 2)`, since only new tokens can be in the future
 # - **b** shape `(2, 8)`, where the first row sees one key and the second row two
@@ -624,21 +574,21 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, about ten sentences.*
 #
-# A colleague's language model reports a test loss far below all published results for this text. Name three
-# different ways in which the future (or the test text) could have leaked into the result. For each, describe one check
-# that would find it, and say whether `leaks_future` would.
+# A colleague's language model reports a test loss far below all published results for this text. Name three different
+# ways in which the future (or the test text) could have leaked into the result. For each, describe a check that would
+# find it, and say whether `leaks_future` would.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if it is
-# run on the full model with random embeddings and with the mask that was used in training. Second, something other than
-# attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of the
-# sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third, the
-# targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns False; one
-# finds it by printing an input row next to its target row, or by the loss on random tokens, which can't be below
-# $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so one has to count test
-# sentences or long n-grams that occur in the training data.
+# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if it
+# is run on the full model with random embeddings and with the mask that was used in training. Second, something other
+# than attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of
+# the sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third,
+# the targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns
+# False; one finds it by printing an input row next to its target row, or by the loss on random tokens, which can't be
+# below $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so one has to
+# count test sentences or long n-grams that occur in the training data.
 #
 # **Marking scheme (15).** 6: three ways that differ in kind, 2 points each. 6: a check for each that would find it, 2
 # points each. 3: says correctly for each whether `leaks_future` finds it.
@@ -648,12 +598,12 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A mask is True where a query may attend to a key. Causal masks are aligned at the last key, padding blocks keys only,
-#   and a logical *and* combines the two.
+# - A mask is True where a query may attend to a key. Causal masks are aligned at the last key, and padding blocks keys
+#   only.
 # - Blocked scores become −∞ *before* the softmax. If you mask afterwards, the row sums depend on the future.
-# - Softmax divides zero by zero in a fully masked row. The gradient is clean only if the scores were replaced.
-# - A model that leaks looks too good in training and fails when it writes. To find a leak, change the future and see
-#   whether the past changes.
+# - In a fully masked row softmax divides zero by zero, and the gradient is clean only if the scores were replaced.
+# - A model that leaks looks too good in training and fails when it writes, so test whether changing the future
+#   changes the past.
 #
 # **Next:** in [lesson 6](../06_softmax/06_softmax.ipynb) you'll build softmax, the tool that you've used all along.
 
@@ -662,7 +612,53 @@ check(quiz_2=quiz_2)
 #
 # Everything below is optional, and no later lesson needs it.
 #
+# ### Can a model use an indirect leak?
+#
+# The mask after the softmax leaks only through the sums of the rows. The next figure shows between which pairs of
+# positions.
+
+# %%
+figures.influence()
+
+# %% [markdown]
+# To see whether a model learns to use this leak, we train the small model of Figure 5.4 with both versions.
+
+# %%
+for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fixed_causal_attention)}.items():
+    print(f"{name:13} loss on random letters {figures.last_loss(attention):.3f}")
+
+# %% [markdown]
+# It does. With the bug the loss falls far below $\ln 8$, which isn't possible without information from the future,
+# whereas with the fixed version it stays just above. Dividing each row by its sum afterwards would be right on paper,
+# but if a blocked score is far above the visible ones, all visible weights are already rounded to zero.
+#
+# Does your `leaks_future` find these mistakes in the translator as well? We try it on the first block of its decoder,
+# the part that writes French.
+
+# %%
+y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(1))  # (B, T, D)
+causal = or_finished(causal_mask)(6)[None, None]  # (1, 1, T, T)
+for name, f in {
+    "the translator": machine.first_block(causal),
+    "without the causal mask": machine.first_block(None),
+    "masked after the softmax": machine.first_block(causal, masked_softmax=masked_after),
+}.items():
+    print(f"{name:26} leaks: {or_finished(leaks_future)(f, y)}")
+
+# %% [markdown]
 # ### What a wrong alignment costs
+#
+# A single new query should see three cached keys and its own. PyTorch's `is_causal=True` aligns the triangle at the
+# first key instead. In the next cell the values are unit vectors, so the output shows the attention weights.
+
+# %%
+q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
+print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))  # (1, T_q, d_v)
+F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_finished(causal_mask)(1, 4))  # (1, T_q, d_v)
+
+# %% [markdown]
+# With `is_causal` the newest query silently sees only the oldest key, whereas with your mask it sees all four.
+# What does the wrong alignment cost in a trained model?
 #
 # One head of the translator's decoder reads *jane visite l' afrique en*, first with the queries of all five words at
 # once, and then with the keys and values of the first three in a cache and queries for the last two only. With a
@@ -700,8 +696,8 @@ for blocked in (-math.inf, -6.0):
     print(f"M = {blocked}: largest difference {(before - after).abs().max():.3f}")
 
 # %% [markdown]
-# Older code such as BERT's *adds* $-10000$ instead of replacing, which has the same effect as long as all scores are small.
-# In the explorer you can find scores for which a blocked key wins.
+# Older code such as BERT's *adds* $-10000$ instead of replacing, which has the same effect as long as all scores are
+# small. In the explorer you can find scores for which a blocked key wins.
 
 # %%
 explore.fill()
@@ -748,7 +744,7 @@ figures.first_matmul()
 #   lower triangle and `masked_fill`.
 # - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers
 #   work](https://theaisummer.com/transformer/).
-# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
-# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
-#   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each of
-#   them says about its mask.
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`. -
+#   [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+#   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each
+#   of them says about its mask.

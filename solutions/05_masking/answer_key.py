@@ -80,9 +80,6 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
     sees_the_future: the future visible and the past blocked
         {TRIANGLE} -> triu()
         Rows are queries and columns are keys. On which side of the diagonal is the past?
-    sees_the_future_at_the_end: the future visible and the past blocked, aligned at the last key
-        {TRIANGLE} -> triu(T_k - T_q)
-        The alignment is right, but the function keeps the other triangle.
     only_the_future: True where the future is, counted from the first key
         {TRIANGLE} -> triu(1)
         Your mask is True where keys are blocked. Invert it, and align it at the last key.
@@ -95,13 +92,6 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
     diagonal_turned_round: the triangle is shifted the wrong way
         {TRIANGLE} -> tril(T_q - T_k)
         If five keys are cached and two tokens are new, the first query sees six keys. In which direction must the diagonal move?
-    square_whatever_T_k: T_k is not used
-        torch.ones(T_q, T_k -> torch.ones(T_q, T_q
-        {TRIANGLE} -> tril()
-        The mask needs one column for each key, and there may be more keys than queries.
-    to_be_added: 0 and minus infinity, to be added to scores
-        {TRIANGLE} -> {TRIANGLE}.float().log()
-        The spec asks for a boolean tensor. Minus infinity comes in later.
 """)
 
 
@@ -142,19 +132,6 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     cut_to_longest: the width taken from the longest sentence
         arange(T, -> arange(int(lengths.max()),
         The argument T says how wide the mask is.
-    transposed: sentences and tokens swapped
-        {REAL} -> torch.arange(T)[:, None] < lengths
-        The mask needs one row for each sentence.
-    to_be_added: 0 and minus infinity, to be added to scores
-        {REAL} -> ({REAL}).float().log()
-        The spec asks for a boolean tensor. Minus infinity comes in later.
-    axes_too_early: axes for heads and queries put in already
-        {REAL} -> ({REAL})[:, None, None, :]
-        Return one row for each sentence. The next exercise adds the axes.
-    square_mask: a table of pairs of tokens
-        return {REAL} -> real = {REAL}
-        |    return real[:, :, None] & real[:, None, :]
-        Return one entry for each token of each sentence, not for each pair of tokens.
     last_word_only: True at the last word of each sentence alone
         < lengths[:, None] -> == lengths[:, None] - 1
         Every real token must be True, not only the last one. Compare positions and lengths by <.
@@ -194,12 +171,6 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     no_axis_for_heads: no axis for the heads
         {PADDED} -> padding[:, None, :]
         The scores have shape (B, H, T_q, T_k), so without an axis for the heads your B is aligned with H.
-    heads_axis_misplaced: the axis for the heads at another position
-        {BOTH} -> (causal & padding[:, None, :])[:, :, None, :]
-        The axis of the heads comes right after that of the batch.
-    batch_and_heads_exchanged: the axes of the sentences and of the heads exchanged
-        {BOTH} -> (causal & padding[:, None, :])[None]
-        The axis of the batch comes first, then that of the heads, which has size 1.
     causal_forgotten: only the padding
         {BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)
         Your result doesn't depend on the causal mask.
@@ -259,12 +230,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     minus_10000_added: -10000 added, as BERT did
         {FILL} -> scores + (~mask) * -10000.0
         A blocked score of +9000 becomes -1000, which is above visible scores of -5000.
-    minus_10000_filled: a fill of -10000
-        -math.inf -> -10000.0
-        In a row whose visible scores are all -10000, blocked keys would get weight.
-    minus_1000_filled: a fill of -1000
-        -math.inf -> -1000.0
-        Visible scores may be as low as -10000.
+    minus_FILL_filled for FILL in 10000, 1000: a fill of -FILL
+        -math.inf -> -FILL.0
+        Visible scores may be as low as -10000, and the blocked keys of such a row would get weight.
     plus_infinity: the wrong infinity
         -math.inf -> math.inf
         Which exponent makes the power 0?
@@ -346,11 +314,6 @@ masked_softmax = Exercise(
         return {CUT} -> weights = weights * mask
         |    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
         {DIVIDED_AGAIN}
-    divided_again_by_zero: exponentials of all scores, then the mask, then rows divided by their sums, 0 or not
-        {MASKED} -> scores
-        return {CUT} -> weights = weights * mask
-        |    return weights / weights.sum(-1, keepdim=True)
-        {DIVIDED_AGAIN} And the sum of a fully masked row is zero.
     inverted: the blocked keys kept and the visible ones blocked
         {MASKED} -> mask_scores(scores, ~mask)
         {CUT} -> torch.where(mask, 0.0, weights)
@@ -482,10 +445,6 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         {COMPARED} -> after, before
         Outputs after t may change, because you changed their inputs.
     present_changed: the token at t changed as well
-        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
-        A token may see itself. Change x only from position t + 1 on.
-    present_changed_everywhere: the token at t changed as well, up to the last one
-        {POSITIONS} -> range(1, x.shape[1] + 1)
         {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
         A token may see itself. Change x only from position t + 1 on.
     present_not_compared: a gap of one position between the compared outputs and the changed inputs

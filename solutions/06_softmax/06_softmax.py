@@ -2,12 +2,11 @@
 # # 6. Softmax: scores become probabilities
 #
 # **In this lesson** you'll build the function that turns scores into attention weights, and make it safe for scores of
-# any size. Then you'll build the loss on which language models are trained, and the gradients of both.
+# any size. Then you'll build the loss on which language models are trained.
 #
-# **Core:** about 95 minutes. A good moment for a break is after exercise 6.4.
+# **Core:** about 90 minutes. A good moment for a break is after exercise 6.4.
 #
-# Lessons 4 and 5 used `torch.softmax` as a ready-made tool, and now we build it. It takes only two lines of code, but
-# in some well-known programs the second line was wrong.
+# Softmax takes only two lines of code, but in some well-known programs the second line was wrong.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -27,8 +26,8 @@ from helpers.lessons.softmax import explore, figures
 transformer_map("06_softmax")
 
 # %% [markdown]
-# Softmax appears twice in a Transformer. Inside attention we use it to turn scores into weights, and at the very end we
-# use it to turn the scores of all words in the vocabulary into the probabilities of the next word.
+# Softmax appears twice in a Transformer. Inside attention it turns scores into weights, and at the very end it turns
+# the scores of all words in the vocabulary into the probabilities of the next word.
 
 # %% [markdown]
 # ## You need
@@ -39,12 +38,12 @@ transformer_map("06_softmax")
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
 #
-# Here are two questions to warm up; answer each one before you open it.
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 4: what happens to softmax weights if all scores become a hundred times larger?</summary>
 #
 # Unless two scores are nearly equal, the largest takes almost all the weight. Softmax saturates, that is, its
-# derivatives are close to 0.
+# derivatives are close to zero.
 #
 # </details>
 #
@@ -58,14 +57,14 @@ transformer_map("06_softmax")
 # ## From scores to weights
 #
 # In *jane visits africa*, the query of *visits* has a score for each of the three words. We want to turn these scores
-# into **attention weights**, that is, into positive numbers that sum to 1, larger for a larger score. The obvious idea
-# is to divide by the sum. However, the scores `2, 1, -1` would then give the weights $1, \frac12, -\frac12$, and a
-# negative weight makes no sense. So we first need a function that makes every score positive and preserves their order.
-# The exponential does both, and dividing by the sum afterwards gives the **softmax** function:
+# into **attention weights**, which are positive, sum to 1, and are larger for a larger score. Dividing by the sum isn't
+# enough, because the scores `2, 1, -1` would give the weights $1, \frac12, -\frac12$, and a negative weight makes no
+# sense. The exponential makes every score positive and preserves their order, so we take it first and divide by the sum
+# afterwards. This is the **softmax** function:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
 #
-# Let's take three scores whose exponentials are integers, so that you can follow every step on paper:
+# With three scores whose exponentials are integers you can follow every step on paper:
 #
 # | word | score | $e^{\text{score}}$ | weight |
 # |---|---|---|---|
@@ -82,9 +81,8 @@ figures.from_scores_to_weights()
 #
 # $$p_i/p_j=e^{s_i}/e^{s_j}=e^{s_i-s_j}$$
 #
-# In other words, **softmax depends only on differences between scores**. If a score rises by 1, its weight always
-# grows by the factor $e \approx 2.72$ relative to the others. Therefore you may add a constant to all scores without
-# changing any weight.
+# In other words, **softmax depends only on differences between scores**. If a score rises by one, its weight grows by
+# the factor $e \approx 2.72$ relative to the others, and if you add a constant to all scores, no weight changes.
 
 # %% [markdown]
 # ## Where the exponential overflows
@@ -98,7 +96,7 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
     print(e, "->", e / e.sum())
 
 # %% [markdown]
-# The second line prints `nan`, *not a number*, three times. $e^{1000}$ is far too large for float32, so the exponential
+# The second line prints `nan`, *not a number*, because $e^{1000}$ is far too large for float32. The exponential
 # **overflows** to `inf`, and `inf / inf` is `nan`. Very low scores fail as well, because all their exponentials
 # **underflow** to 0, and `0 / 0` is also `nan`.
 
@@ -106,15 +104,13 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 figures.where_exp_works()
 
 # %% [markdown]
-# Such scores do occur, for example in float16, a short format that is often used to run large models, where a score
-# of 12 is enough to overflow. The unscaled scores of lesson 4 are often larger.
-#
-# Since only differences matter, we can subtract the largest score first, and the result stays the same:
+# Such scores do occur, for example in float16, a short format in which large models often run and in which a score of
+# 12 is enough to overflow. But since only differences matter, we can subtract the largest score first:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i - m}}{\sum_j e^{s_j - m}}, \qquad m = \max_j s_j$$
 #
-# Now the largest exponential is $e^0 = 1$, so nothing overflows and the sum is at least 1. Terms that underflow become
-# 0, which is harmless next to such a sum.
+# Now the largest exponential is $e^0 = 1$, so nothing overflows. Terms that underflow to zero are harmless, because the
+# sum is at least one.
 
 # %% [markdown]
 # ### Exercise 6.1 `softmax`
@@ -149,22 +145,21 @@ check(softmax)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Subtract the maximum, exponentiate, and divide by the sum. Maximum and sum belong to one vector each, so would it be
-# safe to subtract the maximum of the whole tensor?
+# Subtract the maximum of each vector (not that of the whole tensor), exponentiate, and divide by the sum.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The tensor method `amax` returns the maximum without indices. A maximum or a sum removes its dimension, so the result
-# no longer broadcasts against x unless you pass `keepdim=True`.
+# Use `amax`, which returns the maximum without indices, and pass `keepdim=True` to it and to `sum`, so that the results
+# broadcast.
 #
 # </details>
 
 # %% [markdown]
 # ## Which axis?
 #
-# Attention scores form a table with one row per query and one column per key. You can apply softmax to each row, to
+# Attention scores form a table with one row per query and one column per key. We could apply softmax to each row, to
 # each column, or to the whole table. *Which one tells us how the query of* jane *distributes its attention?*
 
 # %%
@@ -173,28 +168,12 @@ scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.three_axes(scores, jane)
 
 # %% [markdown]
-# The answer is the table on the left. With softmax over keys each *row* sums to 1, which means that each query
-# distributes one unit of attention. With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$
-# and *africa*'s to $0.64$. None of the three raises an error.
+# The answer is the table on the left, in which each *row* sums to 1, so each query distributes one unit of attention.
+# With softmax over queries each *column* does, so *jane*'s weights sum to $1.08$ and *africa*'s to $0.64$. None of the
+# three raises an error.
 #
-# With a mask the mistake becomes worse. Here are the masked scores of lesson 5 again, from a lecture by Andrej
-# Karpathy.
-
-# %%
-torch.manual_seed(1337)
-B, T, C, head_size = 4, 8, 32, 16
-Wk, Wq, Wv = [nn.Linear(C, head_size, bias=False) for _ in "kqv"]  # Wv is for lesson 7
-batch = torch.randn(B, T, C)  # (B, T, C)
-masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T), not yet scaled, as in the lecture
-masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf)  # (B, T, T)
-
-# %%
-right, wrong = or_finished(softmax)(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
-figures.right_and_wrong_axis(right[0], wrong[0])
-
-# %% [markdown]
-# On the right each column was divided by a sum that includes *later* queries, so the weight of token 0 depends on
-# tokens that come after it. **The wrong axis leaks the future**, although every masked entry is 0, as it should be.
+# With a causal mask the mistake becomes worse, because a column is divided by a sum that includes *later* queries, so
+# the future leaks in (an example is in *Going further*).
 
 # %% [markdown]
 # ### Exercise 6.2 `fixed_head_weights`
@@ -214,11 +193,11 @@ def published_head_weights(q, k):
 
 
 # %% [markdown]
-# The model generated convincing images all the same. A reader who doubted one line trained it both ways, but the
-# usual measure of image quality didn't show which version was right. Find the bug, think of a one-line test that
-# reveals it, and write the function correctly.
+# The model generated convincing images all the same. Find the bug, think of a one-line test that reveals it, and write
+# the function correctly.
 #
-# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original requires exactly one batch dimension.
+# - **Arguments:** `q (..., T_q, H, d_k)` and `k (..., T_k, H, d_k)`, where the original requires exactly one batch
+#   dimension.
 # - **Returns:** attention weights `(..., T_q, T_k, H)` of the scores over $\sqrt{d_k}$, by any softmax you like.
 
 
@@ -247,12 +226,11 @@ check(fixed_head_weights)
 #
 # <details><summary>Hint 2</summary>
 #
-# Because there may be any number of leading dimensions, count the dimension from the end, and write `...` instead of
-# the letter `b` in `einsum`.
+# Count the dimension from the end, and write `...` instead of the letter `b` in `einsum`.
 #
 # </details>
 #
-# The one-line test is a sum over keys, in the original and in your version:
+# The one-line test is a sum over keys, which you should make a habit of after every softmax that you write:
 
 # %%
 torch.manual_seed(0)
@@ -261,16 +239,12 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
     print("head 0, sum of each query's weights:", head_weights(q, k).sum(dim=-2)[0, :, 0])
 
 # %% [markdown]
-# Make this a habit: after every softmax that you write, check along which dimension the weights sum to 1.
-
-# %% [markdown]
 # ## Temperature
 #
-# Lesson 4 divided all scores by a **temperature** $\tau$ before softmax. The quotient of two weights, which is now
-# $e^{(s_i-s_j)/\tau}$, tells you what this does. For example, if two scores differ by 1, the quotient is $e^{10}
-# \approx 22{,}000$ at $\tau=0.1$, so the largest score takes almost everything, whereas at $\tau=10$ it's only
-# $1.11$, so the weights are nearly equal. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the setting
-# of that name in chat models, which divides the scores of the next word.
+# Lesson 4 divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one example. (In
+# chat models it divides the scores of the next word.) If two scores differ by one, the quotient of their weights is now
+# $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost everything, whereas
+# at $\tau=10$ it's only $1.11$, so the weights are nearly equal.
 
 # %% [markdown]
 # ### Exercise 6.3 `softmax_with_temperature`
@@ -310,8 +284,7 @@ check(softmax_with_temperature)
 #
 # <details><summary>Hint 2</summary>
 #
-# Use `raise ValueError(f"...")`, because an f-string can contain the value. An `assert` raises a different error, and
-# disappears when Python runs with `-O`.
+# Use `raise ValueError(f"...")`, because an f-string can contain the value.
 #
 # </details>
 
@@ -319,18 +292,17 @@ check(softmax_with_temperature)
 # ## Entropy: one number for how concentrated the weights are
 #
 # Does a query attend to one token or to many? An outcome of probability $p_i$ carries a *surprise* of $-\ln p_i$, which
-# is 0 for a certain outcome and large for an unlikely one, and the **entropy** is the average surprise:
+# is zero for a certain outcome and large for an unlikely one. The **entropy** is the average surprise:
 #
 # $$H(p) = -\sum_i p_i \ln p_i .$$
 #
 # **On paper**, for our three weights, $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.900$ nats, where *nat*
-# is the unit of the natural logarithm. The minimum is 0, for one certain outcome, and the maximum is $\ln N$, for equal
+# is the unit of the natural logarithm. The entropy lies between zero, for one certain outcome, and $\ln N$, for equal
 # weights. You can read $e^H$ as the **effective number of words** to which the query attends, here $e^{0.900}=2.46$ of
 # three.
 #
-# Masks cause one difficulty. A masked token has weight 0 and infinite surprise, but since it never occurs it should add
-# nothing, and indeed $p \ln p \to 0$ as $p \to 0$. The computer, however, multiplies 0 by $-\infty$, and the whole sum
-# becomes NaN:
+# A masked token has weight 0 and infinite surprise, but since it never occurs it should add nothing, and indeed $p \ln
+# p \to 0$ as $p \to 0$. The computer, however, multiplies 0 by $-\infty$, and the whole sum becomes NaN:
 
 # %%
 p = torch.tensor([0.5, 0.5, 0.0])  # (N,)
@@ -372,12 +344,11 @@ check(entropy)
 #
 # <details><summary>Hint 2</summary>
 #
-# Any finite logarithm will do for a probability of 0, because it is multiplied by 0. Which tensor method keeps values
-# above a bound, and how small must the bound be so that no other entry changes?
+# Any finite logarithm will do for a probability of 0. Which tensor method keeps values above a very small bound?
 #
 # </details>
 #
-# Let's try both functions on the scores of *is* in *Life is short, eat dessert first*, at many temperatures:
+# Let's apply both functions to the scores of *is* in *Life is short, eat dessert first*:
 
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -385,20 +356,16 @@ scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]) 
 figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
-# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at
-# a temperature of 3.6. Far to the left one word already has all the weight, and far to the right all words have the
-# same.
-#
-# **This is a good moment for a break.** The rest of the lesson is about the loss and its gradient, at the other end
-# of the model.
+# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at a
+# temperature of 3.6.
 
 # %% [markdown]
 # ## The logarithm of a probability
 #
 # If a model gave the correct word the probability $p$, its loss is the surprise $-\ln p$. Why don't we simply compute
-# `log(softmax(x))`? If a score is 150 points below the maximum, its probability $e^{-150}$ is too small for float32 and
-# becomes 0, and the logarithm of 0 is $-\infty$. The true value of $-150$ is a harmless number, which we lost because
-# we took the exponential first and the logarithm afterwards. On paper they cancel:
+# `log(softmax(x))`? If a score is 150 points below the maximum, its probability $e^{-150}$ becomes 0 in float32, and
+# the logarithm of 0 is $-\infty$. The true value of $-150$ is a harmless number, which we lost because we took the
+# exponential first and the logarithm afterwards. On paper they cancel:
 #
 # $$\ln\text{softmax}(x)_i=\ln\frac{e^{x_i-m}}{\sum_j e^{x_j-m}}=(x_i-m)-\ln\sum_j e^{x_j-m}$$
 #
@@ -408,10 +375,9 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 figures.log_of_softmax()
 
 # %% [markdown]
-# The green line shows a common workaround, which adds a small $\varepsilon$ inside the logarithm. This avoids the
-# infinity, but makes the gradient vanish. With $\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two
-# thirds of its gradient, and one 25 points below keeps 1%, so the words whose probability most needs to rise get
-# almost no gradient.
+# The green line shows a common workaround, a small $\varepsilon$ inside the logarithm. This avoids the infinity, but
+# makes the gradient vanish. With $\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its
+# gradient, and one 25 points below keeps 1%, so the model can't learn where it is most wrong.
 
 # %% [markdown]
 # ### Exercise 6.5 `log_softmax`
@@ -450,8 +416,7 @@ check(log_softmax)
 #
 # <details><summary>Hint 2</summary>
 #
-# Test your function on the scores `0, -20000`, which it should return unchanged. If you get −∞, you computed a
-# probability on the way.
+# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability on the way.
 #
 # </details>
 
@@ -461,23 +426,21 @@ check(log_softmax)
 # The translator has written *jane* and scores all its French words as candidates for the next one. Such scores at the
 # end of a model are called **logits**. Let's keep three words, *est*, *regarde* and *visite*, with our scores $\ln 1$,
 # $\ln 2$ and $\ln 5$. The word that really comes next, *visite*, is the **target**, and the **cross-entropy** loss is
-# the surprise at it, $-\ln\frac58 = 0.470$. If *est* had been correct, it would be $-\ln\frac18 = 2.079$. Below you can
-# move the target's score and watch the loss. *Is there a score at which the loss is 0?*
+# the surprise at it, $-\ln\frac58 = 0.470$. If *est* had been correct, it would be $-\ln\frac18 = 2.079$. In the
+# explorer you can move the target's score. *Is there a score at which the loss is 0?*
 
 # %%
 explore.surprise()
 
 # %% [markdown]
 # There isn't, because a probability of exactly 1 would need a score of $+\infty$. So training pushes up the target's
-# score even if the prediction is already correct, with a gradient of size $1 - p$, which shrinks as the model becomes
-# more confident.
+# score even if the prediction is already correct.
 #
 # In a batch the loss is the mean over all positions. A model that knows nothing gives each of $V$ words the probability
 # $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a training run
-# of yours starts far above this value, the initial logits are probably too large, or you sum the loss instead of
-# averaging it.
+# starts far above this value, the initial logits are probably too large.
 #
-# Padding has no correct next word. Its targets get a number that isn't a word id, usually `-100`, and you have to
+# Padding has no correct next word, so its targets get a number that isn't a word id, usually `-100`, and you have to
 # **ignore** them in the sum *and in the count*:
 
 # %%
@@ -519,35 +482,33 @@ check(cross_entropy)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Indexing with a boolean tensor keeps the positions where it is True, in one long list, whatever the leading dimensions
-# were. Apply this to both logits and targets before anything else.
+# First index both logits and targets with a boolean tensor, which keeps the positions where it is True in one long
+# list.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# To pick one entry per row of a `(K, V)` table, index with two lists of length K, the rows and the columns, or use
-# `gather`. An ignored target is not a valid column, so remove it before you index.
+# To pick one entry per row of a `(K, V)` table, index with a list of rows and a list of columns, or use `gather`.
 #
 # </details>
 
 # %% [markdown]
 # ## The gradient of softmax
 #
-# What happens to the gradient of a loss on its way back through softmax? A gradient $g_i = \partial L/\partial p_i$
-# arrives at the weights, and we need the gradient at the scores. By the chain rule it is $g$ times the Jacobian of
-# lesson 4, $\operatorname{diag}(p) - p\,p^\top$:
+# In training a gradient $g_i = \partial L/\partial p_i$ arrives at the weights, and we need the gradient at the scores.
+# By the chain rule it is $g$ times the Jacobian of lesson 4, $\operatorname{diag}(p) - p\,p^\top$:
 #
 # $$\frac{\partial L}{\partial s_j}=\sum_i g_i\,p_i(\delta_{ij}-p_j)=p_j g_j-p_j\sum_i p_i g_i=p_j\Big(g_j-\sum_i p_i g_i\Big)$$
 #
 # In words, *the gradient at a score is its weight times the amount by which its $g$ exceeds the average of all $g$*,
-# where the average is taken with the weights themselves. The $N \times N$ Jacobian is never built, which saves a
-# million numbers per query in a sentence of 1000 tokens.
+# where the average is taken with the weights, and the $N \times N$ Jacobian is never built.
 #
 # **On paper**, take our weights $p=(\frac18,\frac14,\frac58)$ and $g=(4,0,0)$. The average is $\frac12$, the
 # differences from it are $(3\frac12,-\frac12,-\frac12)$, and the gradient at the scores is
 # $(\frac7{16},-\frac18,-\frac5{16})$. It sums to 0, as it must, because adding a constant to all scores changes
-# nothing.
+# nothing. For cross-entropy the same formula gives $p$ with 1 subtracted at the target, **the prediction minus the
+# truth** (derived in *Going further*).
 
 # %%
 figures.push_and_pull()
@@ -589,44 +550,23 @@ check(softmax_backward)
 #
 # <details><summary>Hint 2</summary>
 #
-# In a correct result each row sums to 0. If single vectors are right and batches are not, check `keepdim`.
+# Each row of the result sums to 0. If single vectors are right and batches are not, check `keepdim`.
 #
 # </details>
 
 # %% [markdown]
-# ## Prediction minus truth
-#
-# At one position the loss is $-\ln p_y$ for the target $y$, so the gradient at the probabilities is $-1/p_y$ at the
-# target and 0 elsewhere. With our three probabilities and the target *visite* it is $g=(0,0,-\frac85)$. Before you read
-# on, apply the formula of Exercise 6.7 to it on paper.
-#
-# The average of $g$ is $\frac58\cdot(-\frac85)=-1$, the differences from it are $(1,1,-\frac35)$, and multiplied by $p$
-# they give $(\frac18,\frac14,-\frac38)$. These are the probabilities themselves, with 1 subtracted at the target.
-
-# %%
-figures.prediction_minus_truth()
-
-# %%
-p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # (V,) each
-print(or_finished(softmax_backward)(p, g))
-
-# %% [markdown]
-# **The gradient at the logits is the prediction minus the truth.** The division by $p_y$ has canceled, so nothing can
-# overflow, and every model that is trained with cross-entropy learns from this gradient.
-
 # %% [markdown]
 # ## At work
 #
-# Let's put your functions into the course's translator, where `softmax` computes all attention weights and
-# `cross_entropy` the loss of the trained model.
+# In the course's translator your `softmax` computes all attention weights and your `cross_entropy` the loss.
 
 # %%
 at_work(softmax, cross_entropy)
 
 
 # %% [markdown]
-# **Predict before you run.** The diffusion model barely suffered from softmax over the queries. *What does the same bug
-# do to the translator?*
+# **Predict before you run.** The diffusion model worked with softmax over the queries. *What does the same bug do to
+# the translator?*
 
 
 # %%
@@ -637,10 +577,10 @@ def over_queries(x, dim=-1):
 at_work(softmax=over_queries)
 
 # %% [markdown]
-# The translation is empty. The decoder begins with a single query, and over one query every weight is 1, so attention
-# adds up the values of all words instead of averaging them. In a batch the loss is even NaN. Shorter sentences are
-# padded and no query may attend to padding, so the column of such a key contains only $-\infty$, and 0 / 0 is NaN.
-# The diffusion model had no mask, so there the same bug went unnoticed.
+# The translation is empty, because the decoder begins with a single query, and over one query every weight is 1, so
+# that attention adds up the values of all words instead of averaging them. In a batch the loss is even NaN, because no
+# query may attend to padding, so the column of such a key contains only $-\infty$, and 0 / 0 is NaN. The diffusion
+# model had no mask, so there the same bug went unnoticed.
 
 # %% [markdown]
 # ### Quiz 6.1
@@ -714,14 +654,13 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - Softmax turns scores into positive weights that sum to 1, and depends only on differences between scores.
-# - If you subtract the maximum of each vector, finite scores of any size are safe. (A row of only $-\infty$ still needs
-#   lesson 5's `masked_softmax`.)
-# - Attention weights sum to 1 over keys. Softmax along the wrong axis raises no error and leaks the future.
+# - Softmax turns scores into positive weights that sum to 1, and depends only on differences between scores. If you
+#   subtract the maximum of each vector, scores of any size are safe.
+# - Attention weights sum to 1 over keys, but softmax along the wrong axis raises no error and leaks the future.
 # - Temperature divides the scores, and entropy measures how concentrated the weights are.
 # - For the loss, you compute the logarithm from the scores with `log_softmax`, and not from a probability.
-# - The gradient at the scores is $p\,(g - \text{average of } g)$, which needs no Jacobian. Together with the loss this is
-#   the prediction minus the truth.
+# - The gradient at the scores is $p\,(g - \text{average of } g)$, and together with the loss this is the prediction
+#   minus the truth.
 #
 # **Next:** [lesson 7](../07_value_weighting/07_value_weighting.ipynb) uses these weights to average the values, which
 # completes the first attention head.
@@ -730,6 +669,48 @@ check(quiz_2=quiz_2)
 # ## Going further
 #
 # Everything below is optional, and no later lesson needs it.
+#
+# ### The wrong axis behind a mask
+#
+# Here are the scores of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of the two
+# axes.
+
+# %%
+torch.manual_seed(1337)
+B, T, C, head_size = 4, 8, 32, 16
+Wk, Wq, Wv = [nn.Linear(C, head_size, bias=False) for _ in "kqv"]  # Wv is for lesson 7
+batch = torch.randn(B, T, C)  # (B, T, C)
+masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T), not yet scaled, as in the lecture
+masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf)  # (B, T, T)
+
+# %%
+right, wrong = or_finished(softmax)(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
+figures.right_and_wrong_axis(right[0], wrong[0])
+
+# %% [markdown]
+# On the right each column was divided by a sum that includes *later* queries, so the weight of token 0 depends on
+# tokens that come after it. **The wrong axis leaks the future**, although every masked entry is 0, as it should be.
+
+# %% [markdown]
+# ### Prediction minus truth
+#
+# At one position the loss is $-\ln p_y$ for the target $y$, so the gradient at the probabilities is $-1/p_y$ at the
+# target and 0 elsewhere. With our three probabilities and the target *visite* it is $g=(0,0,-\frac85)$. Before you read
+# on, apply the formula of Exercise 6.7 to it on paper.
+#
+# The average of $g$ is $\frac58\cdot(-\frac85)=-1$, the differences from it are $(1,1,-\frac35)$, and multiplied by $p$
+# they give $(\frac18,\frac14,-\frac38)$. These are the probabilities with 1 subtracted at the target.
+
+# %%
+figures.prediction_minus_truth()
+
+# %%
+p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # (V,) each
+print(or_finished(softmax_backward)(p, g))
+
+# %% [markdown]
+# **The gradient at the logits is the prediction minus the truth.** Nothing in it can overflow, because the division by
+# $p_y$ has canceled, and every model that is trained with cross-entropy learns from this gradient.
 
 # %% [markdown]
 # ### Exercise 6.8 `cross_entropy_backward`
@@ -809,9 +790,9 @@ for step in range(5):
 # | rescale by $e^{\ln 2 - \ln 5} = 2/5$ | ln 5 | 3/5 | 8/5 |
 # | ln 5 | ln 5 | 3/5 + 1 = 8/5 | 8/5 + 16 = 88/5 |
 #
-# The result is $\frac{88}5 / \frac85 = 11$, and directly we get
-# $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 = 11$. Below you can step through four blocks of three scores and
-# raise the third block. Does the last point still reach the dotted line?
+# The result is $\frac{88}5 / \frac85 = 11$, and directly we get $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 =
+# 11$. Below you can step through four blocks of three scores and raise the third block. Does the last point still reach
+# the dotted line?
 
 # %%
 explore.stream()
@@ -821,16 +802,16 @@ explore.stream()
 # earlier blocks are multiplied by less than 0.01.
 #
 # Milakov and Gimelshein described this in 2018 for softmax, and Rabe and Staats in 2021 for attention. In 2022 Dao and
-# others turned it into **FlashAttention**, an implementation for graphics cards that many large models use today. Lesson 7 applies
-# online softmax to all queries at once.
+# others turned it into **FlashAttention**, an implementation for graphics cards that many large models use today.
+# Lesson 7 applies online softmax to all queries at once.
 #
 # Compute the softmax-weighted sum of the values in one pass over the blocks.
 #
-# - **Arguments:** `score_blocks` and `value_blocks`, lists of equal length of tensors `(..., n_i)` and
-#   `(..., n_i, d_v)`, whose sizes $n_i \ge 1$ may differ. The scores are finite, up to $\pm10^4$.
+# - **Arguments:** `score_blocks` and `value_blocks`, lists of equal length of tensors `(..., n_i)` and `(..., n_i,
+#   d_v)`, whose sizes $n_i \ge 1$ may differ. The scores are finite, up to $\pm10^4$.
 # - **Returns:** `(..., d_v)`.
-# - **One pass:** half of the points require that you use no block of scores again after you have read a later one, and that
-#   you keep neither copies of blocks nor a list that grows with their number.
+# - **One pass:** half of the points require that you use no block of scores again after you have read a later one, and
+#   that you keep neither copies of blocks nor a list that grows with their number.
 # - **Forbidden:** `cat`, `stack`, `concat`, `hstack`, `vstack`.
 
 
@@ -863,8 +844,8 @@ check(online_softmax)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep three tensors between blocks. For each of them, first rescale the old value and then add the new block's part.
-# Both must refer to the *new* maximum, and each row of a batch has a maximum of its own.
+# Keep three tensors between blocks, and for each of them, first rescale the old value and then add the new block's
+# part. Both must refer to the *new* maximum, and each row of a batch has a maximum of its own.
 #
 # </details>
 #
@@ -904,10 +885,10 @@ table = torch.tensor(
 figures.before_and_after(table, tokens)
 
 # %% [markdown]
-# The weights are nearly equal, because the exponentials of scores between $0$ and $1$ differ at most by the factor $e$. Dividing by
-# $\sqrt{16}$ as well would make them even more equal. That division is meant for dot products, whose standard deviation
-# grows with the width, and not for cosines. Notice also that the table on the left is symmetric and its softmax isn't,
-# since each row is divided by its own sum.
+# The weights are nearly equal, because the exponentials of scores between $0$ and $1$ differ at most by the factor $e$.
+# Dividing by $\sqrt{16}$ as well would make them even more equal. That division is meant for dot products, whose
+# standard deviation grows with the width, and not for cosines. Notice also that the table on the left is symmetric and
+# its softmax isn't, since each row is divided by its own sum.
 #
 # Are attention weights probabilities? They have the same form, because they are positive and sum to 1, but nothing is
 # drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language

@@ -2,10 +2,10 @@
 # # 7. Value weighting: one head
 #
 # **In this lesson** you'll put the pieces together and build a complete attention head. You'll find out what its output
-# accumulates and what it loses, load trained weights into your head, and finally replace your code by the library call
-# that everybody uses.
+# accumulates and what it loses, load trained weights into your head, and replace your code by the library call that
+# everybody uses.
 #
-# **Core:** about 90 minutes. A good moment for a break is after exercise 7.4.
+# **Core:** about 80 minutes. A good moment for a break is after exercise 7.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -26,8 +26,7 @@ from helpers.lessons.value_weighting import explore, figures
 transformer_map("07_value_weighting")
 
 # %% [markdown]
-# Lessons 3 to 6 computed the attention weights, from scores, a scale, a mask and a softmax. Now we multiply them by the
-# values, and the formula is complete:
+# Lessons 3 to 6 computed the attention weights. Now we multiply them by the values, and the formula is complete:
 #
 # $$\text{Attention}(Q, K, V)=\underbrace{\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)}_{\text{where to
 # attend}}\;\underbrace{V}_{\text{what to get}}$$
@@ -40,19 +39,14 @@ transformer_map("07_value_weighting")
 # - masks, and what happens in fully masked rows ([lesson 5](../05_masking/05_masking.ipynb));
 # - softmax ([lesson 6](../06_softmax/06_softmax.ipynb)).
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In your answers you may use the
-# finished blocks of those lessons, for example `from helpers.blocks import masked_softmax`:
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In your answers you may import
+# finished blocks of those lessons, for example `from helpers.blocks import masked_softmax`. There are `scaled_scores(Q,
+# K)`, `softmax(x, dim=-1)` and `masked_softmax(scores, mask)`, which requires a mask and gives zeros in fully masked
+# rows.
 #
-# | block | returns |
-# |---|---|
-# | `scaled_scores(Q, K)` | scores over the square root of d_k, `(..., T_q, T_k)` |
-# | `masked_softmax(scores, mask)` | weights `(..., T_q, T_k)`, zeros in fully masked rows; the mask is required |
-# | `softmax(x, dim=-1)` | softmax along one dimension |
+# Here are two questions to warm up:
 #
-# Here are two questions to warm up; answer each one before you open it.
-#
-# <details><summary>Lesson 5: one row of a mask is False everywhere. What does softmax make of that row if masked scores
-# become −∞, and what do we want instead?</summary>
+# <details><summary>Lesson 5: what does softmax make of a row whose scores are all −∞, and what do we want instead?</summary>
 #
 # It divides 0 by 0, which is NaN, but we want zeros, so that no NaN reaches the other tokens.
 #
@@ -67,9 +61,9 @@ transformer_map("07_value_weighting")
 # %% [markdown]
 # ## A weighted bag of words
 #
-# Suppose that in *jane visits africa* the query of *visits* puts a quarter of its weight on *jane*, a quarter on
-# itself and half on *africa*. What does it get in return? Every word has a **value**, a vector with the information
-# that it passes on. In our example each value has three channels, for person, action and location.
+# Suppose that in *jane visits africa* the query of *visits* puts a quarter of its weight on *jane*, a quarter on itself
+# and half on *africa*. What does it get in return? Every word has a **value**, a vector with the information that it
+# passes on, here with three channels for person, action and location.
 #
 # | word | weight | value (person, action, location) | weight × value |
 # |---|---|---|---|
@@ -78,8 +72,8 @@ transformer_map("07_value_weighting")
 # | africa | ½ | (0, 0, 4) | (0, 0, 2) |
 # | **sum** | 1 | | **(½, ¼, 2¼)** |
 #
-# The sum is a bag of words in which each word counts as much as its weight says. It is called the **context vector**,
-# or attention value, of *visits*.
+# The sum is a bag of words in which each word counts as much as its weight says. It is called the **context vector** of
+# *visits*.
 
 # %%
 bag_weights = torch.tensor([[0.25, 0.25, 0.5]])  # (T_q=1, T_k=3)
@@ -93,7 +87,7 @@ figures.bag_of_words(bag_weights[0], bag_values, figures.JANE, ["person", "actio
 #
 # Compute the context vectors of all queries at once, $\text{out}_i=\sum_j w_{ij}\,v_j$.
 #
-# - **Arguments:** `weights (..., T_q, T_k)`, in which a row need not sum to 1, and `V (..., T_k, d_v)`.
+# - **Arguments:** `weights (..., T_q, T_k)`, and `V (..., T_k, d_v)`.
 # - **Returns:** `(..., T_q, d_v)`.
 
 
@@ -115,23 +109,22 @@ check(weighted_values)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes side by side and find the axis that appears in both, because the sum runs over it.
+# Write the two shapes side by side. The sum runs over the axis that appears in both.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A row vector times a matrix is a weighted sum of the matrix's rows. Try it with the numbers of the table above.
+# A row vector times a matrix is a weighted sum of the matrix's rows.
 #
 # </details>
 
 # %% [markdown]
 # ## What does the context vector accumulate?
 #
-# A well-known walk-through of self-attention by Sebastian Raschka takes the sentence *Life is short, eat dessert first*
-# as far as this step. One of its readers multiplied each value by its weight, summed, and noted: *"Don't know what it
-# accumulates."* Let's reproduce the reader's numbers and find out. The embeddings have width $D=16$, queries and keys
-# $d_k=24$, values $d_v=28$, and all of them are random.
+# A well-known walk-through of self-attention by Sebastian Raschka takes *Life is short, eat dessert first* as far as
+# this step, and one of its readers noted: *"Don't know what it accumulates."* Let's reproduce the numbers and find out.
+# The embeddings have width $D=16$, queries and keys $d_k=24$, values $d_v=28$, and all of them are random.
 
 # %%
 torch.manual_seed(123)
@@ -154,11 +147,11 @@ print("context", context_is)
 figures.context_range(weights_is, values, tokens)
 
 # %% [markdown]
-# **First, it's an average in each channel.** The weights aren't negative and sum to 1, so every star in Figure 7.2
-# lies on its bar. If one word gets more weight, the others get less. No channel influences another.
+# **First, it's an average in each channel.** The weights aren't negative and sum to 1, so every star in Figure 7.2 lies
+# on its bar. If one word gets more weight, the others get less.
 #
 # **Second, the context vector doesn't contain the order of the words.** If we shuffle the other words, their keys and
-# values move with them and the sum stays the same, unless we added position vectors to the embeddings ([lesson
+# values move with them and the sum stays the same, unless the embeddings contain positions ([lesson
 # 2](../02_position/02_position.ipynb)).
 #
 # **Third, it's also the value of an average word.** Let's average the *embeddings* with the same weights and multiply
@@ -173,34 +166,17 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 #
 # $$\sum_j w_j\,(W_V x_j)=W_V\Big(\sum_j w_j x_j\Big)$$
 #
-# So the context vector of *is* is the value of an artificial word, which is 64% *eat*, 18% *short* and a little of
-# the others. **In other words, it accumulates fractions of words, seen through $W_V$.**
+# So the context vector of *is* is the value of an artificial word, which is 64% *eat* and a little of the others. **In
+# other words, it accumulates fractions of words, seen through $W_V$.**
 #
-# **Fourth, we may not be able to tell which words those were.** Can we recover the attention weights from the context
-# vector? Here we can, since there are 28 equations for six unknowns.
-
-# %%
-recovered = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # (6,)
-print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
-
-# %% [markdown]
-# All six weights come back, because the six values are linearly independent. However, at most $d_v$ values can be
-# linearly independent, so in a text of a thousand words and a head of width 64, very different weights can give the
-# same context vector. This loss of information is one reason for having several heads (lesson 8).
-#
-# Below, three values are the corners of a triangle. Move the scores and watch where the context vector goes.
-
-# %%
-explore.mixing()
-
-# %% [markdown]
-# If one score is far above the others, the star moves into that word's corner. It can't leave the triangle, because
-# that would take a negative weight, or weights that don't sum to 1.
+# **Fourth, in a long text it doesn't tell which words those were.** At most $d_v$ values can be linearly independent,
+# so with a thousand words and a head of width 64, very different weights can give the same context vector. This loss is
+# one reason for having several heads (lesson 8).
 
 # %% [markdown]
 # ## The complete formula
 #
-# With this we have all four steps of attention, and each of them comes from a lesson that you know:
+# Now we have all four steps of attention:
 #
 # | step | shape | from |
 # |---|---|---|
@@ -209,16 +185,14 @@ explore.mixing()
 # | $W=\text{softmax}(S)$ along the keys | `(..., T_q, T_k)` | lesson 6 |
 # | $WV$ | `(..., T_q, d_v)` | exercise 7.1 |
 #
-# Queries and keys decide which tokens a token attends to, and values decide what it gets. If you double $V$, the
-# weights stay the same and the output doubles. If you change $Q$, the output changes, but it remains a mixture of the
-# same values. For example, if all queries are zero vectors, all scores are 0, so every row of the output is the plain
-# average of the values. At the other extreme, if a query's score with one key is far above all its other scores, the
-# output is that key's value, as with the `hard_lookup` of lesson 3.
+# Queries and keys decide which tokens a token attends to, and values decide what it gets. For example, if all queries
+# are zero vectors, all scores are 0, so every row of the output is the plain average of the values. At the other
+# extreme, if one score is far above all others, the output is that key's value, as with the `hard_lookup` of lesson 3.
 
 # %% [markdown]
 # ### Exercise 7.2 `attention`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 22 points
 #
 # Compute the whole formula, with an optional mask.
 #
@@ -256,24 +230,22 @@ check(attention)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Follow the four steps of the table, with the mask before softmax, because otherwise the masked keys have already
-# reduced the other weights. You may import the finished blocks of lessons 4 to 6.
+# Follow the four steps of the table. You may import the finished blocks of lessons 4 to 6.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Fully masked rows are the problem that `masked_softmax` solved in lesson 5. With `torch.softmax`, set masked weights
-# to zero once more after it. Filling keeps gradients clean, whereas adding −∞ to the scores doesn't.
+# `masked_softmax` handles fully masked rows. If you use `torch.softmax`, set masked weights to zero once more after it.
 #
 # </details>
 
 # %% [markdown]
 # ## One head
 #
-# An **attention head** owns three linear maps. It takes vectors of the model width $D$ and computes queries, keys and
-# values of its own width. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens,
-# $D=32$ (the lecture calls it C) and a head of width 16:
+# An **attention head** owns three linear maps, which compute queries, keys and values of its own width from vectors of
+# the model width $D$. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$ (the
+# lecture calls it C) and a head of width 16:
 
 # %%
 figures.head_shapes(4, 8, 32, 16)
@@ -293,9 +265,8 @@ context = weights @ Wv(batch)  # (4, 8, 8) @ (4, 8, 16)
 context.shape
 
 # %% [markdown]
-# The output has shape `(4, 8, 16)`, and the first token of each sequence sees only itself, so its context vector is its
-# own value. The head has $3\cdot32\cdot16=1536$ parameters, and it would have no more for longer sequences, because no
-# weight matrix has an axis for tokens.
+# The head has $3\cdot32\cdot16=1536$ parameters, and it would have no more for longer sequences, because no weight
+# matrix has an axis for tokens.
 
 # %% [markdown]
 # ### Exercise 7.3 `AttentionHead`
@@ -344,25 +315,22 @@ check(AttentionHead)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Create the layers in `__init__` as attributes of `self`, with exactly these names, because weights are loaded by name.
-# `nn.Linear` has a bias unless you pass `bias=False`.
+# Create the layers in `__init__` as attributes of `self`, with exactly these names and `bias=False`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `forward` is one call of your `attention` with three projections of x and the mask. It returns a tuple, of which you
-# need the first element.
+# `forward` is one call of your `attention`, which returns a tuple, and you need its first element.
 #
 # </details>
 
 # %% [markdown]
 # ## A trained head reads the sentence
 #
-# Your head is an empty shell until it has weights. The course's translator has been trained, and it contains heads of
-# exactly this kind, from model width 64 to head width 16. Let's load one of them into *your* `AttentionHead`, namely
-# head 3 (we count from 0) of the second and last block of the encoder. Its input is the output of the first block for
-# the five words.
+# The course's translator contains trained heads of exactly this kind. Let's load one of them into *your*
+# `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
+# of the first block for the five words.
 
 # %%
 jane = "jane visits africa in september".split()
@@ -372,11 +340,10 @@ previous_head.load_state_dict(parameters)
 figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 
 # %% [markdown]
-# This head attends to the previous token, so we call it a **previous-token head**. *Visits* puts 92% of its weight on
-# *jane*, *africa* 71% on *visits*, and so on. In lesson 3 you built such a head by hand, and here training found a
-# similar one, although it attends less strictly to the previous token in other sentences (see the table at the end of
-# the lesson). Now compare the two maps of vectors. The output of *visits* on the right resembles the value of *jane*
-# in the middle, because that value makes up 92% of it.
+# This head attends to the previous token, so we call it a **previous-token head**. For example, *visits* puts 92% of
+# its weight on *jane*. In lesson 3 you built such a head by hand, and here training found a similar, less strict one.
+# The output of *visits* on the right resembles the value of *jane* in the middle, because that value makes up most of
+# it.
 
 # %% [markdown]
 # ### Exercise 7.4 `fixed_head`
@@ -384,7 +351,7 @@ figures.trained_head(parameters, x_jane, previous_head(x_jane).detach(), jane)
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 8 points
 #
 # The next function does what a popular tutorial on Vision Transformers (Transformers for images) did until readers
-# asked about it (the link is under *Further reading*). It runs, it trains, and its shapes are right.
+# asked about it. It runs, it trains, and its shapes are right.
 
 
 # %%
@@ -409,7 +376,7 @@ read_last[:, -1] = 1.0
 published_head(x_test, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
-# Find the bug, and then write the head correctly.
+# Find the bug, and write the head correctly.
 #
 # - **Arguments:** `x (..., T, D)`, `W_q` and `W_k (d_k, D)`, `W_v (d_v, D)`, and no mask.
 # - **Returns:** `(..., T, d_v)`.
@@ -436,15 +403,14 @@ check(fixed_head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The output is ½ instead of 1 in a head of width 4. What would it be in a head of width 64, and where does the code compute
-# that number?
+# The output is ½ instead of 1 in a head of width 4. Where does the code compute that number?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The scaling comes after softmax, so softmax gets unscaled scores, and the weights no longer sum to 1. Moving one
-# factor fixes both.
+# Softmax gets unscaled scores, and the weights no longer sum to 1, but moving one factor
+# fixes both.
 #
 # </details>
 #
@@ -455,20 +421,19 @@ or_finished(fixed_head)(x_test, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
 # Why did this go unnoticed for so long? A layer after the head can learn to multiply by $\sqrt{d_k}$, and a network
-# that trains a little worse still looks like a network that trains. **The test that finds it takes one line. If all
-# values are equal, attention must return that value.**
+# that trains a little worse still trains. **The test that finds it takes one line, because if all values are equal,
+# attention must return that value.**
 
 # %% [markdown]
 # ## How much does attention change a word's vector?
 #
-# Some notes on attention propose to read a meaning from the size of this change. A small change between a word's value
-# and its context vector would mean that the word keeps its meaning, and a large change that its meaning depends on the
-# words around it, as for **ambiguous words**. Let's first measure the change, and then test this interpretation.
+# Does the change from a word's value to its context vector say something about the word? Some notes on attention read a
+# large change as a sign of an **ambiguous** word, whose meaning depends on the words around it. Let's measure the
+# change, and then test this.
 #
 # Suppose a value has two channels, water and money, where *bank* has the value $(1,1)$ and *river* $(3,0)$. If *bank*
 # attends half to itself and half to *river*, its context vector is $(2,\frac12)$. The cosine of the two vectors is
-# $0.857$, so we say that the direction has changed by $1-0.857=0.143$. Next to *loan*, with the value $(0,3)$, it
-# changes by the same amount, but in the other direction.
+# $0.857$, so we say that the direction has changed by $1-0.857=0.143$.
 
 # %% [markdown]
 # ### Exercise 7.5 `context_shift`
@@ -502,21 +467,19 @@ check(context_shift)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Each token is compared only with itself, so you don't need a matrix product. Multiply entry by entry, and sum over
-# the channels.
+# Each token is compared only with itself, so multiply entry by entry, and sum over the channels.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# For a zero vector the dot product is already 0. Which entries of the denominator cause a problem, and by which
-# harmless number could you replace them?
+# For a zero vector the dot product is already 0, so replace the denominator by a harmless number.
 #
 # </details>
 #
 # Let's apply it to one of the most ambiguous words of our translator. *The* becomes *le*, *la* or *l'* in French,
-# depending on its noun. In *the white dog forgets the green door* it occurs twice, once as *le* and once as *la* (*le
-# chien blanc oublie la porte verte*). Let's see what head 0 of the same block does with it:
+# depending on its noun. In *the white dog forgets the green door* it occurs once as *le* and once as *la* (*le chien
+# blanc oublie la porte verte*). Here is what head 0 of the same block does with it:
 
 # %%
 dog = "the white dog forgets the green door".split()
@@ -527,10 +490,8 @@ before, after = noun_head.W_v(x_dog).detach(), noun_head(x_dog).detach()  # (7, 
 figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog)
 
 # %% [markdown]
-# The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun
-# and take on its value. That makes sense, since in French they need the gender of their noun.
-#
-# However, a picture of one head proves little, so we need a control. We pass the same words through three randomly
+# The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun,
+# whose gender they need in French, and take on its value. As a control, we pass the same words through three randomly
 # initialized heads. *Could you pick out the trained head from these rows?*
 
 # %%
@@ -540,43 +501,15 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
     print(f"{name:9}", "  ".join(f"{s:.2f}".rjust(len(word)) for word, s in zip(dog, shift, strict=True)))
 
 # %% [markdown]
-# Random heads change words a lot as well, so the size of a change alone means nothing. What's special about the
-# trained head is the pattern, with large changes for articles and adjectives and almost none for nouns. A better test
-# compares the *same* word in *two* contexts. Our sentence contains *the* twice, so we measure the cosine of its two
-# vectors, before and after attention. Then we replace *door* by *umbrella*, which is masculine (*le parapluie*), like
-# *le chien*.
-
-
-# %%
-def two_articles(sentence):
-    x_the, parameters = figures.inside_the_translator(sentence, head=0)
-    head = or_finished(AttentionHead)(64, 16)
-    head.load_state_dict(parameters)
-    positions = [i for i, word in enumerate(sentence.split()) if word == "the"]
-    before, after = head.W_v(x_the)[positions], head(x_the)[positions]  # (2, 16) each
-    return [torch.cosine_similarity(a, b, dim=0).item() for a, b in (before, after)]
-
-
-for noun in ("door", "umbrella"):
-    print(noun, "before {:.2f}   after {:.2f}".format(*two_articles(f"the white dog forgets the green {noun}")))
-
-# %% [markdown]
-# Before attention the two vectors of *the* are about equally similar in both sentences. After it, the two that become
-# *le* and *la* point in different directions, and the two that both become *le* point in similar ones. So this head
-# writes the gender of the noun into the article. (The head's input already contains part of it, as a table at the end
-# shows.)
-#
-# The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
-# stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
-# from an ambiguous word, but also from a head with another purpose, such as the previous-token head above. So we always
-# need a comparison.
+# Random heads change words a lot as well, so the size of a change alone means nothing. What's special about the trained
+# head is the pattern, with large changes for articles and adjectives and almost none for nouns. A better test in *Going
+# further* shows that this head writes the gender of the noun into the article.
 
 # %% [markdown]
 # ## A search engine is attention
 #
-# Let's return to the video search of lesson 3, where the query is what you type, the keys come from titles and
-# descriptions, and the values are what you get. A search engine returns the best match, whereas attention returns a
-# *blend*:
+# In the video search of lesson 3 the query is what you type, the keys come from titles and descriptions, and the values
+# are what you get. A search engine returns the best match, whereas attention returns a *blend*:
 #
 # | title | key (cooking, music, far away) | query (2, 0, 1) · key | weight | value (minutes) |
 # |---|---|---|---|---|
@@ -585,15 +518,15 @@ for noun in ("door", "umbrella"):
 # | Street food of Hanoi | (2, 0, 3) | 7 | 0.7306 | 20 |
 #
 # The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts that long, so for a
-# viewer the blend is useless. For a network, however, it's what makes search learnable, because the answer changes a
-# little when the query changes a little, so there is a gradient everywhere. As in lesson 6, a temperature decides how
-# selective the search is. Can you find one at which Hanoi has 99% of the weight, and one at which jazz has 20%?
+# viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a little when
+# the query does, so there is a gradient everywhere. A temperature decides how selective the search is. Can you find one
+# at which Hanoi has 99% of the weight, and one at which jazz has 20%?
 
 # %%
 explore.video_search()
 
 # %% [markdown]
-# You need a temperature of about 0.22 for Hanoi, and of about 9.4 for jazz.
+# You need a temperature of about 0.22 for Hanoi, and a much higher one of about 9.4 for jazz.
 
 # %% [markdown]
 # ### Exercise 7.6 `soft_lookup`
@@ -626,21 +559,19 @@ check(soft_lookup)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First compute one score per key, then one weight per key, and then one vector. Which of these steps needs the
-# temperature?
+# First compute one score per key, then one weight per key, and then one vector.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A matrix times a vector gives one number per row of the matrix, and a vector times a matrix gives a weighted sum of
-# its rows.
+# A matrix times a vector gives one entry per row, and a vector times a matrix a weighted sum of its rows.
 #
 # </details>
 
 # %% [markdown]
 # Scaled attention is therefore `soft_lookup` for all queries at once, at temperature $\sqrt{d_k}$, and `hard_lookup` is
-# its limit at temperature 0.
+# its limit for low temperatures.
 
 # %% [markdown]
 # ## At work
@@ -651,12 +582,11 @@ check(soft_lookup)
 at_work(attention, AttentionHead)
 
 # %% [markdown]
-# The panel also shows the context shift of each word in the whole encoder and, as a control, the same without attention. A
-# large part of the shift comes from the other layers (lesson 9).
+# The panel also shows the context shift of each word in the whole encoder and, as a control, the same without
+# attention. A large part of the shift comes from the other layers (lesson 9).
 #
-# What would the bug of Exercise 7.4 cost here? It has two effects. The scores aren't scaled, and in heads of width 16
-# the weights sum to ¼. The first call below has both effects, whereas the second one scales correctly and only its
-# weights are too small. Predict before you run: *by how much does the second call improve the loss?*
+# What would the bug of Exercise 7.4 cost here? It has two effects, namely that the scores aren't scaled and that in
+# heads of width 16 the weights sum to ¼.
 
 
 # %%
@@ -671,24 +601,16 @@ def published_attention(Q, K, V, mask=None):
 at_work(attention=published_attention)
 
 
-# %%
-def quarter_strength(Q, K, V, mask=None):
-    weights = or_finished(attention)(Q, K, V, mask)[1] * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
-    return weights @ V, weights  # (..., T_q, d_v), (..., T_q, T_k)
-
-
-at_work(attention=quarter_strength)
-
 # %% [markdown]
-# It doesn't, because the loss even rises from 2.6 to 3.0 nats per word. (In lesson 4, forgetting the scale alone cost
-# only 0.01 nats.) All the damage comes from the weights summing to ¼, which shrinks every head's output by a factor
-# of four. Forgetting the scale as well sharpens the weights and recovers a little.
+# The loss rises to 2.6 nats per word. In lesson 4, forgetting the scale alone cost only 0.01 nats, so the damage comes
+# from the weights summing to ¼, which shrinks every head's output by a factor of four (*Going further* separates the
+# two effects).
 
 # %% [markdown]
 # ## The library call
 #
-# You've built attention, so from now on you may use PyTorch's **`F.scaled_dot_product_attention`** in your own
-# projects. Is it equal to yours, and how long do both take? We try eight heads of width 64 and 2048 tokens.
+# In your own projects you can now use PyTorch's **`F.scaled_dot_product_attention`**. Is it equal to yours, and how
+# long do both take?
 
 # %%
 long_Q, long_K, long_V = torch.randn(3, 1, 8, 2048, 64, generator=torch.Generator().manual_seed(0))  # (B, H, T, d_k)
@@ -701,12 +623,10 @@ with torch.no_grad():
         print(f"{name:8} {1000 * (time.perf_counter() - start):5.0f} ms   first entries", out[0, 0, 0, :3])
 
 # %% [markdown]
-# The outputs are equal up to rounding. On one core of our computer, yours takes about 230 milliseconds and the
-# library call less than 100, mainly because of what it doesn't store. Your function creates a table of $8\cdot2048^2$
-# weights, which takes 134 MB. The library's fused implementation (**FlashAttention**) works through the keys in
-# blocks, keeps a running maximum and a running sum for each query, and never has the whole table in memory. For the
-# same reason it can't return the weights, so whenever you want to see what a head attends to, as in this lesson, you
-# need your own version.
+# The outputs are equal up to rounding. On our computer, the library call takes less than half as long, mainly because
+# of what it doesn't store. Your function creates a table of $8\cdot2048^2$ weights, which takes 134 MB. The library's
+# fused implementation (**FlashAttention**) works through the keys in blocks and never has the whole table in memory.
+# Therefore it can't return the weights, and to see what a head attends to, you need your own version.
 
 # %% [markdown]
 # ### Quiz 7.1
@@ -751,10 +671,10 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A classmate has followed the steps up to the context vector and writes, "I multiply each value by its weight and sum
-# the columns, but I don't know what it accumulates. More related tokens add more information, so a long sentence gives
-# a vector with more information in it." Explain to them what the context vector of a word consists of, what it loses,
-# and what is right and wrong in their second sentence. Use a small example with numbers of your own.
+# A classmate writes, "I multiply each value by its weight and sum the columns, but I don't know what it accumulates.
+# More related tokens add more information, so a long sentence gives a vector with more information in it." Explain what
+# the context vector of a word consists of, what it loses, and what is right and wrong in the second sentence. Use a
+# small example with numbers of your own.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -785,10 +705,8 @@ check(quiz_2=quiz_2)
 # - The context vector is a weighted average of values, that is, fractions of words seen through $W_V$. It has no order,
 #   and it never leaves the range of the values.
 # - Queries and keys say where to attend, and values say what to get.
-# - A head consists of three linear maps and one formula.
-# - We scale before the softmax. A good test is that attention returns equal values unchanged.
-# - The size of a vector's change means little without a control. In the translator, one head writes the gender of a
-#   noun into its article.
+# - We scale before the softmax, and a good test is that attention returns equal values unchanged.
+# - The size of a vector's change means little without a control.
 # - `F.scaled_dot_product_attention` computes the same output without storing the weights.
 #
 # **Next:** one head computes one average per query. [Lesson 8](../08_multi_head/08_multi_head.ipynb) runs several heads
@@ -798,6 +716,74 @@ check(quiz_2=quiz_2)
 # ## Going further
 #
 # Everything below is optional, and no later lesson needs it.
+#
+# ### Can we recover the weights?
+#
+# Can we compute the attention weights of *is* from its context vector? Here we can, since there are more equations, one
+# per channel, than unknowns.
+
+# %%
+recovered = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # (6,)
+print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
+
+# %% [markdown]
+# All six weights come back, because the six values are linearly independent. In the explorer three values are the
+# corners of a triangle, and you can move the scores and watch where the context vector goes.
+
+# %%
+explore.mixing()
+
+# %% [markdown]
+# If one score is far above the others, the star moves into that word's corner. It can't leave the triangle, because
+# that would take a negative weight, or weights that don't sum to 1.
+#
+# ### The same word in two contexts
+#
+# A better test of a head than the size of a change compares the *same* word in *two* contexts. Our sentence contains
+# *the* twice, so we measure the cosine of its two vectors, before and after attention. Then we replace *door* by
+# *umbrella*, which is masculine (*le parapluie*), like *le chien*.
+
+
+# %%
+def two_articles(sentence):
+    x_the, parameters = figures.inside_the_translator(sentence, head=0)
+    head = or_finished(AttentionHead)(64, 16)
+    head.load_state_dict(parameters)
+    positions = [i for i, word in enumerate(sentence.split()) if word == "the"]
+    before, after = head.W_v(x_the)[positions], head(x_the)[positions]  # (2, 16) each
+    return [torch.cosine_similarity(a, b, dim=0).item() for a, b in (before, after)]
+
+
+for noun in ("door", "umbrella"):
+    print(noun, "before {:.2f}   after {:.2f}".format(*two_articles(f"the white dog forgets the green {noun}")))
+
+# %% [markdown]
+# Before attention the two vectors of *the* are about equally similar in both sentences. After it, the two that become
+# *le* and *la* point in different directions, and the two that both become *le* point in similar ones. So this head
+# writes the gender of the noun into the article. (The head's input already contains part of it, as a table at the end
+# shows.)
+#
+# The interpretation by size has a second problem, even in a trained head. A small change may come from a word with one
+# stable meaning, but also from a word that attends to itself, or to words with the same value. A large one may come
+# from an ambiguous word, but also from a head with another purpose, such as the previous-token head.
+#
+# ### Which half of the bug costs more?
+#
+# The bug of Exercise 7.4 forgets the scale, and its weights sum to ¼. The next call scales correctly, so only its
+# weights are too small. Predict before you run: *by how much does the loss improve?*
+
+
+# %%
+def quarter_strength(Q, K, V, mask=None):
+    weights = or_finished(attention)(Q, K, V, mask)[1] * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
+    return weights @ V, weights  # (..., T_q, d_v), (..., T_q, T_k)
+
+
+at_work(attention=quarter_strength)
+
+# %% [markdown]
+# It doesn't, because the loss even rises from 2.6 to 3.0 nats per word. All the damage comes from the weights summing
+# to ¼. Forgetting the scale as well sharpens the weights and recovers a little.
 
 # %% [markdown]
 # ### Exercise 7.7 `attention_backward`
@@ -933,8 +919,8 @@ explore.tiles()
 #   `block`, a positive int. The last block may be shorter, and `block` may be larger than $T_k$.
 # - **Returns:** `(..., T_q, d_v)`.
 # - **Memory** counts for most of the points, and we measure it without autograd. For `block` $<T_k$ no tensor may have
-#   $T_q\cdot T_k$ entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live tensors
-#   together, so a list of blocks doesn't help, and no row of scores spans all keys.
+#   $T_q\cdot T_k$ entries per leading index. If the block is much smaller than $T_k$, the same limit holds for all live
+#   tensors together, so a list of blocks doesn't help, and no row of scores spans all keys.
 # - **Forbidden:** `F.scaled_dot_product_attention`.
 
 

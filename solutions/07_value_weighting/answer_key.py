@@ -58,9 +58,6 @@ weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("quer
     summed_over_queries: summed over the queries instead of the keys
         weights @ V -> (weights.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-3)
         The result has one row per query. Which axis must disappear, and over which did you sum?
-    transposed: rows and columns swapped
-        weights @ V -> (weights @ V).transpose(-2, -1)
-        The result has one row per query and one column per channel of the values.
 """)
 
 
@@ -348,16 +345,9 @@ fixed_head = Exercise(
     scaled_by_model_width: scaled by the width of the model
         * W_q.shape[0] ** -0.5 -> / x.shape[-1] ** 0.5
         How many entries has one row of q?
-    scaled_by_value_width: scaled by the width of the values
-        * W_q.shape[0] ** -0.5 -> / W_v.shape[0] ** 0.5
-        The values don't influence the scores.
     softmax_over_queries: softmax over the queries instead of the keys
         dim=-1) @ v -> dim=-2) @ v
         The original uses the right axis.
-    output_multiplied: not scaled, and the output made larger
-        * W_q.shape[0] ** -0.5 ->
-        torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) @ v * W_q.shape[0] ** 0.5
-        A weighted average needs no correction after the softmax. Scale the scores before it instead.
 """)
 
 
@@ -365,7 +355,9 @@ def cases_context_shift(draw):
     def make(dtype, *lead):
         lengths = draw.uniform(*lead, 5, 1, low=0.5, high=3.0, dtype=dtype)
         before = draw.normal(*lead, 5, 6, dtype=dtype)
-        return before * lengths, draw.normal(*lead, 5, 6, dtype=dtype) + 0.5 * before
+        after = draw.normal(*lead, 5, 6, dtype=dtype) + 0.5 * before
+        after[..., 0, :] -= 3 * before[..., 0, :]  # a word that turned round, whatever is drawn
+        return before * lengths, after
 
     before, after = make(torch.float32)
     zero_before, zero_after = before.clone(), after.clone()
@@ -411,10 +403,6 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
         (before * after).sum(dim=-1) -> (before * after).sum(dim=-2)
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-2) * after.norm(dim=-2)
         The result has one number per token. Which axis disappears?
-    mean_over_tokens: one number for the whole sentence
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
-        -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).mean(dim=-1)
-        Each word has its own shift, so don't average over words.
     nan_for_zero: NaN for a zero vector
         lengths.masked_fill(lengths == 0, 1.0) -> lengths
         Your code divides 0 by 0. A zero vector has cosine 0.
@@ -424,10 +412,6 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
     epsilon_on_the_product: 1e-8 added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         For two vectors of length 0.001, compare the product of their lengths with your epsilon.
-    all_pairs: every word before with every word after
-        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
-        -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)
-        Each word is compared only with itself, before and after.
     one_length_divided: divided by the length before twice, and never by the one after
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1) ** 2
         There are two vectors and two lengths. Does your second length belong to the right vector?
@@ -617,7 +601,7 @@ tiled_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="walk over the keys block by block.",
-    weights={MEMORY: 100, LARGE: 12},
+    weights={MEMORY: 100, LARGE: 100},
 ).with_mistakes(f"""
     whole_matrix: the right output, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
@@ -628,20 +612,6 @@ tiled_attention = Exercise(
         |    pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]
         |    return sum(p @ v for p, v in pairs) / sum(p.sum(dim=-1, keepdim=True) for p, _ in pairs)
         Many small tensors in a list need as much memory as a large one. What must you keep of a block for the next one?
-    results_kept: the right output, but maximum, sum and output of every block are kept until the end
-        {START} -> S = (Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2))
-        |    tops, sums, outs = [], [], []
-        |    for s, v in zip(S, V.split(block, dim=-2)):
-        |        tops.append(s.amax(dim=-1, keepdim=True))
-        |        power = (s - tops[-1]).exp()
-        |        sums.append(power.sum(dim=-1, keepdim=True))
-        |        outs.append(power @ v)
-        |    most = tops[0]
-        |    for top in tops:
-        |        most = torch.maximum(most, top)
-        |    whole = sum(n * (top - most).exp() for n, top in zip(sums, tops))
-        |    return sum(o * (top - most).exp() for o, top in zip(outs, tops)) / whole
-        Your list grows with the number of blocks. With blocks of 2 keys, is it smaller than the table of scores?
     last_block_dropped: the last, shorter block is left out
         in blocks: -> in list(blocks)[: K.shape[-2] // block]:
         How many blocks of 3 do 7 keys need?

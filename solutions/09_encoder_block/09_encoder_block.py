@@ -4,7 +4,7 @@
 # **In this lesson** you'll build a complete encoder and measure what each of its parts is for. At the end, the course's
 # translator runs on your code.
 #
-# **Core:** about 90 minutes. A good place for a break is after exercise 9.3, when your block works.
+# **Core:** about 85 minutes. A good moment for a break is after exercise 9.3, when your block works.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -23,44 +23,41 @@ from helpers.lessons.encoder_block import explore, figures
 transformer_map("09_encoder_block")
 
 # %% [markdown]
-# Multi-head attention is finished. Now we add the boxes around it, *add & norm* and *feed forward*, and stack the result.
+# Now we add the boxes around multi-head attention, *add & norm* and *feed forward*, and stack the result.
 
 # %% [markdown]
 # ## You need
 #
 # - the multi-head attention of [lesson 8](../08_multi_head/08_multi_head.ipynb), because your block contains it;
-# - the masks of [lesson 5](../05_masking/05_masking.ipynb) and the positions of
-#   [lesson 2](../02_position/02_position.ipynb).
+# - the masks of [lesson 5](../05_masking/05_masking.ipynb) and the positions of [lesson
+#   2](../02_position/02_position.ipynb).
 #
-# Your answers may call this module, which is imported above:
-#
-# | name | takes | gives |
-# |---|---|---|
-# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`: `(B, T_q, D)`, `(B, T_k, D)` twice, a mask that broadcasts to `(B, H, T_q, T_k)`; key defaults to query, value to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
+# Your answers may call `MultiHeadAttention(d_model, num_heads)`, which is imported above. Its `forward(query, key=None,
+# value=None, mask=None)` takes `(B, T_q, D)`, `(B, T_k, D)` twice and a mask that broadcasts to `(B, H, T_q, T_k)`. The
+# key defaults to the query and the value to the key.
 #
 # The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In addition, the classes
 # `nn.Transformer*` are forbidden in all answers.
 #
-# Here are two questions to warm up; answer each one before you open it.
+# Here are two questions to warm up:
 #
 # <details><summary>Lesson 7: can attention output something larger than the largest value of a channel?</summary>
 #
-# No. Attention computes an average, and an average lies between the smallest and the largest value.
+# No, because an average lies between the smallest and the largest value.
 #
 # </details>
 #
 # <details><summary>Lesson 8: what does your <code>MultiHeadAttention</code> return?</summary>
 #
-# It returns a pair, the output `(B, T, D)` and the attention weights `(B, H, T, T)`, one matrix per head.
+# It returns the output `(B, T, D)` and the attention weights `(B, H, T, T)`, one matrix per head.
 #
 # </details>
 
 # %% [markdown]
 # ## What attention leaves undone
 #
-# Suppose you feed *jane visits africa in september* through attention, then through attention again, and so on. Each
-# output row is an average of input rows, multiplied by matrices. Then three things go wrong, and the block has a
-# remedy for each:
+# Suppose you feed *jane visits africa in september* through attention again and again. Each output row is an average of
+# input rows, multiplied by matrices. Then three things go wrong, and the block has a remedy for each:
 #
 # | problem | remedy |
 # |---|---|
@@ -68,13 +65,13 @@ transformer_map("09_encoder_block")
 # | averages of averages: after a few layers all words look the same | residual connections |
 # | almost no nonlinearity: for fixed attention weights, the output is linear in the input | the feed-forward network |
 #
-# We'll measure each problem with and without its remedy, and we start with the norm.
+# We start with the norm.
 
 # %% [markdown]
 # ## Layer norm
 #
-# **On paper:** Shift the vector $(1, 1, 5, 5)$ so that its mean is 0, then scale it so that its standard deviation is 1 (divide
-# by the number of channels, not by one less). What do you get?
+# **On paper:** Shift the vector $(1, 1, 5, 5)$ so that its mean is 0, then scale it so that its standard deviation is 1
+# (divide by the number of channels, not by one less). What do you get?
 #
 # <details><summary>Answer</summary>
 #
@@ -83,8 +80,8 @@ transformer_map("09_encoder_block")
 #
 # </details>
 #
-# **Layer norm** does this to every token separately. The word vectors that enter the translator's first block differ
-# in mean and standard deviation. After the norm, each of them has mean 0 and standard deviation 1:
+# **Layer norm** does this to every token separately. The word vectors that enter the translator's first block differ in
+# mean and standard deviation, and after the norm each of them has mean 0 and standard deviation 1:
 
 # %%
 figures.normed_words()
@@ -99,28 +96,9 @@ figures.normed_words()
 # of every token, and the learned parameters γ and β (one pair per channel, the same for all tokens) let the network
 # choose new ones.
 #
-# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a
-# norm for images. For text it would mean that all words of a sentence have one common mean, which is a different
-# norm:
-
-# %%
-figures.shared_statistics()
-
-# %% [markdown]
-# **Predict before you run:** If we replace the last word, *september*, by *may*, how far does the normalized vector of
-# *jane* move under layer norm, and how far under the norm over the whole sentence?
-
-# %%
-one = figures.word_vectors("jane visits africa in september")  # (T, D)
-other = figures.word_vectors("jane visits africa in may")  # (T, D)
-by_token = F.layer_norm(one, (64,)) - F.layer_norm(other, (64,))  # (T, D)
-by_sentence = F.layer_norm(one, (5, 64)) - F.layer_norm(other, (5, 64))  # (T, D)
-print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f}")
-
-# %% [markdown]
-# Under layer norm *jane* doesn't move at all, because each token is normalized by itself. Under the other norm the vector
-# moves by 0.0322, so every word depends on every other word, whatever the mask says. Padding would change real words, and
-# a decoder would leak the future (lesson 5). That's why Transformers use layer norm.
+# Because each token is normalized by itself, no word depends on another. A norm with one mean for the whole sentence,
+# as some tutorials describe it, would connect all words whatever the mask says, so padding would change real words, and
+# a decoder would leak the future (measured in *Going further*).
 
 # %% [markdown]
 # ### Exercise 9.1 `layer_norm`
@@ -131,9 +109,10 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # - **Arguments:** `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number.
 # - **Returns:** a tensor of the shape of x.
-# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1. In none
-#   of these cases may values or gradients be NaN.
-# - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and `var`.
+# - **Edge cases:** very small and very large entries, entries far from 0, rows of equal entries, and D = 1, without NaN
+#   in values or gradients.
+# - **Forbidden:** `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. You may use `mean` and
+#   `var`.
 
 
 # %% nbgrader={"solution": "layer_norm"}
@@ -156,14 +135,13 @@ check(layer_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write one line per formula. Whenever you average, keep the last axis with size 1, so that the result broadcasts.
+# Write one line per formula, and whenever you average, keep the last axis with size 1.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# By default `torch.var` divides by D − 1, but its argument `correction` changes that. Also compare your code with the
-# formula. Is ε under the square root or outside?
+# By default `torch.var` divides by D − 1, which its argument `correction` changes. Is ε under the square root?
 #
 # </details>
 
@@ -185,14 +163,14 @@ check(layer_norm)
 figures.absolute_value()
 
 # %% [markdown]
-# The **feed-forward network** of your block is the same idea with more channels (equation 2 of *Attention Is All You Need*):
+# The **feed-forward network** of your block is the same idea with more channels (equation 2 of *Attention Is All You
+# Need*):
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
 # It's also called a multilayer perceptron (MLP), and it's applied to each token separately, with the same weights. In
 # other words, **attention gathers information from other words, and the feed-forward network processes what was
-# gathered, word by word.** (Attention is nonlinear as well, because its weights depend on the input, but not channel
-# by channel.)
+# gathered, word by word.**
 
 # %% [markdown]
 # ### Exercise 9.2 `FeedForward`
@@ -235,30 +213,30 @@ check(FeedForward)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# An `nn.Linear` works on the last axis, whatever axes come before it, so you don't need a loop over tokens.
+# An `nn.Linear` works on the last axis, so you don't need a loop over tokens.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Because the caller may pass another activation, store it in `__init__` and call it between the two layers.
+# Store the activation in `__init__` and call it between the two layers.
 #
 # </details>
 
 # %% [markdown]
 # ## Residual connections and two orders
 #
-# A **residual connection** adds the output of a sublayer to its input, so that we get $x + f(x)$ instead of $f(x)$. Think of
-# a **residual stream** that runs through all blocks, from which each sublayer reads and to which it adds its contribution.
+# A **residual connection** adds the output of a sublayer to its input, so that we get $x + f(x)$ instead of $f(x)$. You
+# can picture a **residual stream** that runs through all blocks, from which each sublayer reads and to which it adds
+# its contribution.
 #
-# **On paper:** Let f(x) = 0.1 x, applied thirty times in a row. What is the derivative of the last output with respect to
-# the first input, without the residual connection and with it?
+# **On paper:** Let f(x) = 0.1 x, applied thirty times in a row. What is the derivative of the last output with respect
+# to the first input, without the residual connection and with it?
 #
 # <details><summary>Answer</summary>
 #
-# It is $0.1^{30} = 10^{-30}$ without it, and $1.1^{30} \approx 17$ with it. Because of the 1 in $1 + f'$, the
-# gradient doesn't vanish. But the derivative is also much larger than 1, because every layer adds something. The
-# norms keep such growth in bounds.
+# It is $0.1^{30} = 10^{-30}$ without it, and $1.1^{30} \approx 17$ with it. Because of the 1 in $1 + f'$, the gradient
+# doesn't vanish. It even grows, because every layer adds something, and the norms keep such growth in bounds.
 #
 # </details>
 #
@@ -276,11 +254,10 @@ figures.two_orders()
 # In pre-norm every sublayer only adds to the residual stream, so the gradient has one path from the top to the bottom
 # that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
 #
-# **Dropout** is one more ingredient of the paper's block. During training it sets each entry to 0 with probability
-# $p$ and divides the others by $1 - p$, so that the network can't rely on any single entry. It's applied to the
-# output of each sublayer before the residual sum, and usually also to the attention weights after the softmax. In
-# evaluation it does nothing. Your blocks have no dropout, because the check needs outputs that don't change from call
-# to call. Lesson 12 measures the effect of dropout.
+# **Dropout** is one more ingredient of the paper's block. During training it sets each entry of a sublayer's output,
+# and usually of the attention weights, to 0 with probability $p$ and divides the others by $1 - p$, so that the network
+# can't rely on any single entry. Your blocks have no dropout, because the check needs outputs that don't change from
+# call to call. Lesson 12 measures its effect.
 
 # %% [markdown]
 # ### Exercise 9.3 `EncoderBlock`
@@ -289,12 +266,12 @@ figures.two_orders()
 #
 # Join attention, feed-forward network, residual connections and norms in one block.
 #
-# - **Arguments:** `norm_first=False` asks for post-norm, the first row of the table, and `norm_first=True` for pre-norm. The
-#   activation goes to the feed-forward network, and the two orders are graded separately.
+# - **Arguments:** `norm_first=False` asks for post-norm, the first row of the table, and `norm_first=True` for
+#   pre-norm. The activation goes to the feed-forward network, and the two orders are graded separately.
 # - **Parts:** `attention` (a `MultiHeadAttention`), `feed_forward` (a `FeedForward`), `norm1` and `norm2` (two
 #   `nn.LayerNorm(d_model)`).
-# - **Returns:** `forward` takes `x (B, T, D)` and a mask, None or boolean, and returns `(B, T, D)`. With the same weights
-#   it equals `nn.TransformerEncoderLayer` without dropout.
+# - **Returns:** `forward` takes `x (B, T, D)` and a mask, None or boolean, and returns `(B, T, D)`. With the same
+#   weights it equals `nn.TransformerEncoderLayer` without dropout.
 
 
 # %% nbgrader={"solution": "EncoderBlock"}
@@ -331,91 +308,48 @@ check(EncoderBlock)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two formulas of the post-norm row as two lines of code and run the check before you add the pre-norm row.
+# Write the post-norm row as two lines of code, and run the check before you add the pre-norm row.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Your attention returns a pair, and only its first element belongs in the residual stream. The mask is its fourth
-# argument, so you should pass it by name.
+# Attention returns a pair, of which you need the first element. Pass the mask by name.
 #
 # </details>
-
-# %% [markdown]
-# Most of the block's parameters are in the feed-forward network. With the usual $d_{ff} = 4D$, its two layers have
-# $8D^2$ weights, whereas attention has $4D^2$.
-
-# %%
-block = or_finished(EncoderBlock)(64, 4, 256)
-for name, part in block.named_children():
-    print(f"{name:<13}{sum(p.numel() for p in part.parameters()):>7,}")
 
 # %% [markdown]
 # ## Why residual connections: words stay distinguishable
 #
 # What would we lose without residual connections? We send a thousand random sentences through twelve untrained blocks
-# and ask two questions after each block. How well can a *linear* map recover the word's own vector (1 means
-# completely, and 0 means no better than guessing the mean)? And how different are the tokens of a sentence from one
-# another?
+# and ask two questions after each block. How well can a *linear* map recover the word's own vector (from 1, completely,
+# to 0, no better than the mean)? And how different are the tokens of a sentence from one another?
 
 # %%
 figures.traces_of_words()
 
 # %% [markdown]
-# Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. Even
-# the plain mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have
-# nearly the same vector, because attention averages, and averages of averages are similar. (Dong et al., 2021, call
-# this rank collapse.)
+# Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. Even the
+# plain mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have nearly
+# the same vector, because averages of averages are similar. (Dong et al., 2021, call this rank collapse.)
 #
-# With residual connections, the words **blend** slowly, that is, after each block a vector contains less of its own
-# word and more of the sentence. In pre-norm, 80% can be recovered after one block and 37% after twelve. In post-norm
-# each norm scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve.
-# These blocks are untrained, however. What happens in the trained translator, with its two post-norm blocks? We
-# replace the month of our sentence and compute, for each word, the cosine of its two output vectors:
+# With residual connections, the words **blend** slowly, that is, a vector contains less and less of its own word and
+# more of the sentence. In pre-norm, 80% can be recovered after one block and 37% after twelve. In post-norm each norm
+# scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve. These blocks
+# are untrained, but in the trained translator words stay apart as well (*Going further*).
+#
+# Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections
+# (measured in *Going further*), but its words become indistinguishable all the same. Two more differences matter in
+# practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm** on top of it, and a
+# post-norm stack needs a warm-up, that is, a learning rate that starts small (lesson 11).
 
-# %%
-model = translator.machine()
-sentences = ["jane visits africa in september", "jane visits africa in may"]
-one, other = model.encode(translator.source_batch(sentences)).split(1)  # (1, T, D) each
-cosines = F.cosine_similarity(one, other, dim=-1)[0]  # (T,)
-for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
-    print(f"{word:<10}{cosine:.4f}")
-
-# %% [markdown]
-# If the outputs had become averages of the sentence, all five cosines would be about equal. But only the month's
-# vector changes a lot, whereas the other four words attend to the month and change slightly.
-#
-# ## Pre-norm or post-norm: gradients over depth
-#
-# To see what the two orders do to gradients, we run random words forward through 24 untrained blocks and
-# backpropagate from the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put **one
-# final norm** on top of it, and so do we. The chart on the left shows the gradient along the residual stream. The
-# chart on the right shows the gradient at the *last* block's weights, for stacks of up to 32 blocks.
-
-# %%
-figures.gradients_over_depth()
-
-# %% [markdown]
-# On the left you can see that without any norm the gradient is 499 at the bottom and 0.00034 at the top, so no single
-# learning rate of plain gradient descent suits both. All variants with norms stay in bounds, even the one without
-# residual connections. So the size of the gradient doesn't explain why we need residual connections, but the previous
-# figure does.
-#
-# On the right you can see how the two orders differ. In post-norm the last block's gradient barely depends on the
-# depth. In pre-norm with a final norm it falls from 70 to 14, like one over the square root of the depth. Without the
-# final norm it doesn't fall. So the decrease comes from the final norm, which divides by the size of the residual
-# stream, to which every block has added. Xiong et al. (2020) prove this for untrained networks. They conclude that in
-# post-norm the first updates of the top layers are too large, which is why post-norm needs a warm-up, that is, a
-# learning rate that starts small (lesson 11), and pre-norm doesn't.
-#
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 12 points
 #
-# PyTorch's own `nn.TransformerEncoderLayer` got its `norm_first` in the summer of 2021, and soon a user reported
-# [issue 61165](https://github.com/pytorch/pytorch/issues/61165). In our notation the code was equivalent to this:
+# When PyTorch's own `nn.TransformerEncoderLayer` got its `norm_first`, a user reported [issue
+# 61165](https://github.com/pytorch/pytorch/issues/61165). In our notation the code was equivalent to this:
 #
 # ```python
 # def block_with_bug(x, attention, feed_forward, norm1, norm2, mask=None):
@@ -426,7 +360,7 @@ figures.gradients_over_depth()
 # ```
 #
 # It's meant to be pre-norm, and it runs without an error. If both sublayers returned zero, what should the block
-# return, and what does this code return? Answer that first, and then write the block correctly.
+# return, and what does this code return? Write the block correctly.
 #
 # - **Arguments:** `x (B, T, D)`; four functions, of which `attention(x, mask=mask)` returns `(out, weights)`; a mask.
 # - **Returns:** `(B, T, D)`.
@@ -452,42 +386,32 @@ check(fixed_block)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The code uses the name x for two different tensors, the input of the sublayer and the tensor to which its output is added.
+# The code uses the name x both for the input of a sublayer and for the tensor to which its output is added.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Draw the lower half of figure 9.4 for this code. Is the norm on the branch or on the residual stream? The bug occurs in
-# both halves.
+# Draw the lower half of figure 9.3 for this code. Is the norm on the branch or on the residual stream?
 #
 # </details>
 
 # %% [markdown]
-# The figure shows how much of each word the code with the bug keeps, compared with the two orders and with your fix:
+# How much of each word does the code with the bug keep, compared with the two orders and with your fix?
 
 # %%
 figures.traces_of_words(or_finished(fixed_block))
 
 # %% [markdown]
-# The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix
-# keeps exactly as much of each word as pre-norm does. There's also a one-line test, because a pre-norm block must
-# return x unchanged if both sublayers return zero.
+# The block with the bug behaves like *post-norm*, because its norms are on the residual stream, whereas your fix keeps
+# exactly as much of each word as pre-norm does. There's also a one-line test, because a pre-norm block must return x
+# unchanged if both sublayers return zero.
 
 # %% [markdown]
 # ## The encoder
 #
 # Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per word, in its context,
-# comes out. For our sentence the shapes are:
-#
-# | step | shape |
-# |---|---|
-# | ids of *jane visits africa in september* | (1, 5) |
-# | word vectors, rows of an embedding table | (1, 5, 64) |
-# | plus the vectors of positions 0 to 4 | (1, 5, 64) |
-# | block after block | (1, 5, 64) |
-#
-# The shape never changes, so we can stack as many blocks as we like.
+# comes out. For our five words the shape is `(1, 5, 64)` after every step, so we can stack as many blocks as we like.
 
 # %% [markdown]
 # ### Exercise 9.5 `Encoder`
@@ -537,21 +461,19 @@ check(Encoder)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The first word of every sentence has position 0. `torch.arange` gives the positions of a sentence of T words; they don't
-# depend on the ids.
+# `torch.arange` gives the positions, which don't depend on the ids.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# PyTorch doesn't find the parameters of modules in a plain Python list; in an `nn.ModuleList` it does. Make a new block for
-# every layer, otherwise all layers share their weights.
+# Make a new block for every layer, so that they don't share their weights.
 #
 # </details>
 
 # %% [markdown]
-# Since the names agree, the translator's trained weights load into your encoder. Then it produces the same vectors as the
-# translator's encoder, up to rounding:
+# Since the names agree, you can load the translator's trained weights. Then your encoder produces the same vectors as
+# the translator's, up to rounding:
 
 # %%
 encoder = or_finished(Encoder)(len(translator.english), 64, 4, 128, num_layers=2, max_len=24)
@@ -563,15 +485,14 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # %% [markdown]
 # ## At work
 #
-# Let's put your layer norm and your block into the translator. Its blocks are post-norm, and with yours it should
-# translate as before:
+# Let's put your layer norm and your block into the translator, whose blocks are post-norm:
 
 # %%
 at_work(layer_norm, EncoderBlock)
 
 # %% [markdown]
-# What about the feed-forward network? **Predict before you run:** what is worse for the translator, an encoder without any
-# feed-forward networks, or feed-forward networks (in encoder and decoder) without their ReLU?
+# What about the feed-forward network? **Predict before you run:** what is worse for the translator, an encoder without
+# any feed-forward networks, or feed-forward networks (in encoder and decoder) without their ReLU?
 
 # %%
 figures.without_feed_forward()
@@ -579,8 +500,7 @@ figures.without_feed_forward()
 # %% [markdown]
 # If we remove the encoder's feed-forward networks, the loss rises to 0.17 nats per word, and 146 of 200 sentences are
 # still correct. If we keep all feed-forward networks but remove their ReLU, it rises to 4.95 nats and no sentence is
-# correct. Without the ReLU the two layers don't compute a weaker version of what they learned, but a different
-# function, so every later layer receives inputs that it was never trained on.
+# correct. Without the ReLU every later layer receives inputs that it was never trained on.
 #
 # And what does the bug of exercise 9.4 cost here? We connect the translator's trained parts in four ways:
 
@@ -589,9 +509,9 @@ for kind in ("post-norm", figures.BUG, "pre-norm", "no residual"):
     print(f"{kind:<20} {figures.loss_when_rewired(kind):.4f} nats per word")
 
 # %% [markdown]
-# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), so this test does *not*
-# expose the bug. The weights were trained for post-norm, and the block with the bug is closer to that. A trained
-# network only works in the arrangement in which it was trained, so the two tests of exercise 9.4 are better.
+# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), because the weights were
+# trained for post-norm, and the block with the bug is closer to that. So this test does *not* expose the bug, but the
+# two tests of exercise 9.4 do.
 
 # %% [markdown]
 # ### Quiz 9.1
@@ -636,22 +556,21 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A classmate wants to save memory and builds encoder blocks without residual connections: "Attention lets every word see
-# every other word, so all information is there anyway. And I keep the layer norms, so the gradients will be fine."
-# Explain what is right in this and what will go wrong. Use what you have measured in this lesson, and say which
-# measurement would convince your classmate.
+# A classmate builds encoder blocks without residual connections: "Attention lets every word see every other word, so
+# all information is there anyway. And I keep the layer norms, so the gradients will be fine." Explain what is right in
+# this and what will go wrong. Use what you have measured, and say which measurement would convince your classmate.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds
-# (figure 9.6). But a gradient of reasonable size need not carry useful information. Attention gives each word an
-# average of all words. The words of a sentence get similar averages, and averages of those are more similar still, so
-# that after three untrained blocks all words of a sentence have nearly the same vector (figure 9.5). From then on no
-# block can tell *jane* from *africa*. Even after one block a linear map recovered only 5% of the word's own vector.
-# With a residual connection the block adds to the word's vector and does not replace it, so even after twelve
-# pre-norm blocks 37% could be recovered. A convincing test takes a minute, because it is enough to print the
-# distances between the words of one sentence after each block.
+# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds. But a
+# gradient of reasonable size need not carry useful information. Attention gives each word an average of all words. The
+# words of a sentence get similar averages, and averages of those are more similar still, so that after three untrained
+# blocks all words of a sentence have nearly the same vector (figure 9.4). From then on no block can tell *jane* from
+# *africa*. Even after one block a linear map recovered only 5% of the word's own vector. With a residual connection the
+# block adds to the word's vector and does not replace it, so even after twelve pre-norm blocks 37% could be recovered.
+# A convincing test takes a minute, because it is enough to print the distances between the words of one sentence after
+# each block.
 #
 # **Marking scheme (15):**
 #
@@ -668,12 +587,12 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - Layer norm removes mean and scale from each token separately, whereas norms that share statistics between tokens leak.
+# - Layer norm removes mean and scale from each token separately, whereas norms that share statistics between tokens
+#   leak.
 # - A residual connection adds a sublayer's output to its input, so words stay distinguishable. In pre-norm it also
 #   gives the gradient a path without matrices and norms.
 # - Attention gathers, and the feed-forward network processes word by word, with a nonlinearity per channel.
 # - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
-# - An encoder is embeddings plus positions, then a stack of blocks of one shape.
 #
 # **Next:** The encoder reads the English sentence. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the
 # decoder, which writes the French one.
@@ -686,13 +605,87 @@ progress()
 #
 # Everything below is optional, and no later lesson needs it.
 #
+# ### A norm over the whole sentence
+#
+# Some tutorials say that mean and variance are computed "across channels and spatial dimensions". That describes a
+# norm for images. For text it would mean that all words of a sentence have one common mean, which is a different
+# norm:
+
+# %%
+figures.shared_statistics()
+
+# %% [markdown]
+# **Predict before you run:** If we replace the last word, *september*, by *may*, how far does the normalized vector of
+# *jane* move under layer norm, and how far under the norm over the whole sentence?
+
+# %%
+one = figures.word_vectors("jane visits africa in september")  # (T, D)
+other = figures.word_vectors("jane visits africa in may")  # (T, D)
+by_token = F.layer_norm(one, (64,)) - F.layer_norm(other, (64,))  # (T, D)
+by_sentence = F.layer_norm(one, (5, 64)) - F.layer_norm(other, (5, 64))  # (T, D)
+print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f}")
+
+# %% [markdown]
+# Under layer norm *jane* doesn't move at all, because each token is normalized by itself. Under the other norm the
+# vector moves by 0.0322, so every word depends on every other word, whatever the mask says.
+
+# %% [markdown]
+# ### Words in the trained translator
+#
+# Do words stay distinguishable in the *trained* translator, with its two post-norm blocks? We replace the month of our
+# sentence and compute, for each word, the cosine of its two output vectors:
+
+# %%
+model = translator.machine()
+sentences = ["jane visits africa in september", "jane visits africa in may"]
+one, other = model.encode(translator.source_batch(sentences)).split(1)  # (1, T, D) each
+cosines = F.cosine_similarity(one, other, dim=-1)[0]  # (T,)
+for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
+    print(f"{word:<10}{cosine:.4f}")
+
+# %% [markdown]
+# If the outputs had become averages of the sentence, all five cosines would be about equal. But only the month's vector
+# changes a lot, whereas the other four words attend to the month and change slightly.
+#
+# ### Pre-norm or post-norm: gradients over depth
+#
+# What do the two orders do to gradients? We run random words forward through 24 untrained blocks and backpropagate from
+# the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put one final norm on top of it,
+# and so do we. The chart on the left shows the gradient along the residual stream, and the chart on the right the
+# gradient at the *last* block's weights, for stacks of up to 32 blocks.
+
+# %%
+figures.gradients_over_depth()
+
+# %% [markdown]
+# On the left, without any norm the gradient is 499 at the bottom and 0.00034 at the top, so no single learning rate
+# suits both. All variants with norms stay in bounds, even the one without residual connections. So the size of the
+# gradient doesn't explain why we need residual connections, but the distances between words in Figure 9.4 do.
+#
+# On the right, the last block's gradient barely depends on the depth in post-norm. In pre-norm with a final norm it
+# falls from 70 to 14, because this norm divides by the size of the residual stream, to which every block has added.
+# Without the final norm it doesn't fall. Xiong et al. (2020) conclude that in post-norm the first updates of the top
+# layers are too large, which is why post-norm needs a warm-up (lesson 11) and pre-norm doesn't.
+
+# %% [markdown]
+# ### Where the parameters are
+#
+# Most of the block's parameters are in the feed-forward network. With the usual $d_{ff} = 4D$, its two layers have
+# $8D^2$ weights, whereas attention has $4D^2$.
+
+# %%
+block = or_finished(EncoderBlock)(64, 4, 256)
+for name, part in block.named_children():
+    print(f"{name:<13}{sum(p.numel() for p in part.parameters()):>7,}")
+
+# %% [markdown]
 # ### Exercise 9.6 `block_macs`
 #
 # **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 8 bonus points
 #
-# A product of matrices of shapes `(n, m)` and `(m, p)` takes n·m·p multiply-accumulate operations (**MACs**). Count them for
-# one sequence of T tokens in all matrix products of one block, that is, four projections, two products inside attention
-# and two layers of the feed-forward network. Biases, norms, softmax and activation don't count.
+# A product of matrices of shapes `(n, m)` and `(m, p)` takes n·m·p multiply-accumulate operations (**MACs**). Count
+# them for one sequence of T tokens in all matrix products of one block, that is, four projections, two products inside
+# attention and two layers of the feed-forward network. Biases, norms, softmax and activation don't count.
 #
 # - **Arguments:** three Python ints, `T`, `d_model`, `d_ff`.
 # - **Returns:** a Python int.
@@ -718,8 +711,8 @@ check(block_macs)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write down the shapes of both factors for each of the eight products. You get three kinds of terms, and the number of heads
-# cancels.
+# Write down the shapes of both factors for each of the eight products. You get three kinds of terms, and the number of
+# heads cancels.
 #
 # </details>
 #
@@ -764,12 +757,12 @@ explore.stack()
 figures.three_influences()
 
 # %% [markdown]
-# - A **linear layer** changes each word by itself. To mix words it would need a fixed sentence length and one weight for
-#   each pair of positions.
+# - A **linear layer** changes each word by itself. To mix words it would need a fixed sentence length and one weight
+#   for each pair of positions.
 # - A **convolution** mixes neighbors. The size of its kernel fixes how far it reaches, and its weights are the same at
 #   every position and in every sentence.
-# - **Attention** reaches every word in one step, and its weights are *not parameters*, because they are computed from the
-#   sentence.
+# - **Attention** reaches every word in one step, and its weights are *not parameters*, because they are computed from
+#   the sentence.
 #
 # Schmidhuber (1992) distinguished **slow weights**, which change during training, from **fast weights**, which are
 # computed from the data. If a model translates *Hello, I love you* into *Bonjour, je t'aime*, *Bonjour* has to attend
@@ -789,9 +782,9 @@ for sentence in ("jane visits africa in september", "paul visits france in septe
 # The position, the word and all parameters are the same, and yet *visits* attends most to *jane* in the first
 # sentence (0.49) and most to *france* in the second (0.53). A convolution would use the same weights for both.
 #
-# How far a layer can see is called its **receptive field**, a term from networks for images. One convolution with kernel 3
-# sees three words, and each further layer adds one on either side. How many layers do you need until the middle word sees
-# all fifteen words, and how many with kernel 7?
+# How far a layer can see is called its **receptive field**, a term from networks for images. One convolution with
+# kernel 3 sees three words, and each further layer adds one on either side. How many layers do you need until the
+# middle word sees all fifteen words, and how many with kernel 7?
 
 # %%
 explore.reach()
@@ -809,15 +802,15 @@ explore.reach()
 #
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
-# Write the function that makes such a table. Entry (i, j) is the Frobenius norm of the block of the Jacobian that says how
-# row i of the output changes with row j of the input:
+# Write the function that makes such a table. Entry (i, j) is the Frobenius norm of the block of the Jacobian that says
+# how row i of the output changes with row j of the input:
 #
 # $$I_{ij} = \Big\lVert \frac{\partial f(x)_i}{\partial x_j} \Big\rVert_F =
 # \sqrt{\sum_{e=1}^{E}\sum_{d=1}^{D}\Big(\frac{\partial f(x)_{ie}}{\partial x_{jd}}\Big)^2}$$
 #
 # - **Arguments:** a function `f` from `(T, D)` to `(T, E)` made of torch operations, for any E; `x (T, D)`.
-# - **Returns:** a tensor `(T, T)`, which need not be differentiable. You may use autograd, but the gradient of a *sum* of
-#   outputs isn't enough, because opposite signs cancel in it.
+# - **Returns:** a tensor `(T, T)`, which need not be differentiable. You may use autograd, but the gradient of a *sum*
+#   of outputs isn't enough, because opposite signs cancel in it.
 # - **Edge cases:** x stays unchanged, including its `requires_grad`.
 
 
@@ -865,9 +858,9 @@ figures.encoder_influence(or_finished(token_influence))
 # The [AI Summer article on Transformers](https://theaisummer.com/transformer/) ends with four intuitions. Each sounds
 # right, so let's measure them.
 #
-# **Independent representations at each block:** If heads were independent, a head's output couldn't be predicted from the
-# outputs of the other heads. We try it with the best linear map on 200 unseen
-# sentences (1 means fully predictable), in the trained encoder and in untrained controls:
+# **Independent representations at each block:** If heads were independent, a head's output couldn't be predicted from
+# the outputs of the other heads. We try it with the best linear map on 200 unseen sentences (1 means fully
+# predictable), in the trained encoder and in untrained controls:
 
 # %%
 for name, encoder in figures.encoders_to_compare().items():
@@ -919,10 +912,10 @@ figures.interactions()
 # - Ba, Kiros and Hinton, [Layer Normalization](https://arxiv.org/abs/1607.06450) (2016).
 # - He et al., [Deep Residual Learning](https://arxiv.org/abs/1512.03385) (2015), where residual connections come from.
 # - Srivastava et al., [Dropout](https://jmlr.org/papers/v15/srivastava14a.html) (2014).
-# - Xiong et al., [On Layer Normalization in the Transformer Architecture](https://arxiv.org/abs/2002.04745) (2020), on the
-#   two orders and why one of them needs a warm-up.
-# - Dong, Cordonnier and Loukas, [Attention is not all you need](https://arxiv.org/abs/2103.03404) (2021), on
-#   rank collapse without residual connections and feed-forward networks.
-# - Schmidhuber, *Learning to Control Fast-Weight Memories* (1992), and Schlag, Irie and Schmidhuber,
-#   [Linear Transformers Are Secretly Fast Weight Programmers](https://arxiv.org/abs/2102.11174) (2021).
+# - Xiong et al., [On Layer Normalization in the Transformer Architecture](https://arxiv.org/abs/2002.04745) (2020), on
+#   the two orders and why one of them needs a warm-up.
+# - Dong, Cordonnier and Loukas, [Attention is not all you need](https://arxiv.org/abs/2103.03404) (2021), on rank
+#   collapse without residual connections and feed-forward networks.
+# - Schmidhuber, *Learning to Control Fast-Weight Memories* (1992), and Schlag, Irie and Schmidhuber, [Linear
+#   Transformers Are Secretly Fast Weight Programmers](https://arxiv.org/abs/2102.11174) (2021).
 # - [AI Summer on Transformers](https://theaisummer.com/transformer/), with the four intuitions.

@@ -5,7 +5,17 @@ import functools
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub, listed_quizzes, tensor_cases
+from helpers.checking.vocabulary import (
+    DTYPE,
+    GRADIENT,
+    LEADING,
+    VALUES,
+    Case,
+    Exercise,
+    Stub,
+    listed_quizzes,
+    tensor_cases,
+)
 
 MASK = "masks"
 ACTIVATION = "any activation"
@@ -20,7 +30,7 @@ NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
 def cases_layer_norm(draw):
     def make(dtype, *lead):  # every row with its own mean and standard deviation
-        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=2.0, dtype=dtype)
+        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=2.0, high=4.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype), draw.normal(6, dtype=dtype)
 
     def scaled(factor, dtype=torch.float32, offset=0.0):
@@ -28,9 +38,10 @@ def cases_layer_norm(draw):
         return x * factor + offset, gamma, beta
 
     def sized(case, x):
-        return dataclasses.replace(
-            case, note=case.note or f"x of shape {tuple(x.shape)}, gamma and beta of shape ({x.shape[-1]},)"
-        )
+        note = case.note or f"x of shape {tuple(x.shape)}, gamma and beta of shape ({x.shape[-1]},)"
+        # What eps does shows in parts of its own, and nowhere else, whatever is drawn.
+        near = 1e-4 if case.part in (VALUES, LEADING) else case.tolerance
+        return dataclasses.replace(case, note=note, tolerance=near)
 
     single = draw.normal(300), draw.normal(300), draw.normal(300)
     flat = torch.tensor([2.0, -3.0, 0.0], dtype=torch.float64)[:, None].expand(3, 6).clone()
@@ -38,7 +49,7 @@ def cases_layer_norm(draw):
     narrow = tuple(draw.normal(*shape, dtype=torch.float64) for shape in ((3, 1), (1,), (1,)))
     cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
-        Case((draw.normal(6, 6), draw.normal(6), draw.normal(6)), note="as many tokens as channels: 6"),
+        Case((3 * draw.normal(6, 6), draw.normal(6), draw.normal(6)), note="as many tokens as channels: 6"),
         Case(single, part=LEADING, note="a single vector"),
         Case(make(torch.float32, 3), part=LEADING, via="on_views", note=TRANSPOSED),
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
@@ -287,14 +298,6 @@ EncoderBlock = Exercise(
         {PRE_2} -> x = self.norm2(x)
         |            return x + self.feed_forward(x)
         The residual stream itself should not be normalized. What is added to the sublayer's output in yours?
-    first_residual_normalized: with norm_first attention is added to the normalized x
-        {PRE_1} -> x = self.norm1(x)
-        |            x = x + self.attention(x, mask=mask)[0]
-        The residual stream itself should not be normalized. What is attention's output added to in yours?
-    second_residual_normalized: with norm_first the feed-forward network is added to the normalized x
-        {PRE_2} -> x = self.norm2(x)
-        |            return x + self.feed_forward(x)
-        The residual stream itself should not be normalized. What is the network's output added to in yours?
     no_residual: no residual connections
         {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
         {PRE_2} -> return self.feed_forward(self.norm2(x))
@@ -323,9 +326,6 @@ EncoderBlock = Exercise(
     always_pre: pre-norm where post-norm is asked for
         if self.norm_first: -> if True:
         The default is the order of the paper. Where is the norm in that order?
-    pre_norm_by_default: pre-norm where norm_first was not given
-        norm_first=False -> norm_first=True
-        Which default does the signature promise?
     no_norm: no layer norms
         {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
         {PRE_2} -> return x + self.feed_forward(x)
@@ -345,12 +345,6 @@ EncoderBlock = Exercise(
         {PRE_2} -> return start + self.feed_forward(self.norm2(x))
         {POST_2} -> return self.norm2(start + self.feed_forward(x))
         The second residual connection starts after attention's output was added. Which x do you add at the end?
-    side_by_side: both sublayers read the block's input
-        if self.norm_first: -> start = x
-        |        if self.norm_first:
-        {PRE_2} -> return x + self.feed_forward(self.norm2(start))
-        {POST_2} -> return self.norm2(x + self.feed_forward(start))
-        Some models run them in parallel. In this block, what is the input of the feed-forward network?
     mask_ignored: the mask does not reach attention
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
@@ -455,11 +449,6 @@ Encoder = Exercise(
         x = self.tokens(ids) -> mask = (ids != 0)[:, None, None, :] if mask is None else mask
         |        x = self.tokens(ids)
         The caller passes the mask. Which id does your code take for padding, and why that one?
-    own_padding_mask_as_well: id 0 is masked as padding in addition to the mask
-        x = self.tokens(ids) -> own = (ids != 0)[:, None, None, :]
-        |        mask = own if mask is None else mask & own
-        |        x = self.tokens(ids)
-        The caller passes the mask. Which id does your code take for padding, and why that one?
     mask_inverted: the mask was inverted
         block(x, mask) -> block(x, None if mask is None else ~mask)
         True means may attend, in your encoder and in its blocks.
@@ -551,10 +540,9 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         x = x + out -> start, x = x, x + out
         return x + feed -> return start + feed
         The second residual connection starts after attention's output was added. Which x do you add at the end?
-    last_residual_from_the_start: x itself is added at the end only; in between the residual is still the normalized x
-        x = x + out -> start, x = x, norm2(norm1(x) + out)
-        return x + feed_forward(norm2(x)) -> return start + feed_forward(x)
-        Attention's output should be added to the residual stream as well. Does it get there?
+    second_residual_dropped: the feed-forward network replaces x instead of adding to it
+        return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
+        There has to be a residual connection around each sublayer. Check the second.
     norm_behind_the_sublayer: the norm between the sublayer and the sum
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         x = x + out -> x = x + norm1(out)
@@ -664,9 +652,6 @@ token_influence = Exercise(
     sizes_of_a_summed_gradient: the absolute values of the gradient of the sum of each row's outputs, added up
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).abs().sum(dim=-1)
         Channels that move in opposite directions cancel in a sum. The norm squares each entry of a block first.
-    axes_of_the_words_summed: summed over the tokens, so that a table of channels was left
-        sum(dim=(1, 3)) -> sum(dim=(0, 2))
-        Print the shape of the Jacobian: which of its four axes count tokens, and which count channels?
     lengths_added_up: one norm per output channel, and these were added
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=3).sum(dim=1)
         The Frobenius norm takes one square root, at the end. How many do you take per block?
@@ -688,11 +673,6 @@ token_influence = Exercise(
     averaged: a mean over the block where a sum belongs
         sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
         A block with twice as many entries of the same size has a larger norm.
-    gradients_pile_up: the gradients of earlier rows are still in x.grad
-        torch.autograd.functional.jacobian(f, x)
-        -> torch.stack([copy.grad.norm(dim=-1) for copy in [x.detach().clone().requires_grad_()] for i in range(len(x)) if not f(copy)[i].sum().backward()])
-        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
-        backward adds to what x.grad holds. And channels that move in opposite directions cancel in a sum.
     reshaped: the Jacobian reshaped to (T, T, ...) without an axis moved
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.reshape(len(x), len(x), -1).norm(dim=-1)
         Its axes are output word, output channel, input word, input channel. What does your second axis count?

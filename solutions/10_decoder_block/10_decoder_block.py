@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 10. The decoder block: the whole Transformer
 #
-# **In this lesson** you'll build the decoder, join it to the encoder of lesson 9, load trained weights into the full
-# Transformer and let it write French.
+# **In this lesson** you'll build the decoder, join it to the encoder of lesson 9, load trained weights and let the
+# Transformer write French.
 #
 # **Core:** about 90 minutes. A good place for a break is after exercise 10.4, when your Transformer runs.
 
@@ -24,37 +24,32 @@ from helpers.lessons.decoder_block import explore, figures
 transformer_map("10_decoder_block")
 
 # %% [markdown]
-# The lower row is new, and by the end of this lesson you will have built everything on this map.
+# By the end of this lesson you will have built everything on this map.
 
 # %% [markdown]
 # ## You need
 #
-# - the masks of [lesson 5](../05_masking/05_masking.ipynb) and the cross-entropy of
-#   [lesson 6](../06_softmax/06_softmax.ipynb), which your loss and your decoder use;
-# - the `MultiHeadAttention` of [lesson 8](../08_multi_head/08_multi_head.ipynb), whose queries and keys may come from two
-#   sequences;
-# - the block and the `Encoder` of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), because yours are built the same way.
-#
-# Your answers may call these, which are imported above:
+# You need the masks of [lesson 5](../05_masking/05_masking.ipynb), the cross-entropy of [lesson
+# 6](../06_softmax/06_softmax.ipynb), the heads of [lesson 8](../08_multi_head/08_multi_head.ipynb), and the block and
+# the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb). Your answers may call these, which are
+# imported above:
 #
 # | name | takes | gives |
 # |---|---|---|
-# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`; key defaults to query, value to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
-# | `FeedForward(d_model, d_ff, activation)` | `(B, T, D)` | `(B, T, D)` |
+# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`; value defaults to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
+# | `FeedForward(d_model, d_ff, activation)` | `(B, T, D)` | the same shape |
 # | `Encoder(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)` | `forward(ids (B, T), mask=None)` | `(B, T, D)` |
 # | `attention(Q, K, V, mask=None)` | `(..., T_q, d)`, `(..., T_k, d)`, `(..., T_k, d_v)` | `(out, weights)`, scores over $\sqrt d$ |
 # | `causal_mask(T_q, T_k=None)` | two ints | `(T_q, T_k)`, True = may attend, aligned at the end |
 # | `cross_entropy(logits, targets, ignore_index=-100)` | `(..., V)`, `(...)` | a scalar, the mean over what is not ignored |
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too, and `nn.Transformer*` is forbidden.
-#
-# Answer this question from an earlier lesson before you open it.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too, and `nn.Transformer*` is
+# forbidden. Here is a question to warm up.
 #
 # <details><summary>Lesson 5: five words are written and two more come at once. What shape does the causal mask for the
 # two new ones have, and what do its rows contain?</summary>
 #
-# Its shape is `(2, 7)`, and because it's aligned at the end, the first new word may attend to six keys and the second to
-# all seven.
+# Its shape is `(2, 7)`. The first new word may attend to six keys and the second to all seven.
 #
 # </details>
 
@@ -63,21 +58,20 @@ transformer_map("10_decoder_block")
 #
 # The encoder of lesson 9 turns *jane visits africa in september* into five vectors. The decoder has to turn those
 # into *jane visite l' afrique en septembre*. It's **autoregressive**, that is, it writes one word at a time, and each
-# word depends on the words before it. In other words, it maps the source and the words so far to logits for the next
-# word.
+# word depends on the words before it.
 #
-# How do we train such a function? If we let the decoder write and graded the result, one wrong word at the start
-# would spoil everything after it. With **teacher forcing** we give the decoder the true words instead, whatever it
-# would have written itself, and ask at each position for the next one.
+# How do we train it? If we let the decoder write and graded the result, one wrong word at the start would spoil
+# everything after it. With **teacher forcing** we give it the true words instead, and ask at each position for the
+# next one.
 #
 # | position | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
 # | the decoder reads | `<bos>` | jane | visite | l' | afrique | en | septembre |
 # | it has to predict | jane | visite | l' | afrique | en | septembre | `<eos>` |
 #
-# Two special tokens frame the sentence. We need `<bos>` (beginning of sentence) so that the decoder has something to read
-# before it has written anything, and `<eos>` (end of sentence) so that it can finish. All seven predictions are made in
-# one pass, because the causal mask keeps position 2 from attending to position 3, where its answer is.
+# Two special tokens, `<bos>` (beginning of sentence) and `<eos>` (end of sentence), give the decoder something to
+# read at the start and let it finish. All predictions are made in one pass, because the causal mask hides from each
+# position the next one, where its answer is.
 
 # %%
 figures.teacher_forcing()
@@ -87,8 +81,7 @@ figures.teacher_forcing()
 #
 # Difficulty 1 of 5 · Importance 5 of 5 · 3 minutes · 7 points
 #
-# Build the decoder's input from its targets. Put bos in front, shift everything right by one position, and drop the
-# last id.
+# Build the decoder's input from its targets. Put bos in front and drop the last id.
 #
 # - **Arguments:** `targets`, a LongTensor `(B, T)` with $T \ge 1$, and `bos_id`, an int.
 # - **Returns:** a LongTensor `(B, T)`.
@@ -112,19 +105,18 @@ check(shift_right)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Concatenate a column that is the same in every row with most of the columns of the targets. How wide is each part?
+# Concatenate a column that is the same in every row with most of the columns of the targets.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.cat` joins tensors along a dimension, and `torch.full_like` makes a tensor of one value with the shape and dtype of
-# another. (Rolling the targets would put the last word in front.)
+# `torch.cat` joins tensors, and `torch.full_like` makes a tensor of one value with the shape and dtype of another.
 #
 # </details>
 
 # %% [markdown]
-# Here are the ids of our sentence as targets, and the input that your function makes of them:
+# Here is the input that your function makes of our sentence:
 
 # %%
 words = "jane visite l' afrique en septembre".split()
@@ -137,8 +129,8 @@ print("input  ", or_finished(shift_right)(targets, translator.BOS).tolist()[0])
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 10 points
 #
-# A user of [PyTorch's tutorials](https://github.com/pytorch/tutorials/issues/719) reports a common symptom. The loss drops to
-# zero immediately, but then the model generates the same token over and over. We get the same effect with this function:
+# A user of [PyTorch's tutorials](https://github.com/pytorch/tutorials/issues/719) reports that the loss drops to zero
+# immediately, but then the model writes the same token over and over. This function has the same effect:
 
 
 # %%
@@ -148,13 +140,12 @@ def loss_with_bug(model, src, tgt, pad_id):
 
 
 # %% [markdown]
-# After the model has read `<bos>` *jane visite*, which word does this loss ask for? Find out, and then write the loss
-# correctly.
+# After the model has read `<bos>` *jane visite*, which word does this loss ask for? Write the loss correctly.
 #
-# - **Arguments:** `model(src, ids)`, which takes `(B, T_s)` and `(B, T)` and returns logits `(B, T, V)`; `src`; `tgt`, a
-#   LongTensor `(B, T_t)` whose rows are bos, words, eos, padding; `pad_id`.
-# - **Returns:** a scalar, the mean cross-entropy over all target tokens of the batch, where eos counts, but bos and padding
-#   don't.
+# - **Arguments:** `model(src, ids)`, which takes `(B, T_s)` and `(B, T)` and returns logits `(B, T, V)`; `src`;
+#   `tgt`, a LongTensor `(B, T_t)` whose rows are bos, words, eos, padding; `pad_id`.
+# - **Returns:** a scalar, the mean cross-entropy over all target tokens of the batch, where eos counts, but bos and
+#   padding don't.
 
 
 # %% nbgrader={"solution": "fixed_loss"}
@@ -176,21 +167,20 @@ check(fixed_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Both rows of the table above are parts of `tgt`. Which column of `tgt` is missing in each of them?
+# Both rows of the table above are parts of `tgt`. Which column is missing in each of them?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The model need not read the last eos, because nothing comes after it, and it need not predict bos. In shorter
-# sentences, padding follows after eos, and `ignore_index` leaves it out.
+# The model need not read the last eos and need not predict bos. `ignore_index` leaves out the padding.
 #
 # </details>
 
 # %% [markdown]
-# Now we train two small Transformers with the same initialization for 40 steps on the same 40 sentences, one with each loss.
-# Then each of them writes these sentences without help. **Predict before you run:** whose loss is lower, and how many
-# sentences does each get right?
+# Now we train two small Transformers with the same initialization on the same 40 sentences, one with each loss, and
+# then let each of them write these sentences. **Predict before you run:** whose loss is lower, and how many sentences
+# does each get right?
 
 # %%
 figures.two_trainings(or_finished(fixed_loss))
@@ -198,23 +188,22 @@ figures.two_trainings(or_finished(fixed_loss))
 # %% [markdown]
 # The loss with the bug asks for *visite* where the model has just read *visite*, so it's enough to copy the input.
 # That model reaches the lower loss, 0.04 compared with 0.11, but it writes nothing but bos, whereas the other one
-# writes all its sentences word for word. **If a loss is too good in the first minute, suspect a bug,** and let the
-# model write without the true words before you believe it.
+# writes all its sentences correctly. **If a loss is too good in the first minute, suspect a bug.**
 
 # %% [markdown]
 # ## Cross-attention
 #
-# The decoder's first sublayer is self-attention under a causal mask, among the words written so far, so it doesn't know the
-# source. The second sublayer is the same `MultiHeadAttention`, but with inputs from two sequences:
+# The decoder's first sublayer is causal self-attention among the words written so far, so it doesn't know the source.
+# The second sublayer is the same `MultiHeadAttention`, but with inputs from two sequences:
 #
 # $$Q = y\,W_Q^\top, \qquad K = m\,W_K^\top, \qquad V = m\,W_V^\top,$$
 #
-# where $y$ contains the decoder's vectors, one per French word, and $m$ is the **memory**, the encoder's output, one vector per
-# English word. We call this **cross-attention**. In the video search of lesson 3, the French side would be the query, and the
-# encoder's output the database from which keys and values are made.
+# where $y$ contains the decoder's vectors, one per French word, and $m$ is the **memory**, the encoder's output, one
+# vector per English word. We call this **cross-attention**. In terms of lesson 3's search, the French side is the
+# query, and the encoder's output is the database.
 #
-# *On paper:* for 7 French positions, 5 English words, width 64 and 4 heads, what are the shapes of $Q$, $K$ and the attention
-# weights of one sentence? And could we pass the encoder's attention weights instead of $m$?
+# *On paper:* for 7 French positions, 5 English words, width 64 and 4 heads, what are the shapes of $Q$, $K$ and the
+# attention weights of one sentence? And could we pass the encoder's attention weights instead of $m$?
 #
 # <details><summary>Answer</summary>
 #
@@ -223,47 +212,35 @@ figures.two_trainings(or_finished(fixed_loss))
 #
 # </details>
 #
-# On the left you see the cross-attention of the trained translator's last block, averaged over its four heads. For
-# the chart on the right we hid the source from one position at a time and measured how probable the correct next word
-# is then.
+# On the left you see the cross-attention of the trained translator's last block, averaged over its heads. For the
+# chart on the right we hid the source from one position at a time.
 
 # %%
 figures.cross_attention()
 
 # %% [markdown]
-# The position that reads *jane* attends to *visits* (0.97), because it has to predict *visite*. The position that reads
-# *visite* has to predict *l'* and attends to *africa*, because the article depends on the noun. The map looks almost like a
-# dictionary, shifted by one position.
+# The position that reads *jane* attends to *visits* (0.97), because it has to predict *visite*. The position that
+# reads *visite* has to predict *l'* and attends to *africa*, because the article depends on the noun. The map looks
+# almost like a dictionary, shifted by one position. (*Going further* examines the last row, where the model has to
+# predict eos.)
 #
-# The last row is different, because there the model has to predict eos. That position attends to *jane*, but when we hide the
-# source from it, eos is still certain. Does it need the source at all? Let's repeat our measurement with a shorter sentence.
-
-# %%
-for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane visite l' afrique"):
-    print(f"{word:<8} with the source {seen:.3f}   with the source hidden {hidden:.3f}")
-
-# %% [markdown]
-# Here the probability of eos falls to 0, because a month might follow. So attention weights alone don't tell you
-# what the model needs. To find out, you have to change something and measure, as we'll do again in lesson 13.
-#
-# We don't mask later English words, because the full source is known from the start. But we have to mask padding, and
-# that is what `memory_mask` is for.
+# The full source is known from the start, so `memory_mask` has to mask padding only.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
 #
 # Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 20 points
 #
-# Write the block with its three sublayers. In the paper's order (`norm_first=False`) they are
+# Write the block. In the paper's order (`norm_first=False`) its three sublayers are
 #
 # $$y\leftarrow\text{norm}_1(y+\text{self}(y)),\qquad y\leftarrow\text{norm}_2(y+\text{cross}(y,m)),\qquad
 # y\leftarrow\text{norm}_3(y+\text{ff}(y)).$$
 #
-# With `norm_first=True` each norm is on its branch, as in lesson 9, for example $y+\text{cross}(\text{norm}_2(y),m)$. The
-# memory itself is not normalized.
+# With `norm_first=True` each norm is on its branch, as in lesson 9, for example $y+\text{cross}(\text{norm}_2(y),m)$.
+# The memory itself is not normalized.
 #
-# - **Parts:** `self_attention`, `cross_attention` (`MultiHeadAttention`), `feed_forward` (`FeedForward` with the given
-#   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`).
+# - **Parts:** `self_attention`, `cross_attention` (`MultiHeadAttention`), `feed_forward` (`FeedForward` with the
+#   given activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`).
 # - **Arguments of `forward`:** `y (B, T_t, D)`, `memory (B, T_s, D)`, and two masks, `self_mask` and `memory_mask`,
 #   that broadcast to `(B, H, T_t, T_t)` and `(B, H, T_t, T_s)`.
 # - **Returns:** a pair `(y, cross_weights)` of shapes `(B, T_t, D)` and `(B, H, T_t, T_s)`.
@@ -308,15 +285,15 @@ check(DecoderBlock)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Start from the `EncoderBlock` of lesson 9 and put a third sublayer between its two. From self-attention you need the first
-# result only, from cross-attention both.
+# Put a third sublayer between the two of lesson 9's `EncoderBlock`. From self-attention you need the first result
+# only, from cross-attention both.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Compare your lines with the formulas, one after the other. In which argument of `MultiHeadAttention` does $m$ go, and
-# is there a norm around it?
+# Compare your lines with the formulas. In which argument of `MultiHeadAttention` does $m$ go, and is there a norm
+# around it?
 #
 # </details>
 
@@ -325,8 +302,8 @@ check(DecoderBlock)
 #
 # Difficulty 4 of 5 · Importance 5 of 5 · 20 minutes · 23 points
 #
-# Put everything together, in the paper's order (post-norm). Use the names below for the parts, because the check
-# loads weights by name and compares logits.
+# Put everything together, in the paper's order (post-norm). The check loads weights by the names of the parts and
+# compares logits.
 #
 # | method | takes | gives | what happens |
 # |---|---|---|---|
@@ -336,8 +313,7 @@ check(DecoderBlock)
 #
 # - **Parts:** `encoder` (an `Encoder`), `tokens` and `positions` (`nn.Embedding`s of the target, with `tgt_vocab` and
 #   `max_len` rows), `blocks` (an `nn.ModuleList` of `num_layers` `DecoderBlock`s), `unembed` (an `nn.Linear`).
-# - Every `pad_id` in `src` is padding. It may come before or after the words, and a sentence may consist of padding
-#   alone.
+# - Every `pad_id` in `src` is padding, before or after the words, and a sentence may consist of padding alone.
 # - `tgt` starts with bos and needs no padding mask, because the causal mask hides what comes after a sentence.
 # - Word and position vectors are added without scaling, and the model stores nothing between calls.
 
@@ -393,21 +369,20 @@ check(Transformer)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Padding has to be masked in the encoder and in cross-attention. Both need a mask of shape `(B, 1, 1, T_s)`, which is why
-# `decode` gets `src` in addition to the memory.
+# Padding has to be masked in the encoder and in cross-attention, with a mask of shape `(B, 1, 1, T_s)`. That's why
+# `decode` also gets `src`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `decode` is the `forward` of lesson 9's `Encoder` with other blocks and one more line. Each block returns a pair, and the
-# next block needs only its first element.
+# `decode` is like the `forward` of lesson 9's `Encoder`, with one more line. The next block needs only the first
+# element of the pair that a block returns.
 #
 # </details>
 
 # %% [markdown]
-# Now we can fill your class with trained weights, because the 206,146 parameters of the course's translator have the same
-# names.
+# Now we fill your class with the 206,146 trained parameters of the course's translator, which have the same names.
 
 # %%
 model = or_finished(Transformer)(*translator.SIZES)
@@ -418,16 +393,15 @@ french = {index: word for word, index in translator.french.items()}
 print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 
 # %% [markdown]
-# That's *jane visite l' afrique en septembre*, from your own code. Take a break here if you like, because the rest of the
-# lesson is about writing.
+# That's *jane visite l' afrique en septembre*, from your own code. Take a break here if you like.
 
 # %% [markdown]
 # ## Greedy decoding
 #
 # In training, all positions are predicted at once. At **inference**, that is, when we use the trained model, the
-# words to read don't exist yet. So the model reads bos and predicts a word, we append that word to the input, and we
-# repeat this until it predicts eos. The simplest strategy is to take the most likely word each time, which is called
-# **greedy decoding**.
+# words to read don't exist yet. So the model predicts a word, we append it to the input, and we repeat this until it
+# predicts eos. Taking the most likely word each time is called **greedy decoding**. (Under *Going further* you find
+# other ways to choose.)
 #
 # Your search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
@@ -467,13 +441,13 @@ check(greedy_decode)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Keep a Python list, make a tensor of it for each call, and repeat at most `max_len` times.
+# Keep a Python list and make a tensor of it for each call.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Check for eos after you append the new id, because eos is part of the answer, and convert each id to a Python int.
+# Check for eos after you append the new id, and convert each id to a Python int.
 #
 # </details>
 
@@ -489,50 +463,14 @@ ids = or_finished(greedy_decode)(step, translator.BOS, translator.EOS, 20)
 print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
-# Your encoder ran once and your decoder seven times, once per word and once for eos.
-#
-# ## Sampling: temperature, top-k, top-p
-#
-# A sentence of our small language has one correct translation, but a story can continue in many ways, and if we
-# always take the most likely word, it becomes dull. So we **sample** the next word from the softmax. To see a
-# distribution with many options, we hide the English sentence (we replace it by padding) and ask for the first
-# French word:
-
-# %%
-figures.next_words()
-
-# %% [markdown]
-# (This is only an example of a distribution, because the model never saw such a source in training.) Its long tail
-# is typical. Each word in the tail is unlikely, but in a long text you'll sample one now and then, and a single bad
-# word derails the rest. There are three common remedies:
-#
-# - **temperature** divides the logits (lesson 6), and a value below 1 makes likely words more likely;
-# - **top-k** keeps the k most likely words;
-# - **top-p** (nucleus sampling, 2020) keeps the most likely words until their total probability reaches p,
-#   so it keeps few words where the model is sure and many where it isn't.
-#
-# *On paper:* for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words are kept, and with which probabilities?
-#
-# <details><summary>Answer</summary>
-#
-# The first word alone has a probability below 0.7, so we keep the second one as well, and their sum is 0.8. We remove
-# the other two words and divide by this sum, which gives 0.625 and 0.375.
-#
-# </details>
-
-# %%
-explore.next_word()
-
-# %% [markdown]
-# You can implement the two filters in exercise 10.7, under *Going further*.
+# Your encoder ran once and your decoder seven times.
 
 # %% [markdown]
 # ## The KV cache
 #
-# To write the seventh word, `step` sends all seven ids through every block, although it has already processed six of
-# them in the previous step. Under a causal mask an earlier word never attends to a later one, so its vectors don't
-# change when we add words. The new query needs the old keys and values, but the old queries are never used again.
-# That's why we store only K and V of every block. This is called a **KV cache**.
+# To write the seventh word, `step` sends all seven ids through every block, although under a causal mask the vectors
+# of the first six don't change. The new query needs the old keys and values, but the old queries are never used
+# again, so we store only K and V of every block, in a **KV cache**.
 
 # %%
 figures.cache_cells()
@@ -575,33 +513,32 @@ check(cached_attention)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# All keys so far are the cached ones followed by the new ones. `torch.cat` makes a new tensor and leaves its inputs
-# unchanged.
+# All keys so far are the cached ones followed by the new ones, which `torch.cat` joins without changing its inputs.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# With one new token you don't need a mask. With several, the first new one must not attend to the second, and lesson 5's
-# causal mask with two different lengths is made for exactly this case.
+# If there are several new tokens, the first must not attend to the second. Lesson 5's causal mask with two different
+# lengths is made for this case.
 #
 # </details>
 
 # %% [markdown]
-# To see how much this saves, we count the multiplications of one block while it writes T words, with and without your cache.
+# Let's count the multiplications of one block while it writes T words.
 
 # %%
 figures.cache_saving(or_finished(cached_attention))
 
 # %% [markdown]
 # Without a cache the total work grows like T² (and that of attention like T³). With a cache, each word costs about as
-# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is memory, 2D
+# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is a memory of 2D
 # values per word and block.
 
 # %% [markdown]
 # ## At work
 #
-# Let's run the translator with your code, first with your model and its blocks, then with your loop and your cache.
+# Let's run the translator with your model, your loop and your cache.
 
 # %%
 at_work(Transformer)
@@ -611,23 +548,6 @@ at_work(greedy_decode)
 
 # %%
 at_work(cached_attention)
-
-
-# %% [markdown]
-# Does the bug of exercise 10.2 change the translation, the loss, or both?
-
-
-# %%
-def unshifted(targets, bos_id):
-    return targets  # (B, T)
-
-
-at_work(shift_right=unshifted)
-
-# %% [markdown]
-# The translation stays perfect, because generation doesn't use the shifted targets. But the loss rises from 0.0002
-# to 8.5 nats per word, because this network was trained to predict the *next* word. In a network that is trained
-# with the bug it's the other way round, as figure 10.2 shows. So always check both, the loss and the translations.
 
 # %% [markdown]
 # ### Quiz 10.1
@@ -670,15 +590,15 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A colleague has trained a translator. After ten minutes the training loss is 0.002, and so is the loss on unseen
-# sentences. When it writes without the true words, it produces nonsense. Name three different causes, each of which explains
-# all of this. Say for each *why the loss stays low*, and give a test of a line or two that would confirm or exclude it.
+# A colleague's translator has a loss of 0.002, on unseen sentences too, but when it writes without the true words, it
+# produces nonsense. Name three different causes, each of which explains all of this. Say for each *why the loss stays
+# low*, and give a test of a line or two that would confirm or exclude it.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer:** (1) The decoder's input is not shifted, so at each position it reads the word that it has to predict, and
-# copying is enough on new sentences too. To test this, print the first rows of input and target. (2) The causal
+# **Model answer:** First, the decoder's input is not shifted, so at each position it reads the word that it has to predict, and
+# copying is enough on new sentences too. To test this, print the first rows of input and target. Second, the causal
 # mask is missing or shifted by one, so the answer is visible one position to the right. To test this, change the last
-# target word and see whether earlier logits change. (3) Generation differs from training, for example the
+# target word and see whether earlier logits change. Third, generation differs from training, for example the
 # loop passes only the newest word, uses the wrong position with a cache, or reads the logits of position 0. The loss never
 # runs this code. To test it, feed the true words through the loop and compare its logits with those of one pass.
 #
@@ -688,11 +608,10 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - With teacher forcing the decoder reads bos and the true words and predicts each next word in one pass. Forgetting the shift
-#   gives a loss that is too good.
-# - A decoder block is causal self-attention, cross-attention into the encoder's output, and a feed-forward network.
-# - In cross-attention queries come from the target, keys and values from the source.
-# - The model gives logits, and how to choose words (greedy, beam, top-k, top-p) is a separate decision.
+# - With teacher forcing the decoder reads bos and the true words and predicts each next word in one pass. Without the
+#   shift the loss is too good.
+# - A decoder block is causal self-attention, cross-attention and a feed-forward network.
+# - In cross-attention queries come from the target, keys and values from the encoder's output.
 # - Under a causal mask earlier keys and values don't change, so a KV cache computes them once.
 #
 # **Next:** In [lesson 11](../11_translation/11_translation.ipynb) we train the full model.
@@ -703,8 +622,40 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here you implement top-k and top-p and see what they remove. Then we look at a common bug of caches, and you write
-# a search that does better than greedy decoding.
+# Here you implement top-k and top-p and see what they remove. Then we study two ways to go wrong, and you write a
+# search that does better than greedy decoding.
+#
+# ### Sampling: temperature, top-k, top-p
+#
+# A story can continue in many ways, and if we always take the most likely word, it becomes dull. So we **sample** the
+# next word from the softmax. To see a distribution with many options, we hide the English sentence and ask for the
+# first French word.
+
+# %%
+figures.next_words()
+
+# %% [markdown]
+# The long tail of this distribution is typical. (It's only an example, because the model never saw such a source in
+# training.) Each word in the tail is unlikely, but in a long text you'll sample one now and then, and a single bad word
+# derails the rest. There are three common remedies:
+#
+# - **temperature** divides the logits (lesson 6), and a value below 1 makes likely words more likely;
+# - **top-k** keeps the k most likely words;
+# - **top-p** (nucleus sampling) keeps the most likely words until their total probability reaches p, so it keeps few
+#   words where the model is sure.
+#
+# *On paper:* for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words does top-p keep, and with which
+# probabilities?
+#
+# <details><summary>Answer</summary>
+#
+# The first word alone has a probability below 0.7, so we keep the second one as well, and their sum is 0.8. We remove
+# the other two words and divide by this sum, which gives 0.625 and 0.375.
+#
+# </details>
+
+# %%
+explore.next_word()
 
 # %% [markdown]
 # ### Exercise 10.7 `filter_logits`
@@ -761,7 +712,7 @@ check(filter_logits)
 # </details>
 
 # %% [markdown]
-# Let's sample 2,000 first words from the distribution of figure 10.4. How many of them come from the tail, the 180
+# Let's sample 2,000 first words from the distribution of figure 10.6. How many of them come from the tail, the 180
 # least likely words, and what do the filters change?
 
 # %%
@@ -784,6 +735,37 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 # A cached word needs its own position. Code that passes only the newest id to the model often gives it position 0,
 # because it's the first token of that input. Then the model takes every word for the first, and our translator writes
 # *jane jane jane* until the loop ends. The right offset is the number of words in the cache.
+#
+# ### Does the last position need the source?
+#
+# In figure 10.3, the position that predicts eos attends to *jane*, but when we hide the source from it, eos is still
+# certain. Let's repeat our measurement with a shorter sentence.
+
+# %%
+for word, seen, hidden in figures.with_source_hidden("jane visits africa", "jane visite l' afrique"):
+    print(f"{word:<8} with the source {seen:.3f}   with the source hidden {hidden:.3f}")
+
+# %% [markdown]
+# Here the probability of eos falls to 0, because a month might follow. So attention weights alone don't tell you what
+# the model needs. To find out, you have to change something and measure, as we'll do again in lesson 13.
+
+# %% [markdown]
+# ### The bug of exercise 10.2 in a trained network
+#
+# What happens if we leave out the shift only now, in the translator that was trained with it?
+
+
+# %%
+def unshifted(targets, bos_id):
+    return targets  # (B, T)
+
+
+at_work(shift_right=unshifted)
+
+# %% [markdown]
+# The translation stays perfect, because generation doesn't use the shifted targets. But the loss rises from 0.0002 to
+# 8.5 nats per word, because this network was trained to predict the *next* word. In figure 10.2 it was the other way
+# round, so always check both, the loss and the translations.
 
 # %% [markdown]
 # ### Far outside of the training data
@@ -824,8 +806,8 @@ explore.beams()
 # likely sentence of all, but 194 words and 7 positions allow $194^7 \approx 10^{16}$ sentences.
 #
 # Every extra word multiplies the probability by a value below 1, so beam search favors short sentences. A **length
-# penalty** $\alpha$ divides the log-probability by $n^\alpha$, where n counts the words after bos. With $\alpha = 1$ that
-# is the mean per word. (Google's translation system of 2016 divides by $((5 + n)/6)^\alpha$ instead.)
+# penalty** $\alpha$ divides the log-probability by $n^\alpha$, where n counts the words after bos. With $\alpha = 1$
+# that is the mean per word. (Google's translation system divides by $((5 + n)/6)^\alpha$ instead.)
 
 # %% [markdown]
 # ### Exercise 10.8 `beam_search`

@@ -53,18 +53,16 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "posi
         bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
         |    bos[0] = bos_id
         Each row is a separate sentence, and each starts with bos.
-    zero_in_front: each row starts with 0, whatever bos_id is
-        torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
-        The id of bos is an argument. Where does your code use it?
-    one_in_front: each row starts with 1, whatever bos_id is
-        torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
+    along_the_sentences: the sentences are shifted, and not the words within each
+        bos = torch.full_like(targets[:, :1], bos_id) -> bos = torch.full_like(targets[:1], bos_id)
+        [bos, targets[:, :-1]], dim=1 -> [bos, targets[:-1]], dim=0
+        Which of the two dimensions counts the words of a sentence?
+    starts_with_ID for ID in 0, 1: each row starts with ID, whatever bos_id is
+        torch.full_like(targets[:, :1], bos_id) -> torch.full_like(targets[:, :1], ID)
         The id of bos is an argument. Where does your code use it?
     smeared: the first id was copied to every position
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
         If you write into a tensor while you read from it, the next position reads what you have just written.
-    bos_everywhere: bos at every position
-        torch.cat([bos, targets[:, :-1]], dim=1) -> bos.repeat(1, targets.shape[1])
-        If a loop copies one position to the next, what has it just overwritten?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -239,15 +237,15 @@ decoder_block = Exercise(
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found  # (B, T_t, D)
-        -> found, cross_weights = self.cross_attention(self.norm1(y), memory, mask=memory_mask)
+        -> found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
         |            y = y + found
-        |            y = y + self.self_attention(self.norm2(y), mask=self_mask)[0]
+        |            y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
         y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])  # (B, T_t, D)
         |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm2(y + found)  # (B, T_t, D)
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
-        |        y = self.norm1(y + found)
-        |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
+        |        y = self.norm2(y + found)
+        |        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
         Compare with the three formulas of the exercise. Which sublayer comes first?
     norm1_everywhere: norm1 is used three times
         self.norm2(y), memory -> self.norm1(y), memory
@@ -275,14 +273,6 @@ decoder_block = Exercise(
     activation_dropped: the activation is always ReLU
         d_ff, activation) -> d_ff) #
         The block has an argument activation. Which part should use it?
-    self_weights_returned: the weights of self-attention are returned
-        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
-        -> out, mine = self.self_attention(self.norm1(y), mask=self_mask); y = y + out
-        (self.norm3(y)), cross_weights -> (self.norm3(y)), mine
-        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
-        -> out, mine = self.self_attention(y, mask=self_mask); y = self.norm1(y + out)
-        self.feed_forward(y)), cross_weights -> self.feed_forward(y)), mine
-        The second result says which source words each target word attends to.
 """)
 
 
@@ -350,10 +340,10 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return sum(cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)
         Take one mean over all words of the batch.
-    summed: the sum over the words instead of their mean
-        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
-        -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum()
-        The loss should not grow with the length of the sentences.
+    viewed: the logits are reshaped with view or reshape instead of exchanging two dimensions
+        cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> F.cross_entropy(logits.reshape(len(logits), logits.shape[2], -1), tgt[:, 1:], ignore_index=pad_id)
+        `view` keeps the memory order and changes only the shape. Where do the logits of position 0 end up?
     probabilities_first: softmax was applied before the cross-entropy
         cross_entropy(logits, -> cross_entropy(torch.softmax(logits, dim=-1),
         Cross-entropy expects logits and applies the softmax itself, so in your code it is applied twice.
@@ -512,6 +502,12 @@ transformer = Exercise(
     no_target_positions: the position vectors of the target are missing
         + self.positions(torch.arange(T, device=tgt.device)) ->
         The encoder adds the positions of the source. Where do you add those of the target?
+    positions_of_the_source: the target's positions come from the encoder's table
+        self.positions(torch -> self.encoder.positions(torch
+        The model has two tables of position vectors. Which of them do you never use?
+    words_of_the_source: the target's words come from the encoder's table
+        self.tokens(tgt) -> self.encoder.tokens(tgt)
+        The two languages have separate vocabularies. Which table holds the words of the target?
     words_scaled: the target's word vectors were multiplied by the square root of the width
         y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
         The paper does that, because its embeddings are initialized with smaller values. Here the vectors are added as
@@ -532,16 +528,6 @@ transformer = Exercise(
     last_place_only: logits for the last target position only
         return self.unembed(y) -> return self.unembed(y)[:, -1]
         In training, every target position has a next word to predict. How many rows of logits does that need?
-    mask_kept_by_encode: decode uses the mask that encode stored
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        return self.encoder(src, real)
-        -> self.real = (src != self.pad_id)[:, None, None, :]
-        |        return self.encoder(src, self.real)
-        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
-        |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
-        |        causal
-        If a caller encodes one sentence, then another, and then decodes the first, whose padding does your decoder
-        mask?
     memory_made_again: decode encodes src again instead of using the memory that it gets
         T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
         Generation encodes the source once and then calls decode for every word. Which memory should decode use?

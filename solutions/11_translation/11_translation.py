@@ -2,8 +2,8 @@
 # # 11. Translation: train the full model
 #
 # **In this lesson** you'll train the translator that you have used in every lesson, starting from random weights,
-# with your own batches, loss and learning rate. You'll measure it, look inside it, and learn to tell a good training
-# run from one that only seems good. **Core:** about 90 minutes.
+# with your own batches, loss and learning rate. You'll look inside it, and learn to tell a good training run from one
+# that only seems good. **Core:** about 85 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -29,32 +29,28 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# You have built every box of this map, and only the arrow back from the loss, that is, the training, is missing.
+# You have built every box of this map, and only the arrow back from the loss, the training, is missing.
 
 # %% [markdown]
 # ## You need
 #
-# From earlier lessons you need the cross-entropy of logits ([lesson 6](../06_softmax/06_softmax.ipynb)) and the
-# `Transformer`, teacher forcing and greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)), which
-# we'll call as follows:
+# You need cross-entropy ([lesson 6](../06_softmax/06_softmax.ipynb)) and the `Transformer`, teacher forcing and
+# greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)). These components are called as follows:
 #
 # | component | how it is called |
 # |---|---|
 # | `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)` | `model(src, tgt)` → logits `(B, T_t, V)` |
 # | `model.encode(src)` | memory `(B, T_s, D)` |
 # | `model.decode(tgt, memory, src)` | logits `(B, T_t, V)` |
-# | `cross_entropy(logits, targets, ignore_index)` | the mean over targets that are not `ignore_index` |
 # | `greedy_decode(step, bos_id, eos_id, max_len)` | a list of ids, bos first; `step(prefix (1, t))` → logits `(1, V)` |
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
-#
-# Here are two questions to warm up.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. Here are two questions to warm
+# up.
 #
 # <details><summary>Lesson 10: what does the decoder read at position 0, and what does it predict at its last
 # position?</summary>
 #
-# At position 0 it reads `<bos>` and predicts the first word. At its last position it has read the last word and
-# predicts `<eos>`.
+# It reads `<bos>` at position 0, and it predicts `<eos>` at its last position.
 #
 # </details>
 #
@@ -68,17 +64,16 @@ transformer_map("11_translation")
 # %% [markdown]
 # ## A language with known alignments
 #
-# The sentences come from a small grammar with 165 English and 194 French words (`<pad>`, `<bos>` and `<eos>`
-# included). In French, articles and adjectives agree with their noun, and most adjectives come after it. Because the
-# grammar generates both sides, it also knows from which English word each French word comes.
+# The sentences come from a small grammar with 165 English and 194 French words. In French, articles and adjectives
+# agree with their noun, and most adjectives come after it. Because the grammar generates both sides, it also knows
+# from which English word each French word comes.
 
 # %%
 figures.word_by_word()
 
 # %% [markdown]
-# We have 20,000 pairs for training and 500 unseen ones for testing. Each of the unseen sentences contains an
-# adjective and a noun that never occur together in the training data. In a third of them the word order differs from
-# the English at two or three points.
+# We have 20,000 pairs for training and 500 unseen ones, each with an adjective and a noun that never occur together
+# in the training data. In a third of them the word order differs from the English at two or three points.
 
 # %%
 pairs = training_pairs()
@@ -87,8 +82,7 @@ print(len(pairs), "pairs; one of them:", pairs[0].english, "→", pairs[0].frenc
 print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].french)
 
 # %% [markdown]
-# We train on batches of ids, in which short sentences are padded. A batch consists of three tensors, namely the
-# encoder's input, the decoder's input, and the targets.
+# We train on batches of three padded tensors, namely the encoder's input, the decoder's input, and the targets.
 
 # %%
 figures.batch_of_three()
@@ -134,7 +128,7 @@ check(make_batch)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write a small function that takes a list of rows and returns a padded tensor, and use it three times.
+# Write a function that turns a list of rows into a padded tensor, and use it three times.
 #
 # </details>
 #
@@ -147,10 +141,9 @@ check(make_batch)
 # %% [markdown]
 # ## One training step
 #
-# The **forward** pass computes logits and loss, the **backward** pass computes the gradients (which we set to zero
-# before), and the optimizer's **step** changes the weights a little. Our optimizer is
-# [Adam](https://arxiv.org/abs/1412.6980), which divides each gradient by its typical size, so that every weight
-# moves by about the learning rate per step.
+# The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
+# **step** changes the weights a little. Our optimizer is [Adam](https://arxiv.org/abs/1412.6980), which divides each
+# gradient by its typical size, so that every weight moves by about the learning rate per step.
 
 
 # %%
@@ -173,8 +166,7 @@ def train(model, draw, rate, loss_of, live):
 
 
 # %% [markdown]
-# `live` is a progress bar that also plots the loss and the token accuracy. You'll write the function for the
-# accuracy next.
+# `live` plots the loss and the token accuracy, which you'll write next.
 
 # %% [markdown]
 # ### Exercise 11.2 `token_accuracy`
@@ -190,21 +182,19 @@ def published_accuracy(logits, targets, pad_id):
 
 
 # %% [markdown]
-# **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every
-# word right, but at the padded positions, for which it wasn't trained, it predicts eos. What accuracy does this
-# function report?
+# **On paper:** a batch contains two sentences with three and nine positions (eos included). The model gets every word
+# right, but at the padded positions it predicts eos. What accuracy does this function report?
 #
 # <details><summary>Answer</summary>
 #
-# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor. On
-# the other hand, a model that has only learned to predict *pad* would get 0.33.
+# Two thirds of the positions are real and correct, so the function reports 0.67, and a perfect model looks poor.
 #
 # </details>
 #
 # Now fix the function so that it ignores padding:
 #
-# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding
-#   may be anywhere); `pad_id`, an int.
+# - **Arguments:** `logits (..., V)`; `targets`, LongTensor `(...)`, of which at least one is not padding (padding may
+#   be anywhere); `pad_id`, an int.
 # - **Returns:** a Python float, the fraction of targets other than padding where the most likely word is correct.
 
 
@@ -228,13 +218,13 @@ check(token_accuracy)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute two boolean tensors, one for targets that are not padding and one for correct predictions.
+# Compute a boolean tensor for real targets and one for correct predictions.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Indexing with a boolean tensor selects entries. Convert booleans to floats before you take their mean.
+# Indexing with a boolean tensor selects entries. Convert booleans to floats before you average them.
 #
 # </details>
 
@@ -247,8 +237,8 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# From here on you can train the `Transformer` that you wrote in lesson 10, if you paste its class into the next
-# cell. The cell after that runs lesson 10's check and tells you whether we train your model or the course's.
+# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise we train the
+# course's.
 
 # %%
 from helpers.blocks import DecoderBlock, Encoder, EncoderBlock, FeedForward, MultiHeadAttention  # noqa: E402, F401
@@ -263,13 +253,12 @@ Transformer = own.transformer(globals())
 # %% [markdown]
 # ## A toy task first: reversing words
 #
-# Before you train a large model, train a small one on a task whose correct output you know. If that fails, there is
-# a bug in the code, and you find out after half a minute. Our toy task is to reverse words, such as *encoder* →
-# *redocne*.
+# Before you train a large model, train a small one on a task whose output you know, such as reversing words
+# (*encoder* → *redocne*), and you'll find a bug after half a minute.
 #
-# The model is a Transformer of width 32 with one block on each side. We also change the initialization, because Adam
-# moves every weight by about the learning rate per step, so the large vectors of `nn.Embedding` would need hundreds
-# of steps to change direction. We shrink them to a fiftieth of their size.
+# We also change the initialization. Because Adam moves every weight by about the learning rate per step, the large
+# vectors of `nn.Embedding` would need hundreds of steps to change direction, so we shrink them to a fiftieth of their
+# size.
 
 
 # %%
@@ -314,41 +303,15 @@ right = sum(row[1 : len(word) + 2] == [*word[::-1], EOS] for row, (word, _) in z
 print(f"{right} of 1000 new words are reversed correctly")
 
 # %% [markdown]
-# Nearly all words are reversed correctly, and since they are new, the model can't have memorized them. But has it
-# learned to reverse in general?
-#
-# **Predict before you run:** the model has seen words of three to eight letters. What does it do with shorter and
-# longer words?
-
-# %% tags=["ungraded"]
-letters = random.Random(1)
-for length in (2, 3, 8, 9, 12):
-    words = [[letters.randrange(3, 29) for _ in range(length)] for _ in range(200)]
-    src = or_finished(make_batch)([(word, []) for word in words], PAD, BOS, EOS)["src"]  # (200, length)
-    written = translator.greedy(turner, src, 14).tolist()
-    right = sum(row[1 : length + 2] == [*word[::-1], EOS] for row, word in zip(written, words, strict=True))
-    print(f"{length:2} letters: {right / 2:5.1f}% correct")
-
-# %% [markdown]
-# With nine letters and more, none is correct, because no training word had a ninth letter. With two letters the
-# result varies from run to run, from almost none to nearly half. So the model has learned to reverse only words of
-# the lengths that it has seen.
-#
-# Let's plot the cross-attention of this model for the word *encoder*.
-
-# %%
-figures.reversed_word(turner)
-
-# %% [markdown]
-# The largest weights lie on a line from the upper right to the lower left, because the first letter of the output is
-# the last one of the input.
+# Nearly all words are reversed correctly, and since they are new, the model can't have memorized them. (Under *Going
+# further* we try longer words.)
 
 # %% [markdown]
 # ## The learning rate
 #
-# At the start the weights are random and the first gradients say little about the final direction, so large steps can
-# do harm. The schedule of the paper (often called *Noam* after one of its authors) rises linearly during the
-# **warm-up** and then falls with the inverse square root of the step:
+# The first gradients say little about the final direction, so large steps can do harm. The schedule of the paper
+# (often called *Noam* after one of its authors) rises linearly during the **warm-up** and then falls with the inverse
+# square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -394,34 +357,22 @@ check(noam_lr)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Translate the formula term by term. At step = warmup both arguments of the minimum must be equal.
+# At step = warmup both arguments of the minimum must be equal.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. To avoid this, write exponents as decimal
-# numbers.
+# Python computes powers before divisions, so `4**-1/2` is half of `4**-1`. Write exponents as decimal numbers.
 #
 # </details>
-#
-# To see whether the warm-up matters, we trained the translator with and without it, at two peak learning rates and
-# from two seeds each.
-
-# %%
-figures.warm_ups()
-
-# %% [markdown]
-# At the smaller peak the warm-up makes almost no difference, but at the larger one it is essential, because without
-# it the loss stays at 4.5. So a warm-up makes a large learning rate possible, although in this task the smaller one
-# gives a lower loss.
 
 # %% [markdown]
 # ## Label smoothing
 #
 # Even a correct word with a high probability still costs a little, so cross-entropy keeps pushing its logit up.
-# **Label smoothing** (Szegedy et al., 2016) prevents this by giving the correct word slightly less probability in
-# the target. With smoothing $\varepsilon$ and $V$ words, target and loss are
+# **Label smoothing** prevents this by giving the correct word slightly less probability in the target. With smoothing
+# $\varepsilon$ and $V$ words, target and loss are
 #
 # $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
 # \text{loss} = -\sum_v q_v \log p_v .$$
@@ -439,8 +390,8 @@ figures.warm_ups()
 explore.smoothed_target()
 
 # %% [markdown]
-# For 194 words and $\varepsilon = 0.1$ the smallest possible loss is 0.8475. Remember this number when your training
-# run seems to be stuck.
+# For 194 words and $\varepsilon = 0.1$ the smallest possible loss is 0.8475, so your training run isn't stuck when it
+# gets near this number.
 
 # %% [markdown]
 # ### Exercise 11.4 `label_smoothed_loss`
@@ -485,32 +436,26 @@ check(label_smoothed_loss)
 #
 # <details><summary>Hint 2</summary>
 #
-# `gather` selects one entry of the last dimension; its index needs as many dimensions as the tensor. Remove the
-# padding at the end.
+# `gather` selects one entry of the last dimension; its index needs as many dimensions as the tensor.
 #
 # </details>
-
-# %%
-figures.with_and_without_smoothing()
-
-# %% [markdown]
-# In this language smoothing brings no clear gain, because almost all sentences are exactly right either way. But it
-# makes the model less certain, so the plain loss on unseen sentences is at least ten times as high.
+#
+# Smoothing makes the model less certain, so its plain loss on unseen sentences is at least ten times as high,
+# although it gets as many of them exactly right (figure 11.11).
 
 # %% [markdown]
 # ## Training the translator
 #
-# Now you have everything that you need for training. We found the **hyperparameters**, that is, the settings that
-# training doesn't learn, by trial and error. A factor in front of your schedule makes the peak learning rate 0.005,
-# and over the last 200 steps the learning rate decays to 0, so that the weights can settle (a **cooldown**).
+# We found the **hyperparameters**, that is, the settings that training doesn't learn, by trial and error. A factor in
+# front of your schedule makes the peak learning rate 0.005, and over the last 200 steps the learning rate decays to
+# 0, so that the weights can settle (a **cooldown**).
 #
-# `checkpoint` saves the trained weights in `translator.safetensors` next to this notebook and loads them the next
-# time, so delete the file if you want to train again. **Hand in this file together with the notebook**, because
-# otherwise the grader has to repeat the training.
+# `checkpoint` saves the trained weights in `translator.safetensors` and loads them the next time, so delete the file
+# to train again. **Hand in this file together with the notebook**, because otherwise the grader has to repeat the
+# training.
 #
-# Below the curves you'll see how the model translates *the old woman often paints a white house in september* during
-# training. Watch what it learns first: to write French at all, to choose the correct words, to order them, or to use
-# the correct endings.
+# During training you'll see how the model translates *the old woman often paints a white house in september*. Watch
+# what it learns first, for example the correct words, their order, or their endings.
 
 # %%
 STEPS = 10 if quick() else 700
@@ -534,7 +479,7 @@ model = initialize(Transformer(*translator.SIZES))  # 206,146 parameters
 live = Live(
     STEPS,
     "training the translator",
-    "Figure 11.9. Training the translator. Below: its translation of one sentence.",
+    "Figure 11.6. Training the translator. Below: its translation of one sentence.",
     says=lambda: translator.translate(model, "the old woman often paints a white house in september"),
 )
 model = checkpoint(
@@ -543,20 +488,15 @@ model = checkpoint(
 model = model.eval()
 
 # %% [markdown]
-# In our run the model first predicts only eos, the most frequent token. Then it writes fluent French about something
-# else, such as *un cheval regarde un professeur en décembre*, so it ignores the English. Next the correct words
-# appear, as cross-attention learns where to attend. The endings come last, so *un maison blanche* appears before
-# *une maison blanche*.
-#
-# The loss levels off slightly above 0.8475, the entropy of the smoothed targets, as we expected, so the accuracy
-# tells us more.
-#
-# If your run is different, see *Troubleshooting* below.
+# In our run the model first predicts only eos, the most frequent token. Then it ignores the English and writes fluent
+# French about something else, such as *un cheval regarde un professeur en décembre*. Next the correct words appear,
+# as cross-attention learns where to attend. The endings come last. (If your run is different, see *Troubleshooting*
+# under *Going further*.)
 
 # %% [markdown]
 # ### Exercise 11.5 `translate`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 18 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 22 points
 #
 # Translate a list of sentences with your trained `model`.
 #
@@ -600,15 +540,15 @@ check(translate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For one sentence, call `model.encode` once, then `greedy_decode` with a `step` that returns the logits of the last
-# position from `model.decode`.
+# For one sentence, call `model.encode` once, then `greedy_decode` with a `step` that calls `model.decode` and returns
+# the last position's logits.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # For a batch, keep one tensor of ids `(B, t)` that grows by a column per step, and cut each row at its first eos at
-# the end. `torch.no_grad()` saves time.
+# the end.
 #
 # </details>
 
@@ -624,14 +564,13 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# The cross-attention of the last block has a row for each French word and a column for each English one. (Since
-# `tgt_in` is shifted, row t is the one that predicts word t.) Is the largest weight of a row at the word from which
-# the French word comes, although the loss never asks for this?
+# In the cross-attention of the last block, is the largest weight of each French word at the English word that it
+# translates, although the loss never asks for this?
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`
 #
-# Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 10 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 3 minutes · 10 points
 #
 # For each target word, find the source word to which the model attends most.
 #
@@ -681,58 +620,41 @@ for pair, one in zip(unseen, weights, strict=True):
 print(f"{hits} of {total} French words are aligned with the word that they come from: {100 * hits / total:.1f}%")
 
 # %% [markdown]
-# Now move the slider through some unseen sentences. An orange line means that the model attends to a different word
-# from the one that the grammar gives. You can also type a sentence of your own in words that the model knows, such as
-# *my young queen often forgets the blue door*.
+# Now move the slider through some unseen sentences, or type one of your own, such as *my young queen often forgets
+# the blue door*. An orange line means that the model attends to another word than the grammar gives.
 
 # %%
 explore.looks(model)
 
 # %% [markdown]
-# The model has learned word pairs and word order without being given them, but be careful with the conclusion,
-# because the figure shows only one of several paths. For example, the gender of *ma* in *ma tasse* depends on the
-# noun, but the thick line leads to *my* (see *Going further*).
+# The model has learned word pairs and word order without being given them. But the figure shows only one of several
+# paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the thick line leads to *my* (see
+# *Going further*).
 
 # %% [markdown]
-# ## What goes wrong
+# ## At work: what goes wrong
 #
-# Let's compare four training runs with the same initialization and batches. Three contain a common bug:
+# What do common bugs cost? We compare four training runs with the same initialization and batches, three of them with
+# a bug:
 #
-# - **targets not shifted:** the decoder reads the word that it has to predict (exercise 10.2);
+# - **targets not shifted:** the decoder reads the word that it has to predict;
 # - **a leaking mask:** `tril(1)` instead of `tril()`, so that each position sees its target;
 # - **sorted separately:** the sources and the targets of each batch are sorted by length independently, so many
 #   sentences are paired with the wrong translation.
 #
-# **Predict before you run:** which of these have a lower loss than the correct run, and what will each model write
-# for *jane visits africa in september*?
+# **Predict before you run:** which of these have a lower loss than the correct run?
 
 # %%
 figures.broken_trainings()
 
 # %% [markdown]
-# Without the shift, the model has learned to copy its input after seventy steps, so when it writes on its own, it
-# repeats one word. The *leaking mask* is the most dangerous of the three bugs. On unseen sentences it has a sixth of
-# the correct run's loss and nearly all words right, but not a single sentence that it writes is correct, because
-# during generation the word that it used to see isn't there yet. *Sorted separately* ends near 2.2 and writes good
-# French about something else. We know that it still uses the English, because with another sentence's English its
-# loss on unseen sentences rises from 1.96 to 3.35.
+# Without the shift, the model has learned to copy its input after seventy steps, so it writes one word again and
+# again. The *leaking mask* is the most dangerous bug. On unseen sentences it has a sixth of the correct run's loss,
+# but no sentence that it writes is correct, because during generation the word that it used to see isn't there yet.
+# *Sorted separately* keeps a high loss and writes good French about something else.
 #
-# **A loss that is measured with teacher forcing doesn't reveal a leak,** unless you know how low an honest loss can
-# be, as we will in lesson 12. So let the model write, or change a later target word and test whether an earlier logit
-# changes.
-
-# %% [markdown]
-# ## At work
-#
-# The course's translator was trained with another recipe and from another initialization. Does yours have similar
-# weights, or at least similar word vectors?
-
-# %%
-figures.beside(model)
-
-# %% [markdown]
-# The weights themselves are uncorrelated. But the two models partly agree on which English words have similar
-# vectors (the correlation is about 0.4).
+# **A loss that is measured with teacher forcing doesn't reveal a leak.** So let the model write, or change a later
+# target word and test whether an earlier logit changes.
 
 # %% [markdown]
 # ### Quiz 11.1
@@ -798,13 +720,11 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A batch is three tensors. The decoder's input and its targets differ by one position, and padding is on the right.
+# - A batch is three tensors. The decoder's input and its targets differ by one position.
 # - Loss and accuracy must ignore padding, and a smoothed loss has a minimum above 0.
 # - Initialization, warm-up, peak learning rate and cooldown belong to the recipe.
 # - A teacher-forced loss does not reveal a leak, so let the model write before you believe it.
-# - Train a toy task first. A model that is right for all lengths that it has seen may fail on longer inputs.
-# - Cross-attention learned to attend to the right word although the loss never asked for it, but it is only one path
-#   of several.
+# - Cross-attention learned to attend to the right word although the loss never asked for it.
 #
 # **Next:** [lesson 12](../12_language_model/12_language_model.ipynb) trains a GPT and compares it with the lowest
 # possible loss.
@@ -828,6 +748,56 @@ progress()
 #   `translator.safetensors`.
 # - If the run stops after ten steps, quick mode is on. Start Jupyter without `COURSE_QUICK`.
 #
+# ### Longer words
+#
+# Has the toy model learned to reverse in general? **Predict before you run:** it has seen words of three to eight
+# letters. What does it do with shorter and longer words?
+
+# %% tags=["ungraded"]
+letters = random.Random(1)
+for length in (2, 3, 8, 9, 12):
+    words = [[letters.randrange(3, 29) for _ in range(length)] for _ in range(200)]
+    src = or_finished(make_batch)([(word, []) for word in words], PAD, BOS, EOS)["src"]  # (200, length)
+    written = translator.greedy(turner, src, 14).tolist()
+    right = sum(row[1 : length + 2] == [*word[::-1], EOS] for row, word in zip(written, words, strict=True))
+    print(f"{length:2} letters: {right / 2:5.1f}% correct")
+
+# %% [markdown]
+# With nine letters and more, none is correct, because no training word had a ninth letter. With two letters the
+# result varies from run to run, from almost none to nearly half. So the model has learned to reverse only words of
+# the lengths that it has seen.
+#
+# Let's plot the cross-attention of this model for the word *encoder*.
+
+# %%
+figures.reversed_word(turner)
+
+# %% [markdown]
+# The largest weights lie on a line from the upper right to the lower left, because the first letter of the output is
+# the last one of the input.
+#
+# ### Does the warm-up matter?
+#
+# We trained the translator with and without a warm-up, at two peak learning rates and from two seeds each.
+
+# %%
+figures.warm_ups()
+
+# %% [markdown]
+# At the smaller peak the warm-up makes almost no difference, but at the larger one the loss stays at 4.5 without it.
+# So a warm-up makes a large learning rate possible, although in this task the smaller one gives a lower loss.
+#
+# ### What does smoothing change?
+#
+# We trained the translator twice with smoothing and twice without, and measured the plain loss of all four.
+
+# %%
+figures.with_and_without_smoothing()
+
+# %% [markdown]
+# In this language smoothing brings no clear gain, because almost all sentences are exactly right either way. But it
+# makes the model less certain, so the plain loss is at least ten times as high.
+#
 # ### Where does the gender come from?
 #
 # To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
@@ -837,6 +807,16 @@ progress()
 # the information about the noun came through the encoder.
 #
 # ### Same function, other weights
+#
+# The course's translator was trained with another recipe and from another initialization. Does yours have similar
+# weights, or at least similar word vectors?
+
+# %%
+figures.beside(model)
+
+# %% [markdown]
+# The weights themselves are uncorrelated. But the two models partly agree on which English words have similar vectors
+# (the correlation is about 0.4).
 #
 # How can different weights compute the same translations? To find out, we change the course's translator in three
 # ways. We exchange two heads of a block, we permute all channels in the same way everywhere, and we rotate all
@@ -858,8 +838,8 @@ figures.same_machine()
 # ### BLEU
 #
 # Exact match is a strict measure, because in a real language most sentences have many good translations. **BLEU**
-# (Papineni et al., 2002) compares a candidate, the system's output, with a human reference. For n = 1 to 4 it counts
-# how many n-grams (n consecutive words) of the candidates also occur in the references:
+# (Papineni et al.) compares a candidate, the system's output, with a human reference. For n = 1 to 4 it counts how
+# many n-grams (n consecutive words) of the candidates also occur in the references:
 #
 # $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
@@ -952,9 +932,9 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam
-# of 4. A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
-# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam of 4.
+# A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
+# isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles).
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -968,6 +948,7 @@ with torch.no_grad():
 # | smoothing, exact sentences | 98.5 and 98.5% without, 99 and 98% with |
 # | the gender of an article comes mostly through the encoder | in four of five translators |
 # | sorted separately, rows still paired correctly | 39% in batches of 32, a fifth in batches of 64 |
+# | *sorted separately* still uses the English | with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35 |
 
 # %% [markdown]
 # ## Further reading

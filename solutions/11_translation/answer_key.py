@@ -310,14 +310,14 @@ label_smoothed_loss = Exercise(
     each_word_the_whole: every word gets ε instead of ε / V
         log_p.mean(dim=-1) -> log_p.sum(dim=-1)
         The target is a distribution. What do its V probabilities sum to?
+    true_word_keeps_all: the correct word's term is not multiplied by 1 − ε
+        -(1 - smoothing) * true -> -true
+        The target is a distribution. What do the V probabilities in yours sum to?
     divergence: the cross-entropy minus the entropy of the target
         even  # (...)
         -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
         Your result is too small by the entropy of the smoothed target. The gradients are the same, but the exercise
         asks for the cross-entropy.
-    smoothing_fixed: the smoothing is always 0.1
-        -(1 - smoothing) * true - smoothing * even -> -0.9 * true - 0.1 * even
-        The caller may pass another smoothing. Where does your code use it?
 """)
 
 # ---------------------------------------------------------------- alignment
@@ -362,7 +362,7 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
         -> F.one_hot(cross_weights.argmax(dim=-1), cross_weights.shape[-1]).sum(dim=0).argmax(dim=-1)
         Take the mean of the weights first, so that a head with nearly equal weights counts less than a sharp one.
     places_averaged: the positions of the heads are averaged
-        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).round().long()
+        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).float().mean(dim=0).long()
         The mean of positions 1 and 5 is 3, to which neither head attends. Average the weights instead.
     counted_from_one: positions are counted from 1
         .argmax(dim=-1) -> .argmax(dim=-1) + 1
@@ -467,7 +467,8 @@ def mean_of_sentences(candidates, references):
     return sum(one([c], [r]) for c, r in zip(candidates, references, strict=True)) / len(candidates)
 
 
-corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
+# Letters instead of words have no meaning, so STRINGS weighs as much as all other parts.
+corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu, weights={STRINGS: 30}).with_mistakes(
     """
     not_clipped: repeated words count more often than the reference contains them
         (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)
@@ -504,9 +505,11 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     divided_by_the_reference: the matches are divided by the number of n-grams in the reference
         made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
         That is recall. Precision is the fraction of the candidate's n-grams that are correct.
-    between_0_and_1: the result is between 0 and 1
-        return 100 * -> return 1.0 *
-        The exercise asks for a number from 0 to 100.
+    up_to_three: n-grams of one to three words
+        found, made = [0] * 4, [0] * 4 -> found, made = [0] * 3, [0] * 3
+        in range(4): -> in range(3):
+        strict=True)) / 4) -> strict=True)) / 3)
+        The 4 of BLEU-4 is the length of its longest n-grams. Which n does your loop try last?
 """,
     mean_of_sentences=mean_of_sentences,
 )

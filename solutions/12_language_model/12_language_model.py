@@ -2,7 +2,7 @@
 # # 12. A language model: a GPT against tables of counts
 #
 # **In this lesson** you'll build a GPT, train it on a language whose entropy we know exactly, and measure how close
-# it comes to the best possible loss. **Core:** about 90 minutes. Take a break after exercise 12.3, before the
+# it comes to the best possible loss. **Core:** about 80 minutes. Take a break after exercise 12.3, before the
 # training run.
 
 # %% tags=["setup"]
@@ -17,7 +17,7 @@ from torch import nn
 from helpers import check, corpus, or_finished, progress
 from helpers.blocks import RotaryBlock, cached_attention, causal_mask, filter_logits, previous_token_weights
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.language_model import explore, figures
+from helpers.lessons.language_model import explore, figures, full_size
 from helpers.lessons.language_model.watch import Watch, best_device
 from helpers.lessons.language_model.writing import write_with_cache
 from helpers.widgets.checkpoint import checkpoint, quick
@@ -27,41 +27,37 @@ from helpers.widgets.progress_bar import bar
 transformer_map("12_language_model")
 
 # %% [markdown]
-# A GPT is the lower row alone, because it has no source sentence and no cross-attention. It's autoregressive like
-# the decoder of lesson 10, that is, it predicts the next token of a text, and if we append this token and repeat, it
-# writes.
+# A GPT is the lower row alone, without cross-attention, because it has no source sentence. It's autoregressive like
+# the decoder of lesson 10, that is, it predicts the next token of a text.
 
 # %% [markdown]
 # ## You need
 #
-# From earlier lessons you need the Markov chain of bigrams ([lesson 3](../03_query_key/03_query_key.ipynb)),
-# entropy, cross-entropy and temperature ([lesson 6](../06_softmax/06_softmax.ipynb)), the pre-norm block ([lesson
-# 9](../09_encoder_block/09_encoder_block.ipynb)), rotary position embedding (RoPE, [lesson
-# 2](../02_position/02_position.ipynb)) and `filter_logits` ([lesson
-# 10](../10_decoder_block/10_decoder_block.ipynb)). These components of earlier lessons are imported above:
+# You need the bigrams of [lesson 3](../03_query_key/03_query_key.ipynb), entropy, cross-entropy and temperature
+# ([lesson 6](../06_softmax/06_softmax.ipynb)), the pre-norm block ([lesson
+# 9](../09_encoder_block/09_encoder_block.ipynb)) and rotary position embedding (RoPE, [lesson
+# 2](../02_position/02_position.ipynb)). These components of earlier lessons are imported above:
 #
 # | component | how it is called |
 # |---|---|
 # | `RotaryBlock(d_model, num_heads, d_ff)` | `block(x, mask)` → `(B, T, D)`: lesson 9's block with `norm_first=True`, and RoPE on queries and keys |
 # | `causal_mask(T)` | boolean `(T, T)`, on the CPU |
-# | `filter_logits(logits, top_k=None, top_p=None)` | the logits, with −∞ where a token is excluded |
+# | `filter_logits(logits, top_k=None)` | the logits, with −∞ for all but the `top_k` largest |
 #
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. Here are two questions to warm
+# up.
 #
-# To warm up, answer two questions before you open the answers.
-#
-# <details><summary>Lesson 6: what is the lowest expected loss, in nats, for predicting a fair die? And what is the
-# loss of a model that is sure of a six?</summary>
+# <details><summary>Lesson 6: what is the lowest expected loss, in nats, for predicting a fair die? And what is the loss of a model that is sure of a six?</summary>
 #
 # The lowest is $\log 6 = 1.79$ nats, the entropy of the die. A model that is sure of a six has an infinite loss as
-# soon as another number comes up.
+# soon as something else comes up.
 #
 # </details>
 #
 # <details><summary>Lesson 10: why do we need a causal mask in training, although all words are known?</summary>
 #
-# Every position has to predict the next word, and that word is one position to the right. Without the mask the model
-# copies the answer, so the loss is excellent, but the model cannot generate.
+# Without the mask each position could copy the next word, which it has to predict, so the loss would be excellent,
+# but the model couldn't generate.
 #
 # </details>
 
@@ -69,8 +65,8 @@ transformer_map("12_language_model")
 # ## A language whose entropy we know exactly
 #
 # Is a language model with a loss of 1.5 nats per token good? For real text we can't tell, because nobody knows how
-# much of it is unpredictable. That's why this lesson uses an artificial language. Its tokens are single characters,
-# and there are three kinds of sentences, each of which ends with a period:
+# much of it is unpredictable. That's why we use an artificial language. Its tokens are single characters, and it has
+# three kinds of sentences:
 #
 # - **agreement**, `Bqrzqb.`: the verb, a lowercase letter from `a` to `f`, agrees with the capital at the start, up
 #   to thirty tokens earlier;
@@ -85,8 +81,8 @@ print("".join(symbols[i] for i in text[:240].tolist()))
 
 # %% [markdown]
 # **On paper:** after `|rwt` the segment continues with probability $3/4$, and the second bar comes with probability
-# $1/4$. Suppose it comes, and the sentence ends `|rwt.` If you know the rules, which probabilities do you give these
-# five tokens, `|`, `r`, `w`, `t` and `.`, and what do they cost in nats?
+# $1/4$. Suppose it comes, and the sentence ends `|rwt.` If you know the rules, what do these five tokens, `|`, `r`,
+# `w`, `t` and `.`, cost in nats?
 #
 # <details><summary>Answer</summary>
 #
@@ -95,12 +91,11 @@ print("".join(symbols[i] for i in text[:240].tolist()))
 #
 # </details>
 #
-# Everything that determines the next token is in the sentence so far, so we can compute the probability of each next
-# token exactly. The mean of $-\log p$ is the **entropy rate** of the source. In the long run, **no model can have a
-# lower loss**.
+# In this way we know the probability of each next token exactly. The mean of $-\log p$ is the **entropy rate** of the
+# source, and in the long run **no model can have a lower loss**.
 #
-# Papers report a loss in nats, in bits (one bit is log 2 nats), or as a **perplexity**. The perplexity is the
-# exponential of the loss in nats, that is, the number of equally likely tokens that would be as hard to predict.
+# Papers report a loss in nats, in bits (one bit is $\log 2$ nats), or as a **perplexity**, the exponential of the
+# loss in nats, which is the number of equally likely tokens that would be as hard to predict.
 
 # %%
 line = corpus.entropy_rate()  # a float
@@ -110,45 +105,34 @@ print(f"{line:.2f} nats = {line / math.log(2):.2f} bits per token, a perplexity 
 figures.one_text()
 
 # %% [markdown]
-# Tall bars show where chance decides which letter or bracket comes, or when a sentence ends, and a token without a
-# bar was certain. But consider the verb, the lowercase `b` of the first sentence. Why does it cost 2.1 nats,
-# although no other verb was possible?
-#
-# <details><summary>Answer</summary>
-#
-# *Which* verb appears is certain, but *when* it appears is not, because another letter could have come first. A model
-# that forgets the capital pays more, because it has to divide this probability among six verbs, which costs another
-# $\log 6$ nats.
-#
-# </details>
+# Tall bars show where chance decides, and a token without a bar was certain. The verb of the first sentence, the
+# lowercase `b`, costs 2.1 nats although no other verb was possible, because it wasn't certain *when* it would come. A
+# model that forgets the capital pays another $\log 6$ nats, because it has to guess among six verbs.
 
 # %% [markdown]
 # ## n-gram models
 #
-# To see what attention is worth, let's first try to do without it. In lesson 3 we counted bigrams, that is, P(next |
-# current). An **n-gram** model of order n predicts a token from the n − 1 tokens before it. (Shannon did this by
-# hand with books in 1948.) A context that was never seen has no counts, so we add a small constant $\alpha$ to every
-# count, which is called additive smoothing:
+# To see what attention is worth, let's first try to do without it. As the bigrams of lesson 3 predict a token from
+# the previous one, an **n-gram** model of order n predicts it from the n − 1 tokens before it. A context that was
+# never seen has no counts, so we add a small constant $\alpha$ to every count, which is called additive smoothing:
 #
-# $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
+# $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V},$$
 #
-# Here count(c) is the number of times that the context c was followed by any token.
-#
-# For example, let V = 2 and $\alpha = 1$. If the context `ab` was followed by `a` three times and by `b` never, the
-# probabilities are $4/5$ and $1/5$. After an unknown context both are equal.
+# where count(c) is the number of times that the context c was followed by any token. For example, let V = 2 and
+# $\alpha = 1$. If the context `ab` was followed by `a` three times and by `b` never, the probabilities are $4/5$ and
+# $1/5$.
 
 # %% [markdown]
 # **Predict before you run:** we count n-grams up to order 6 in one part of the text and measure their loss on another
-# (exercise 12.6 asks you for this function). Does a longer context always give a lower loss?
+# (exercise 12.6). Does a longer context always give a lower loss?
 
 # %%
 figures.ngram_losses()
 
 # %% [markdown]
-# One token of context helps a lot, a second one a little, but from order 4 on the loss rises. The best n-gram stays
-# 0.86 nats above the entropy line. This is because longer contexts are rarer. Half of the four-token contexts in the
-# test text were counted at most 11 times, and half of the five-token contexts at most once. You can't estimate 31
-# probabilities from a single count, and a segment of eight random letters has almost surely never occurred before.
+# One token of context helps a lot, a second one a little, but from order 4 on the loss rises, and the best n-gram
+# stays 0.86 nats above the entropy line. Longer contexts are rarer, so half of the five-token contexts in the test
+# text were counted at most once, and you can't estimate 31 probabilities from a single count.
 #
 # So instead of a longer table we need a model that can **find the relevant position**, wherever it is, and use what
 # it finds there, as attention does.
@@ -163,8 +147,6 @@ figures.ngram_losses()
 # |---|---|---|---|---|---|
 # | reads `x` | `.` | `B` | `q` | `r` | `b` |
 # | predicts `y` | `B` | `q` | `r` | `b` | `.` |
-#
-# So `y` is the window one position further to the right.
 
 # %% [markdown]
 # ### Exercise 12.1 `get_batch`
@@ -199,15 +181,13 @@ check(get_batch)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The last window must leave one token for its last target. What is the largest start, and does `torch.randint`
-# include its upper bound?
+# The last window must leave one token for its last target. What is then the largest start?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Add a column of starts and a row that counts from 0 to get a table of positions, and index `data` with the whole
-# table at once.
+# A column of starts plus a row that counts from 0 is a table of positions, with which you can index `data`.
 #
 # </details>
 
@@ -217,8 +197,7 @@ check(get_batch)
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 6 minutes · 14 points
 #
 # `F.cross_entropy` expects the classes in dimension 1, that is, `(B, V, T)` for logits and `(B, T)` for targets, but
-# our model returns `(B, T, V)`. You can find the following fix in many forum answers. It runs without an error and
-# returns a loss.
+# our model returns `(B, T, V)`. You can find the following fix in many forum answers, and it runs without an error.
 
 
 # %%
@@ -233,8 +212,8 @@ def published_loss(logits, targets):
 #
 # <details><summary>Answer</summary>
 #
-# `view` keeps the memory order and only changes the shape: `[[a b], [c d], [e f]]`. Position 0 gets the first column,
-# a, c and e, so logits of both positions are mixed and assigned to the wrong tokens.
+# `view` keeps the memory order and only changes the shape, to `[[a b], [c d], [e f]]`. Position 0 gets the first
+# column, a, c and e, so logits of both positions are mixed.
 #
 # </details>
 #
@@ -259,7 +238,7 @@ check(next_token_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Every position counts the same, so for the mean it doesn't matter which window a position belongs to.
+# For the mean it doesn't matter which window a position belongs to.
 #
 # </details>
 #
@@ -270,46 +249,11 @@ check(next_token_loss)
 # </details>
 
 # %% [markdown]
-# ## From bigrams to a Transformer block
-#
-# Which components turn a bigram model into a GPT, and what does each of them contribute? We compare six models on
-# the same text:
-#
-# 1. the **bigram** table;
-# 2. **one head** of causal attention, without positions;
-# 3. the same head **with RoPE**, which all later models have as well;
-# 4. **four heads**, with the same number of parameters;
-# 5. **+ feed-forward** network after the attention;
-# 6. **+ residual and norm**, which makes it a block of lesson 9.
-#
-# For the bigram table we count pairs in the full text. The other models have one layer of width 32 and were trained
-# three times each, because a single run can be lucky. (The results are stored.) From here on, we test on short
-# passages that begin with a new sentence. Beginnings are harder to predict, so their entropy line is a bit higher
-# than 1.41.
-
-# %%
-figures.ladder()
-
-# %% [markdown]
-# A single head without positions lowers the loss by **0.11** nats, because it can find out which kind of sentence
-# this is. RoPE brings another **0.14**, so more than half of what the first head contributes depends on positions.
-# Four heads bring **0.13** and the feed-forward network **0.12**. The residual connection and norm, which pass the
-# token itself along with what attention has found, bring **0.11**, so every component contributes.
-#
-# The dots in the figure show the single runs. For the last two models, runs of the same model differ by up to 0.14
-# nats, and the best run without a residual is better than the worst run with one. So with one run of each model we
-# might have drawn the opposite conclusion.
-#
-# All of these models stay far above the line, because they lack a second layer. To repeat a segment, a model has to
-# find out which letter followed the current one the first time, and we'll see that this takes two attention layers
-# in sequence.
-
-# %% [markdown]
 # ### Exercise 12.3 `GPT`
 #
-# Difficulty 3 of 5 · Importance 5 of 5 · 20 minutes · 26 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 26 points
 #
-# Build a decoder-only Transformer from the components above.
+# Build a decoder-only Transformer.
 #
 # - **Arguments:** `vocab_size`, `block_size`, `d_model`, `num_heads`, `num_layers`, all ints. `block_size`, the
 #   largest number of tokens that the model reads, is kept as an attribute.
@@ -323,7 +267,7 @@ figures.ladder()
 #   dropout, are allowed if they change nothing in evaluation mode.
 # - **Forbidden:** `nn.Transformer*`.
 #
-# RoPE encodes the positions inside each block, so you don't need a table of positions.
+# You don't need a table of positions, because each block uses RoPE.
 
 
 # %% nbgrader={"solution": "GPT"}
@@ -363,31 +307,29 @@ check(GPT)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compare with the `Encoder` of lesson 9. This model has no positions to add, but it makes its own mask, whose size
-# depends on the text, and it has two more layers at the end.
+# Start from the `Encoder` of lesson 9. This model adds no positions, but it makes its own mask, and it has two more
+# layers at the end.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `causal_mask` takes a length, which you can read from the shape of `ids`; on a GPU, move the mask to `ids.device`.
-# In a pre-norm model nothing normalizes the output of the last block, so `norm` does it before `unembed`.
+# `causal_mask` takes the length of the text; on a GPU, move the mask to `ids.device`. In a pre-norm model nothing
+# normalizes the output of the last block, so `norm` does it before `unembed`.
 #
 # </details>
 
 # %% [markdown]
 # ## Training
 #
-# The training loop is short, but three of its ingredients deserve a name, because you'll find them in nearly every
-# published recipe:
+# Three ingredients of our training loop are part of nearly every published recipe:
 #
 # - **Weight decay:** AdamW shrinks all weights a little at every step, so that weights stay small unless the loss
 #   needs them.
 # - **Gradient clipping:** a gradient longer than 1 is scaled down to that length, so that a single unusual batch
 #   can't throw the model far off.
 # - **Initialization:** `nn.Embedding` draws its weights with a standard deviation of 1, which is too large for Adam,
-#   as lesson 11 explained. GPT-2 starts with 0.02, and so do we, because in most of our runs this gave a lower final
-#   loss (table at the end of the lesson).
+#   as lesson 11 explained. GPT-2 starts with 0.02, and so do we.
 
 # %%
 device = best_device(or_finished(GPT))  # the GPU where there is one
@@ -422,10 +364,10 @@ def initialize(model):
 
 
 # %% [markdown]
-# Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. During training,
-# `watch` measures the loss on unseen passages and lets the model write a little. The weights are saved in
-# `language_model.safetensors`. On a laptop the training run takes about one to three minutes. Meanwhile, watch which
-# kind of sentence the model learns first, and which last.
+# Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. On a laptop the
+# training run takes one to three minutes, and the weights are saved in `language_model.safetensors`. Which kind of
+# sentence does the model learn last? (We test on short passages that begin with a new sentence, whose entropy line is
+# a bit higher.)
 
 # %%
 torch.manual_seed(0)
@@ -439,16 +381,14 @@ model = model.to(device).eval()
 figures.training(watch)
 
 # %% [markdown]
-# At first the model writes random characters, but after forty steps it knows which characters follow each other.
-# Then short brackets close, because neighbors are enough for that. Verbs begin to agree a few hundred steps later,
-# since that takes one attention layer. Repeated segments come last, because they take two layers in sequence. In the
-# end, however, repeated letters are predicted best of all, while verbs and closing brackets stay about a tenth of a
-# nat above the line.
+# After forty steps the model knows which characters follow each other. Then short brackets close, because neighbors
+# are enough for that. Verbs begin to agree a few hundred steps later, since that takes one attention layer. Repeated
+# segments come last, because they take two layers in sequence, but in the end they are predicted best, while verbs
+# and closing brackets stay about a tenth of a nat above the line.
 #
-# Notice that the loss doesn't fall evenly. For some hundred steps the model learns almost nothing about repeated
-# letters. Then it learns to copy, and the red curve drops within a small fraction of the training run, and the total
-# loss with it. At the same time one head begins to attend to the token that followed the previous occurrence of the
-# current one (dotted). We'll come back to this head.
+# For some hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
+# and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
+# (dotted).
 
 # %% [markdown]
 # ### Exercise 12.4 `language_model_logits`
@@ -481,19 +421,19 @@ check(language_model_logits)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The answer is little more than one call of the model. On which device are its weights, and do you need gradients?
+# The answer is little more than one call of the model, on the device of its weights and without gradients.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.no_grad()` and `.cpu()` do the rest. If the loss is too high, check in figure 12.4 whether it was still
-# falling, and delete `language_model.safetensors` before you train again.
+# `torch.no_grad()` and `.cpu()` do the rest. If the loss is too high, delete `language_model.safetensors` before you
+# train again.
 #
 # </details>
 #
-# Let's compare the probabilities of your model with those of the source. Move the slider into the second half of a
-# repeated segment, and to positions where a bracket may open or close.
+# Let's compare the probabilities of your model with those of the source, for example in the second half of a repeated
+# segment, and where a bracket may open or close.
 
 # %%
 explore.next_token(model)
@@ -537,15 +477,15 @@ check(generate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The model returns logits for every position. From which of them do you draw, and which ids may the model read when
-# the text is longer than its context?
+# The model returns logits for every position, but you draw only from the last. If the text is longer than its
+# context, which ids may it read?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A slice with a negative start keeps the last ids, even if the text is shorter. `filter_logits` implements top-k.
-# `torch.multinomial` draws from rows of probabilities, takes a generator, and returns one column.
+# A slice with a negative start keeps the last ids, even if the text is shorter. `filter_logits` implements top-k, and
+# `torch.multinomial` draws from rows of probabilities and takes a generator.
 #
 # </details>
 
@@ -558,59 +498,45 @@ print("".join(symbols[i] for i in written[0].tolist()))
 # %% [markdown]
 # ## The head that copies
 #
-# Let's return to the sudden drop in the loss. There the model learned to find the previous occurrence of the current
-# token and to predict what followed it. Heads that do this are called **induction heads**. They were found in all
-# Transformers with two or more layers that Olsson et al. (2022) examined, together with the same drop in the loss.
-# The mechanism needs two layers:
+# When the loss dropped, the model learned to find the previous occurrence of the current token and to predict what
+# followed it. A head that does this is called an **induction head**. Olsson et al. found them, with the same drop, in
+# all Transformers of two or more layers that they examined. A single layer isn't enough, because the mechanism has
+# two steps:
 #
 # - in the first, a head attends to **the previous token** and writes it into the residual stream of each position;
 # - in the second, a head searches for the position *whose previous token is my token*, and reads the token there.
 #
 # For example, at the last `q` of `|qtw|q` the second head finds position 2, whose previous token is `q`, and reads
-# `t`. The rule works even for a segment that has never been written before.
+# `t`. The rule works even for a segment that is entirely new.
 
 # %%
 figures.induction_by_hand()
 
 # %% [markdown]
-# These weights were set by hand, as you can do in exercise 12.7. To see what your model has learned by itself, the
-# next figure shows its strongest induction head and another head of the same layer. The frames mark the tokens to
-# which the hand-made head would attend.
+# These weights were set by hand, as you can do in exercise 12.7. The next figure shows the strongest induction head
+# of your own model beside another one, with a frame around the tokens to which the hand-made head would attend.
 
 # %%
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
 # The strongest head attends to the framed cells, though less sharply. It learned this from predicting the next token
-# alone.
-#
-# **Predict before you run:** does the model need this head for copying, or does it copy without it? We ablate one
-# head at a time, that is, we set its output to zero, and measure how far the loss on repeated letters rises above the
-# line.
-
-# %%
-figures.ablated_heads(model, watch)
-
-# %% [markdown]
-# The model needs this head, because without it the copying is gone. The other head of its layer is the control, and
-# in most of our runs copying survives without it. The first layer fits our explanation less well, because there both
-# heads are needed, and neither is a clean previous-token head, since at most a third of the attention weight goes to
-# the previous token.
+# alone. (Under *Going further* we test whether the model needs it.)
 
 # %% [markdown]
 # ## At work
 #
-# In this lesson the model at work is your own. To see what the bug of exercise 12.2 costs, we train two small GPTs
-# for a short time, one with your loss and one with the buggy one, and measure both with the correct loss.
+# To see what the bug of exercise 12.2 costs, we train two small GPTs for a short time, one with each loss, and
+# measure both with the correct one.
 
 # %%
 figures.two_losses(or_finished(next_token_loss), published_loss)
 
 # %% [markdown]
 # With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
-# at 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, nothing raises an error, and
-# no shape is wrong. What gives the bug away is that this loss is still close to that of a unigram model (3.08),
-# which uses no context at all.
+# at 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, and nothing raises an error.
+# What gives the bug away is that even this loss is close to that of a unigram model (3.08), which uses no context at
+# all.
 
 # %% [markdown]
 # ### Quiz 12.1
@@ -657,7 +583,7 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # A friend says: "A Transformer is just a big Markov chain. Given the last 64 tokens it has fixed probabilities for
-# the next one, so it is a Markov chain of order 64, and nothing new." In which sense is your friend right? And what
+# the next one, so it is a Markov chain of order 64, and nothing new." In which sense is your friend right, and what
 # does the argument miss? Use your measurements from this lesson, and say what attention has that a table of counts
 # does not have.
 
@@ -682,11 +608,9 @@ check(quiz_2=quiz_2)
 #
 # - The entropy rate of the source is the lowest possible loss, so a loss clearly below it means a leak.
 # - An n-gram model needs a row for each context, so longer contexts have fewer counts.
-# - A GPT is a stack of masked pre-norm blocks. A window of T tokens gives T predictions and T losses in one pass.
-# - Initialization, weight decay and gradient clipping belong to the recipe.
-# - An induction head continues text that it has never seen before. It forms quite suddenly, and the model needs it
-#   for copying.
-# - To generate text, crop to the context, draw a token from the logits of the last position, append it, and repeat.
+# - A GPT is a stack of masked pre-norm blocks, in which a window of T tokens gives T predictions in one pass.
+# - An induction head continues text that it has never seen before.
+# - To generate text, draw a token from the logits of the last position, append it, and repeat.
 #
 # **Next:** [lesson 13](../13_real_model/13_real_model.ipynb) runs a real pretrained network in your own blocks.
 
@@ -696,8 +620,9 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# What follows is optional. You'll write the two models that were given above, the n-gram model and the induction
-# head with weights set by hand, and we'll measure the effects of dropout, of more compute and of real text.
+# What follows is optional. You'll write the two models that were given above, the n-gram model and the induction head
+# with weights set by hand, and we'll measure what each component of the GPT contributes, and the effects of dropout,
+# of more compute and of real text.
 
 # %% [markdown]
 # ### Exercise 12.6 `ngram_loss`
@@ -755,6 +680,36 @@ check(ngram_loss)
 # </details>
 
 # %% [markdown]
+# ### From bigrams to a Transformer block
+#
+# What does each component contribute on the way from bigrams to a GPT? We compare six models on the same text:
+#
+# - the **bigram** table;
+# - **one head** of causal attention, without positions;
+# - the same head **with RoPE**, which all later models have as well;
+# - **four heads**, with the same number of parameters;
+# - **+ feed-forward** network after the attention;
+# - **+ residual and norm**, which makes it a block of lesson 9.
+#
+# All but the table have one layer of width 32 and were trained three times each, because a single run can be lucky.
+# (The results are stored.)
+
+# %%
+figures.ladder()
+
+# %% [markdown]
+# The first head contributes **0.11** nats, because it can find out which kind of sentence this is, and RoPE adds
+# **0.14**. Four heads contribute **0.13**, the feed-forward network **0.12**, and the residual connection and norm
+# **0.11**, so every component helps.
+#
+# The dots show the single runs, which differ by up to 0.14 nats for the last two models. The best run without a
+# residual is better than the worst run with one, so with one run of each model we might have drawn the opposite
+# conclusion.
+#
+# All of these models stay far above the line, because repeating a segment takes two attention layers in sequence, as
+# your GPT has them.
+
+# %% [markdown]
 # ### A loss below the line is a leak, not luck
 #
 # Suppose a model $q$ gives the text a probability $e^{20}$ times as large as the source $p$ does. The mean of $q/p$
@@ -768,6 +723,19 @@ check(ngram_loss)
 # bigram table has one row for both, and it stays 0.9 nats above the entropy line. An attention head can attend to the
 # capital or to the bar at the start of the sentence, so it can tell the two apart. In principle, however, any model
 # with a finite context is a Markov chain on windows of that length.
+#
+# ### Does the model need its induction head?
+#
+# To find out whether the model copies without this head, we set the output of one head at a time to zero and measure
+# how far the loss on repeated letters rises above the line.
+
+# %%
+figures.ablated_heads(model, watch)
+
+# %% [markdown]
+# Without this head the copying is gone. The other head of its layer is the control, and in most of our runs copying
+# survives without it. The first layer fits our explanation less well, because there both heads are needed, and
+# neither is a clean previous-token head, since at most a third of the attention weight goes to the previous token.
 
 # %% [markdown]
 # ### Dropout
@@ -942,6 +910,50 @@ print(library.decode(sample[0].tolist()))
 # [estimated](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x) about one bit per character for English.
 
 # %% [markdown]
+# ### The same class, a hundred times larger
+#
+# Many people begin with the character model of Karpathy's [nanoGPT](https://github.com/karpathy/nanoGPT), which has
+# six layers of width 384 and about ten million parameters, and learns the million characters of tiny Shakespeare.
+# Your class can become such a model, because its size is only a matter of its arguments. However, a longer run needs
+# some things that our loop does without:
+#
+# - **Fused attention:** `F.scaled_dot_product_attention` computes what you wrote in lesson 7 without storing the
+#   weights. The blocks switch to it by `block.attention.fused = True`.
+# - **Mixed precision:** on a GPU the matrix products run in bfloat16 (float16 on older GPUs), which is faster. The
+#   weights and the optimizer stay in float32.
+# - **`torch.compile`:** on a GPU it merges the many small operations of a block into a few large ones.
+# - **Dropout:** at full size the model sees each character more than twenty times, so we drop a fifth of the values.
+# - **Checkpoints:** after each evaluation the whole state of the run is written to `full_size.pt`. If the run is
+#   interrupted, run the cell again, and it continues from there. In Colab, mount Google Drive and pass a folder of it
+#   as `folder`, because the disk of a lost runtime is lost as well.
+# - **Early stopping:** the run stops when the validation loss hasn't improved for four evaluations, and keeps the
+#   best weights.
+#
+# If you set `train_now = True`, your GPT is trained at full size where there is a GPU. On a CPU it has a quarter of
+# the parameters and trains for about ten minutes. Otherwise the cells below show a run of ours.
+
+# %% tags=["ungraded"]
+train_now = False
+shakespeare = corpus.shakespeare() if train_now else None
+if shakespeare:
+    recipe = full_size.recipe_for(device)
+    large, run = full_size.train(or_finished(GPT), shakespeare, recipe, device, folder=".")
+else:
+    run = full_size.stored_run()
+figures.full_size(run)
+
+# %% [markdown]
+# Compare the two curves. As long as both fall, the model learns rules that also hold for unseen text. In our run on a
+# CPU they fall until the end, although the training loss is already 0.3 nats lower. If the validation loss rises while
+# the training loss falls, the model overfits. Here is what the model writes after the last step, with temperature 0.8
+# and top-p 0.95 from lesson 10:
+
+# %% tags=["ungraded"]
+if shakespeare:
+    run.samples.append(full_size.write(large, shakespeare, "\n", 500, generator=random))
+print(run.samples[-1])
+
+# %% [markdown]
 # ### How stable are these numbers?
 #
 # | statement | other runs |
@@ -952,7 +964,7 @@ print(library.decode(sample[0].tolist()))
 # | without the induction head | repeated letters 1.7 to 3.9 nats above the line in ten runs |
 # | without the other head of its layer | 0.07 to 0.6 in eight of these runs, 1.1 and 2.4 in the other two |
 # | the best n-gram | 0.86 above the line with the best of three $\alpha$, chosen on the test text; 0.82 with the smoothing of Witten and Bell |
-# | the entropy line | 1.41 for long texts; 1.44 for the 200 short passages, 1.43 for the 40 of figure 12.4, 1.46 for those of the check |
+# | the entropy line | 1.41 for long texts; 1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check |
 
 # %% [markdown]
 # ## Further reading

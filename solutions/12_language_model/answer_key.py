@@ -85,11 +85,9 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         -> known = [t for t in range(order - 1, len(test)) if tuple(test[t - order + 1 : t]) in contexts]
         |    return total / max(1, len(known))
         After an unknown context all V tokens are equally likely. What does such a position cost?
-    alpha_is_one: alpha is always 1
-        train, test = [int(i) for i in train], [int(i) for i in test]
-        -> train, test = [int(i) for i in train], [int(i) for i in test]
-        |    alpha = 1
-        The caller may pass another alpha. Where does your code use it?
+    alpha_in_the_count_only: alpha is added to the counts of pairs, but not to those of contexts
+        contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), 1))
+        Each of the V counts of a row grows by alpha. By how much does their sum grow?
     last_context_counted: the contexts were counted up to the end of train, where nothing follows
         total = 0.0 -> last = tuple(train[len(train) - order + 1 :])
         |    contexts[last] = contexts.get(last, 0) + 1
@@ -217,12 +215,12 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss, weights={LA
     zero_left_out: positions whose target is token 0 are left out
         targets.flatten()) -> targets.flatten(), ignore_index=0)
         There is no padding here, so id 0 is a token like any other.
-    wrong_sign: the sign is wrong
-        F.cross_entropy -> -F.cross_entropy
-        A probability is at most 1. Which sign does its logarithm have, and which sign should a loss have?
     exp_over_sum: exp of large logits is infinite, and the quotient is NaN
         {LOSS} -> -(logits.exp() / logits.exp().sum(-1, keepdim=True)).log().gather(-1, targets[..., None]).mean()
         float32 overflows at exp(89). What did lesson 6 subtract before taking exp?
+    batch_and_positions_exchanged: the texts and the positions of the logits are exchanged, but not those of the targets
+        logits.flatten(0, 1) -> logits.transpose(0, 1).flatten(0, 1)
+        Row 1 of your flattened logits and entry 1 of your flattened targets should belong to the same position. Do they?
     transposed_and_flattened: two dimensions are exchanged, and then the result is reshaped into rows of V
         logits.flatten(0, 1) -> logits.transpose(1, 2).reshape(-1, logits.shape[-1])
         After the transpose, V is the middle dimension. Either exchange dimensions or flatten, but not both.

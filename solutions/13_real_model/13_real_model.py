@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 13. A real network in your own blocks
 #
-# **Goal:** load a network that people use every day into the encoder from lesson 9, look into its 72 heads, and find
-# out by experiment what an attention map can tell you and what it can't.
+# **Goal:** load a network that people use every day into your encoder, look into its 72 heads, and find out by
+# experiment what an attention map can tell you and what it can't.
 #
-# **Core:** about 95 minutes, including the capstone at the end. If you want a break, take it after exercise 13.3.
+# **Core:** about 95 minutes, including the capstone. If you want a break, take it after exercise 13.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -23,10 +23,8 @@ from helpers.lessons.real_model import network as real_network
 transformer_map("13_real_model")
 
 # %% [markdown]
-# So far we have experimented on a small translator, which was trained on sentences from a small grammar. Now we take
-# a network that others trained on about a billion pairs of real sentences. **all-MiniLM-L6-v2** turns sentences into
-# vectors for search. It's a small **BERT**, that is, an encoder like yours, with six blocks of twelve heads each and
-# width 384. You have built all of its parts.
+# **all-MiniLM-L6-v2** was trained on about a billion pairs of real sentences, and it turns sentences into vectors for
+# search. It's a small **BERT**, that is, an encoder like yours, with six blocks of twelve heads and width 384.
 
 # %% [markdown]
 # ## You need
@@ -34,40 +32,22 @@ transformer_map("13_real_model")
 # You need the encoder of [lesson 9](../09_encoder_block/09_encoder_block.ipynb), the heads of [lesson
 # 8](../08_multi_head/08_multi_head.ipynb), the subwords of [lesson
 # 1](../01_token_embedding/01_token_embedding.ipynb), and retrieval by similarity from [lesson
-# 7](../07_value_weighting/07_value_weighting.ipynb). We use the course's versions of these components:
-#
-# | component | how it is called |
-# |---|---|
-# | `Encoder(vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options)` | its `blocks` are `EncoderBlock`s: `block(x, mask)` → `(B, T, D)` |
-# | `block.attention`, a `MultiHeadAttention` | `(x, mask=mask)` → `(out, weights (B, H, T, T))` |
-# | `token_influence(f, x)` | `(T, T)`: how strongly each row of `f(x)` depends on each row of x |
-# | `wordpiece(word, vocab)` | a list of subwords |
-#
-# Here are two questions to warm up.
+# 7](../07_value_weighting/07_value_weighting.ipynb). Here is a question to warm up.
 #
 # <details><summary>Lesson 9: what is the last operation of a post-norm block?</summary>
 #
-# A layer norm, so every token leaves with mean 0 and standard deviation 1, times γ, plus β. In a pre-norm block the
-# last operation is the residual sum.
+# It's a layer norm, whereas in a pre-norm block it's the residual sum.
 #
 # </details>
 #
-# <details><summary>Lesson 3: in which shape does an <code>nn.Linear(384, 1536)</code> keep its weight?</summary>
-#
-# Its shape is (1536, 384), with the output dimension first, because the layer computes `x @ W.T + b`. Some other
-# libraries store the transpose.
-#
-# </details>
-#
-# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too. In this lesson we write `L` for
-# the number of layers. Layers and heads are counted from 0, so *layer 1, head 8* is `attention[1, :, 8]`.
+# The [conventions](../00_start_here/00_start_here.ipynb) of lesson 0 hold here too, and `L` is the number of layers.
+# Layers and heads are counted from 0, so *layer 1, head 8* is `attention[1, :, 8]`.
 
 # %% [markdown]
 # ## From their names to yours
 #
-# A trained network is a file that holds tensors and a name for each of them. The next cell looks for the file on
-# your computer, then on the Hugging Face hub (91 MB), and verifies its checksum. If the download fails, a message
-# tells you what to do, and a small random network takes its place so that every cell still runs.
+# A trained network is a file of named tensors. The next cell looks for it on your computer, then on the Hugging Face
+# hub (91 MB). If it finds neither, a small random network takes its place.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -77,10 +57,7 @@ for name, tensor in weights.items():
         print(f"{name:<50}{tuple(tensor.shape)}")
 
 # %% [markdown]
-# The embedding table of 30,522 subwords alone has 11.7 of the 22.7 million parameters. Each block has about $12 \cdot
-# 384^2$, or 1.77 million.
-#
-# BERT's authors counted their blocks from `layer.0` and chose other names for the parts that you know:
+# For the parts of a block, BERT's authors chose other names than we did:
 #
 # | BERT's name, after `encoder.layer.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -96,7 +73,7 @@ for name, tensor in weights.items():
 #
 # Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 16 points
 #
-# Give every tensor of the blocks the name that your `Encoder` has for it. For example,
+# Give every tensor of the blocks its name in your `Encoder`. For example,
 # `encoder.layer.3.attention.self.query.weight` becomes `blocks.3.attention.W_q.weight`.
 #
 # - **Arguments:** `state_dict`, a dictionary from BERT's names to tensors, with any number of layers.
@@ -137,20 +114,19 @@ check(rename_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# If you split a name at its dots, the third part is the number of the layer, the last one is `weight` or `bias`, and
-# the parts between them are in a row of the table above.
+# If you split a name at its dots, the third part is the layer's number, the last is `weight` or `bias`, and the parts
+# between them are in the table.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you use `str.replace` instead, remember that `attention.output.dense` contains `output.dense`, so the order of
-# replacements matters. A network may also have more than ten layers.
+# If you use `str.replace`, the order matters, because `attention.output.dense` contains `output.dense`.
 #
 # </details>
 #
-# Now we load the tensors into an encoder. BERT uses the exact GELU as its activation and ε = 10⁻¹² in every norm, so
-# we set both. (If you want to use your own `Encoder` instead of the course's, paste the cells of lesson 9 here.)
+# Now we load the tensors into an encoder with BERT's activation, the exact GELU, and BERT's ε of 10⁻¹² in every norm.
+# (To use your own `Encoder`, paste the cells of lesson 9 here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -163,15 +139,14 @@ encoder.requires_grad_(False)  # this lesson trains nothing
 print("not filled yet:", ", ".join(missing))
 
 # %% [markdown]
-# All blocks are filled, and only the embeddings are missing, because BERT adds three vectors where your encoder adds
-# two, and then normalizes the sum.
+# Only the embeddings are missing, because BERT adds three vectors where your encoder adds two, and then normalizes
+# the sum.
 
 # %% [markdown]
 # ## From a sentence to vectors
 #
-# This BERT is *uncased*: `pretrained.words` lowercases the text, strips accents and splits off punctuation. Then
-# `wordpiece` splits each word into subwords from its vocabulary. The special tokens `[CLS]` and `[SEP]` enclose the
-# sentence.
+# This BERT is *uncased*, so the text is lowercased and its accents are removed. Then `wordpiece` splits each word
+# into subwords, and the special tokens `[CLS]` and `[SEP]` enclose the sentence.
 
 # %%
 for sentence in ("Jane visits Africa.", "The Transformer's attention is unaffable: 3.14 crêpes!"):
@@ -180,12 +155,12 @@ ids, mask = pretrained.batch(["jane visits africa", "life is short, eat dessert 
 print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% [markdown]
-# The first sentence is padded, so we need `mask`, which is True where there is a token. The vector of the token with
-# id $w_t$ at position $t$, counted from 0, is
+# Since the first sentence is padded, we need `mask`, which is True where there is a token. The vector of the token
+# with id $w_t$ at position $t$, counted from 0, is
 #
 # $$x_t = \mathrm{LN}\big(\mathrm{word}[w_t] + \mathrm{position}[t] + \mathrm{type}[0]\big), \qquad \epsilon = 10^{-12}.$$
 #
-# The type tells the two sentences of a pair apart. We have no pairs, so we always use row 0.
+# (The other type is for the second sentence of a pair.)
 
 # %% [markdown]
 # ### Exercise 13.2 `bert_embeddings`
@@ -225,20 +200,17 @@ check(bert_embeddings)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Do three lookups, of which only the first depends on the ids, and add the results. Which shapes do the other two
-# need, so that they broadcast?
+# Do three lookups, of which only the first depends on the ids, and add the results.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `F.layer_norm` takes γ, β and ε. Its default ε is not BERT's, and here this matters, because the vectors in this
-# file are short before the norm.
+# `F.layer_norm` takes γ, β and ε. The vectors are so short before the norm that its default ε would change them.
 #
 # </details>
 #
-# Now we run the embeddings through the blocks and keep the output of every layer and every attention matrix, because
-# we want to study both.
+# Now we run the blocks and keep the output of every layer and every attention matrix.
 
 
 # %%
@@ -260,14 +232,12 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Up to rounding, your loader, your embeddings and lesson 9's blocks give the same vectors at all seven stages as
-# torch's own layers.
+# Up to rounding, these are the same vectors at all seven stages as torch's own layers give.
 
 # %% [markdown]
 # ## Where attention rests
 #
-# Before you look inside the network, make a guess. Does a word attend most to its neighbors, to itself, or to another
-# word? Let's measure how much attention goes to the first token, `[CLS]`, which isn't a word at all.
+# How much attention do words give to the first token, `[CLS]`, which isn't a word at all?
 
 # %%
 texts = [
@@ -283,11 +253,9 @@ for text in texts:
 print("attention from words to [CLS], by layer:", " ".join(f"{x:.2f}" for x in to_cls.tolist()))
 
 # %% [markdown]
-# In the middle layers it's more than half of all attention. A row of weights must sum to 1, so a head that finds
-# nothing useful for a word still has to put its attention somewhere. A token that receives this attention is called
-# an **attention sink**. Clark et al. found sinks in BERT and interpreted them as a way of doing nothing. To test
-# this, remember that a head passes on weight times value, and let's see how long the values of one head are (layer
-# 1, head 8).
+# In the middle layers it's more than half. A row of weights must sum to 1, so a head that finds nothing useful still
+# has to attend somewhere. A token that receives such attention is called an **attention sink**. But a head passes on
+# weight times value, so let's also measure the values of one head (layer 1, head 8).
 
 # %%
 hidden, attention, _ = read(["jane visits africa"])
@@ -299,20 +267,17 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
-# words. A large weight on a small value does almost nothing, and this head is typical. In the 27 heads that give
-# `[CLS]` more than 0.6, its value is a thirtieth as long as those of the words (median). **So always read weights
-# together with values.**
+# words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this large
+# weight does almost nothing. **Always read weights together with values.**
 #
-# For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum. (This also hides how weak some
-# patterns are.)
+# For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
 
 # %%
 figures.gallery()
 
 # %% [markdown]
-# Nine heads have a simple pattern, because they attend mostly to the previous token, to the next one or to the token
-# itself. Explore the others with the sentences of the slider or with your own. Can you find a head in which *it*
-# attends to *animal* (the ninth sentence)?
+# Nine heads attend mostly to the previous token, to the next one or to the token itself. Explore the others, and find
+# a head in which *it* attends to *animal* (the ninth sentence).
 
 # %%
 explore.heads()
@@ -320,21 +285,20 @@ explore.heads()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# One of them is layer 3, head 1, where *it* gives *animal* 76% of its attention among the words. Below we'll test
-# what this head really does.
+# One of them is layer 3, head 1, with 76% of the attention among the words.
 #
 # </details>
 
 # %% [markdown]
 # ## Does a head find the verb?
 #
-# Many introductions explain attention with made-up weights such as these for *jane visits africa*:
+# Many introductions explain attention with made-up weights such as these:
 #
 # | query → key | jane → visits | visits → africa | africa → visits |
 # |---|---|---|---|
 # | weight | 0.94 | 0.86 | 0.76 |
 #
-# Does a real network have heads with such weights? With 72 heads it's better not to search by eye.
+# Does a real network have such heads? Let's search all 72 of them.
 
 # %% [markdown]
 # ### Exercise 13.3 `strongest_head`
@@ -368,13 +332,13 @@ check(strongest_head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First index the large tensor so that only one entry per layer and head is left.
+# First index the tensor so that only one entry per layer and head is left.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `argmax` without an axis counts through the table row by row. `divmod` turns this count back into row and column.
+# `argmax` without an axis counts row by row, and `divmod` turns this count back into row and column.
 #
 # </details>
 
@@ -394,13 +358,11 @@ for query in range(3):
             print(f"{words[query]} → {words[key]}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# One head, layer 1, head 8, comes close to the first two weights of the table. It looks as if subjects attended to
-# their verbs and verbs to their objects. However, a rival explanation fits these weights just as well, namely that
-# the head attends to the next token. To tell the two apart, we need sentences in which the verb is *not* the next
-# token.
+# One head comes close to the first two weights of the table, as if subjects attended to their verbs and verbs to
+# their objects. However, a rival explanation fits just as well, namely that the head attends to the next token. So we
+# need sentences in which the verb is *not* the next token.
 #
-# **Predict before you run:** in *africa visits jane*, *jane quickly visits africa* and *africa is visited by jane*,
-# where will the first word attend?
+# **Predict before you run:** in the three sentences below, where will the first word attend?
 
 # %%
 for sentence in ("africa visits jane", "jane quickly visits africa", "africa is visited by jane"):
@@ -409,21 +371,19 @@ for sentence in ("africa visits jane", "jane quickly visits africa", "africa is 
     print(", ".join(f"{word} → {words[key]} {w:.2f}" for word, w, key in zip(words, *best, strict=True)))
 
 # %% [markdown]
-# **The head attends to the next token, whatever it is.** In *jane quickly visits africa* the first choice of *jane*
-# is *quickly*, and in the passive *africa* attends to *is*. Only the last word has no next one and attends
-# elsewhere. Over the first eight sentences of the explorer the next token is the first choice of 38 of 39 words.
+# **The head attends to the next token, whatever it is.** For example, *jane* attends to *quickly*, and in the passive
+# *africa* attends to *is*. Over the first eight sentences of the explorer the next token is the first choice of 38 of
+# 39 words.
 #
-# There is a second trap, because we searched for these heads. For every ordered pair of words above, even for *jane
-# → africa*, some head has a weight above 0.82. With so many heads you will nearly always find one that fits your
-# hypothesis, so **a head that you found by searching must be tested on sentences that you didn't search.**
+# There is a second trap, because for every ordered pair of words above, even for *jane → africa*, some head has a
+# weight above 0.82. So **a head that you found by searching must be tested on sentences that you didn't search.**
 
 # %% [markdown]
 # ## Q and you, K and others: a claim and its rival
 #
-# Think of yourself as the query Q and of other people as keys K. How you relate to a person depends on the context,
-# since your boss at work may be your pupil on the tennis court. The Markov chain of lesson 3 can't express this,
-# because it has one number $P(K \mid Q)$ for each pair of words. To see whether attention can, let's take layer 3,
-# head 1, the *pronoun head*, and two sentences that differ only in their last word.
+# If you are the query Q and other people are keys K, how you relate to them depends on the context, since your boss
+# at work may be your pupil at tennis. A Markov chain (lesson 3) can't express this, because it has one number $P(K
+# \mid Q)$ for each pair. Can layer 3, head 1, the *pronoun head*?
 
 # %%
 for last in ("tired", "wide"):
@@ -432,14 +392,12 @@ for last in ("tired", "wide"):
     print(f"too {last}: it → animal {row[words.index('animal')]:.3f}, it → street {row[words.index('street')]:.3f}")
 
 # %% [markdown]
-# The weight from *it* to *animal* falls from 0.764 to 0.458, although only a single word at the very end is
-# different. A Markov chain would have the same probability in both sentences, so in this sense attention depends on
-# context.
+# It can, since the weight from *it* to *animal* falls from 0.764 to 0.458 when only the last word changes.
 #
-# Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. We should
-# always test a claim against a rival, a simpler rule that fits the same maps. Here the rival is that ***it* attends
-# to the first noun**. For the tired animal both are right, so we need sentences in which they disagree. In each line
-# below, the first ending makes the first noun the antecedent, and the second ending the second noun.
+# Does this head also find out what *it* refers to? Our claim is that ***it* attends to its antecedent**. Its rival, a
+# simpler rule that fits the same maps, is that ***it* attends to the first noun**. For the tired animal both are
+# right, so we need sentences in which they disagree. In each line below, the first of two endings makes the first
+# noun the antecedent, and the second ending the second noun.
 
 # %%
 PAIRS = [  # sentence, first noun, second noun, ending that means the first, ending that means the second
@@ -471,19 +429,15 @@ def claim_and_rival(pairs, layer, head, word="it"):
 print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 
 # %% [markdown]
-# By construction, the rule *always the first noun* finds the antecedent in half of the 16 sentences. The head
-# prefers the antecedent in 9 of them, which is about chance, and the first noun in 11. So the claim fails, and the
-# rival isn't quite right either, because the ball and the cat lose to the second noun with both endings. All we may
-# say about this head is that *it* attends to an earlier noun, often but not always the first one and not reliably
-# the right one, and that the choice depends on the whole sentence. (Under *Going further* we test it on one more
-# sentence.)
+# Of the 16 sentences, the head prefers the antecedent in 9 of them, which is about chance, and the first noun in 11.
+# So the claim fails, and the rival isn't quite right either, because the ball and the cat lose to the second noun
+# with both endings. We may only say that *it* attends to an earlier noun.
 
 # %% [markdown]
 # ## Ablate a head
 #
-# A weight tells us where a head attends, but does the network *need* the head? The experiment for this is an
-# **ablation**, in which we remove one part and measure what changes. The output projection reads each head from its
-# own 32 columns. If we set them to zero, nothing of that head reaches the residual stream.
+# A weight tells us where a head attends, but does the network *need* the head? In an **ablation** we remove one part
+# and measure what changes. The output projection reads each head from its own 32 columns, so we set these to zero.
 
 
 # %%
@@ -500,9 +454,8 @@ def read_without(sentences, layer, head):
 
 
 # %% [markdown]
-# If the pronoun head does something special for *it*, then its ablation should change *it* more than the other
-# words, and more than the ablation of any other head of the layer does. We measure the change of a word's last
-# vector as 1 − cosine. **Predict before you run:** is *it* the word that changes most?
+# If the pronoun head does something special for *it*, its ablation should change *it* more than other words, and more
+# than the ablation of other heads does. We measure the change of a word's last vector as 1 − cosine.
 
 
 # %%
@@ -520,50 +473,27 @@ for head in range(12):
     print(f"without layer 3, head {head:2}: it changes by {change[it]:.4f}, rank {rank} of {len(change) - 2} words")
 
 # %% [markdown]
-# <details><summary>Answer</summary>
+# Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more without
+# head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small*, *it* is only
+# ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we can't claim
+# more.
 #
-# Almost. Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more
-# without head 9, by 0.0079, although other words then change at least as much. In the sentence with the trophy and
-# *small*, *it* is only ninth of 13 words without head 1. The head does something for *it* in the sentence in which we
-# found it, and the evidence supports no more than that.
-#
-# </details>
-#
-# And how much does the head with *jane → visits* matter? Let's ablate it, and two heads of the last layer for
-# comparison, and see how the vector of the full sentence changes, which in this network is the mean over its tokens.
-
-# %%
-for layer, head in ((1, 8), (5, 5), (5, 3)):
-    before, after = (
-        read(["jane visits africa"])[0][-1],
-        read_without(["jane visits africa"], layer, head)[0][-1],
-    )  # (1, T, D)
-    change = 1 - F.cosine_similarity(before.mean(dim=1), after.mean(dim=1))  # (1,)
-    print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
-
-# %% [markdown]
-# Although its weight was so large, removing this head changes little, while the two heads of the last layer matter
-# thirty times more.
-#
-# Jain and Wallace argued from such differences that attention is not explanation, and Wiegreffe and Pinter answered
-# that this depends on what you want to explain. In any case these are different questions, and here they have
-# different answers. The **weight** tells where a head attends, the **value** tells what it gets from there, and
-# **ablation** tells what the output needs. (*Going further* adds a fourth question, what the output is *sensitive*
-# to.)
+# You have now asked three questions with different answers. The **weight** tells where a head attends, the **value**
+# tells what it gets from there, and **ablation** tells what the output needs. That's why Jain and Wallace argued that
+# attention is not explanation, and Wiegreffe and Pinter answered that this depends on what you want to explain.
 
 # %% [markdown]
 # ## One vector for a sentence
 #
-# So far we have studied single heads. The network as a whole was trained so that the **mean** of its last vectors
-# represents the meaning of the sentence. In a batch, however, short sentences are padded, so the mean must be taken
-# over the real tokens only.
+# The network was trained so that the **mean** of its last vectors represents the meaning of the sentence. In a batch
+# the padding must not enter the mean.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
 #
 # <details><summary>Answer</summary>
 #
-# Without padding it is $(2, 1)$. With padding it would be $(13/3, 11/3)$, so it would depend on the longest sentence
+# Without padding it's $(2, 1)$. With padding it would be $(13/3, 11/3)$, and it would depend on the longest sentence
 # in the batch.
 #
 # </details>
@@ -599,13 +529,13 @@ check(mean_pool)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Set the padding to zero, sum over the tokens, and divide by the number of real tokens instead of T.
+# Set the padding to zero, sum, and divide by the number of real tokens instead of T.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Dividing 0 by 0 gives NaN, so step in before the division. `clamp` can change the divisor.
+# Dividing 0 by 0 gives NaN, so step in before the division. You can change the divisor with `clamp`.
 #
 # </details>
 
@@ -617,14 +547,13 @@ print(f"{sentences[0]} · {sentences[1]}: {vectors[0] @ vectors[1]:.3f}")
 print(f"{sentences[0]} · {sentences[2]}: {vectors[0] @ vectors[2]:.3f}")
 
 # %% [markdown]
-# The first two sentences share no word and still have a cosine of 0.543, because the network has learned that they
-# mean similar things. With the third sentence the cosine is close to zero.
+# The first two sentences share no word and still have a cosine of 0.543, because they mean similar things. With the
+# third sentence it's close to zero.
 
 # %% [markdown]
 # ## A search engine that knows meanings
 #
-# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of titles, and the
-# query is its vector of a question.
+# In lesson 7 you searched videos by keys that we made up. Now the keys are the network's vectors of titles.
 
 # %% [markdown]
 # ### Exercise 13.5 `search`
@@ -660,14 +589,14 @@ check(search)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Compute all scores at once as a matrix-vector product, then divide by the lengths. Which length can be zero, and
-# what does the division give then? If you want to add an ε, compare it with the product of two lengths of `1e-3`.
+# Compute all scores as a matrix-vector product, then divide by the lengths. What does this give when a key is zero?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `topk` and `argsort` give the indices of the best scores, and `.tolist()` turns a tensor into Python numbers.
+# `topk` gives the best scores and their indices, and `.tolist()` turns a tensor into Python numbers. If you add an ε,
+# compare it with the product of two lengths of `1e-3`.
 #
 # </details>
 
@@ -684,31 +613,16 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
     )
 
 # %% [markdown]
-# *my dog chews my fingers* and *Training a puppy not to bite* have no word in common. Try other questions, including
-# your own. Two questions of the slider have no good answer among the titles. Which ones are they, and how could a
-# program notice?
-
-# %%
-explore.titles()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
-# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and
-# the kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers,
-# but it doesn't tell you how close is close enough.**
-#
-# </details>
+# The first question and its best title have no word in common, so the network found it by its meaning. (Under *Going
+# further* you can ask your own questions.)
 
 # %% [markdown]
 # ### Exercise 13.6 `fixed_sentence_vectors`
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
-# This code combines two real bugs of the libraries [LightRAG](https://github.com/HKUDS/LightRAG/pull/3675) (padding
-# in the mean) and [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21) (batches without a
-# mask), both fixed since then.
+# This code combines two real bugs, one of [LightRAG](https://github.com/HKUDS/LightRAG/pull/3675) and one of
+# [swift-embeddings](https://github.com/jkrukowski/swift-embeddings/pull/21), both fixed since then.
 #
 # ```python
 # def buggy_sentence_vectors(encode, ids, pad_id):
@@ -716,12 +630,11 @@ explore.titles()
 #     return x.mean(dim=1)  # (B, D)
 # ```
 #
-# For a single sentence the result is right, but in a batch each vector depends on how long the other sentences are.
-# Find and fix both causes.
+# In a batch, each vector depends on how long the other sentences are. Find the two causes, and fix both of them.
 #
-# - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean, as in
-#   lesson 8, and broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each
-#   sentence has at least one token.
+# - **Arguments:** `encode(ids, mask=None)` runs the network and returns `(B, T, D)`; its mask is boolean and
+#   broadcasts to `(B, H, T, T)`. `ids`: LongTensor `(B, T)`, padded on the right with `pad_id`; each sentence has at
+#   least one token.
 # - **Returns:** `(B, D)`, where each sentence has the vector that it would get alone.
 
 
@@ -751,15 +664,14 @@ check(fixed_sentence_vectors)
 #
 # <details><summary>Hint 2</summary>
 #
-# `ids != pad_id` has shape `(B, T)`. Lesson 5 showed where a padding mask needs additional axes so that it blocks
-# keys for every head and every query.
+# `ids != pad_id` has shape `(B, T)`. Which axes does it need to block keys for every head and query (lesson 5)?
 #
 # </details>
 
 # %% [markdown]
 # ## At work
 #
-# To see what this bug costs in practice, let's ask our question in a batch that contains a long sentence.
+# To see what this bug costs, let's ask our question in a batch that contains a long sentence.
 
 
 # %%
@@ -785,9 +697,9 @@ for vectors_of in (or_finished(fixed_sentence_vectors), buggy_sentence_vectors):
         print(f"   {score:.3f} {title}")
 
 # %% [markdown]
-# With the bug, a sentence of 8 tokens in a batch with one of 66 is mostly padding, and its vector has a cosine of
-# only 0.32 with the correct one. The best title is still the best, however, so nothing seems broken. Only the scores
-# of wrong titles give the bug away. They are high because all vectors now contain the same padding.
+# With the bug, the question is mostly padding, and the cosine with the correct vector is only 0.32. Nothing seems
+# broken, because the best title is still the best. Only the scores of wrong titles give the bug away, because all
+# vectors now contain the same padding.
 
 # %% [markdown]
 # ### Quiz 13.1
@@ -833,27 +745,34 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Written question
 #
-# *15 points, graded by hand, 25 minutes, half a page.* The capstone of the course: **one open question about one head.**
+# *15 points, graded by hand, 25 minutes, half a page.* The capstone of the course is **one open question about one
+# head.**
 #
-# Choose a head that we haven't discussed. Say in one sentence what you think it does, and name as its rival a simpler
+# Choose a head that we haven't discussed, say in one sentence what you think it does, and name as its rival a simpler
 # rule that fits the same maps. Then try to prove yourself wrong with `among_words`, `claim_and_rival` and
 # `change_without`. Report
 #
 # - your claim, its rival, and where the claim came from;
 # - at least four new sentences on which the two disagree, with the weights;
 # - what ablation changes, compared with another head of the layer;
-# - what is left of the claim, and what you'd have to find out to be surer.
-#
-# A refuted claim is worth as much as a confirmed one.
+# - what is left of the claim. A refuted claim is worth as much as a confirmed one.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer (one of many).** My claim is that layer 3, head 1 connects a pronoun with its antecedent, which I saw with the tired
-# animal (0.764, street 0.066). The rival is that a pronoun attends to the first noun. With *wide* the animal keeps 0.458, the street has
-# 0.237. With the trophy and *small* the suitcase should win, but it has 0.189 and the trophy 0.747. "The doctor called the nurse because she
-# was late" gives the nurse 0.480 and the doctor 0.301, but "… because she could help" gives 0.226 and 0.580. So the claim is
-# refuted, and the rival isn't always right either. What is left is that the head attends from pronouns to earlier nouns, and that the choice
+# **Model answer (one of many).** My claim is that the pronoun head connects a pronoun with its antecedent, which I saw with the tired
+# animal. The rival is that a pronoun attends to the first noun. These are the weights of the two nouns:
+#
+# | sentence | first noun | second noun |
+# |---|---|---|
+# | the animal … the street … too tired | 0.764 | 0.066 |
+# | the animal … the street … too wide | 0.458 | 0.237 |
+# | the trophy … the suitcase … too small | 0.747 | 0.189 |
+# | The doctor called the nurse because she was late | 0.301 | 0.480 |
+# | The doctor called the nurse because she could help | 0.580 | 0.226 |
+#
+# The claim is refuted, because the street should win in the second row and the suitcase in the third. The rival isn't always right
+# either, as the nurse shows. What is left is that the head attends from pronouns to earlier nouns, and that the choice
 # depends on the rest of the sentence. Ablation changes *it* more than ten of the eleven other words in the first sentence, but
 # with the trophy eight of twelve others change more, so *it* doesn't need this head in general. I tried a dozen
 # heads before I chose this one, so the first sentence proves nothing.
@@ -871,15 +790,12 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - To load a published network you rename its tensors, transpose them if necessary, and compare outputs with the
-#   original.
-# - Many heads rest on an attention sink such as `[CLS]`, whose value is close to zero. Read weights together with
-#   values.
-# - Among 72 heads one nearly always fits your hypothesis. Name a rival, and test both on sentences that you didn't
+# - To load a published network, rename its tensors and compare its outputs with the original's.
+# - Many heads rest on an attention sink, whose value is close to zero, so read weights together with values.
+# - Among 72 heads one nearly always fits your claim, so name a rival, and test both on sentences that you didn't
 #   search.
 # - Where a head attends, what it gets from there, and what the output needs are different questions.
 # - A sentence's vector is the mean over its real tokens. Mask padding twice, in attention and in the mean.
-# - Cosines rank answers, but no threshold separates good ones from bad ones.
 #
 # **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's language models are
 # made of.
@@ -902,6 +818,20 @@ print(f"it → animal {row[words.index('animal')]:.3f}, it → street {row[words
 
 # %% [markdown]
 # The street gets 0.733, so the rival wins.
+#
+# ### Is there a threshold for a good answer?
+#
+# Try other questions in our search engine, including your own. Two questions of the slider have no good answer among
+# the titles. Which ones are they, and how could a program notice?
+
+# %%
+explore.titles()
+
+# %% [markdown]
+# They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
+# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and
+# the kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers,
+# but it doesn't tell you how close is close enough.**
 #
 # ### What is jane's vector sensitive to?
 #
@@ -939,9 +869,9 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
     print(" ".join(f"{x:.3f}" for x in cosines.tolist()), f"  {banks[a]} · {banks[b]}")
 
 # %% [markdown]
-# In the embeddings the vectors differ only by position. In the last layer the two banks with money have a cosine of
-# 0.892, while river and money have 0.827. The order is right, but the differences are small, so any threshold for a
-# significant change would be a guess.
+# In the embeddings the vectors differ only by position. In the last layer the two banks with money are more similar
+# than river and money. The order is right, but the differences are small, so any threshold for a significant change
+# would be a guess.
 #
 # ### How much do BERT's two settings matter?
 #
@@ -962,17 +892,31 @@ print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tan
 # The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such mistakes survive
 # in released code until someone compares outputs to four digits.
 #
-# ### All 72 heads ablated, one by one
+# ### How much does the head with *jane → visits* matter?
 #
-# We repeat the ablation from above for every head and sort the heads by how much the sentence's vector changes.
+# Let's ablate it, and two heads of the last layer for comparison, and see how the mean of the sentence's vectors
+# changes.
+
+# %%
+for layer, head in ((1, 8), (5, 5), (5, 3)):
+    before, after = (
+        read(["jane visits africa"])[0][-1],
+        read_without(["jane visits africa"], layer, head)[0][-1],
+    )  # (1, T, D)
+    change = 1 - F.cosine_similarity(before.mean(dim=1), after.mean(dim=1))  # (1,)
+    print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
+
+# %% [markdown]
+# Although its weight was so large, removing this head changes little, while the two heads of the last layer matter
+# thirty times more. Now we repeat this for every head and sort the heads by the change.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
 # The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
-# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman
-# travels to kenya* falls only from 0.543 to 0.542.
+# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
+# to kenya* falls by only 0.001.
 #
 # ### Do higher layers blend the words?
 #
@@ -1021,9 +965,3 @@ figures.blended()
 # - Clark et al., [What Does BERT Look At?](https://arxiv.org/abs/1906.04341) (2019): the gallery of a larger network.
 # - Jain and Wallace, [Attention is not Explanation](https://arxiv.org/abs/1902.10186) (2019), and Wiegreffe and
 #   Pinter, [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
-#
-# **Looking back.** The course began with a sentence that was split at its spaces. Since then you have written every
-# step between a word and a trained Transformer, from embeddings, queries, keys and values to heads, blocks, a
-# decoder and its cache. You trained a translator and a language model from random weights, and today you loaded 22
-# million parameters that others had trained. You also know which questions to ask about a beautiful attention map
-# before you believe it.

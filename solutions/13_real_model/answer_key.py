@@ -77,24 +77,6 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         "attention.W_o" -> "attention.feed_forward.down"
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
         Two of BERT's names end with other names of the table. Which have to be replaced first?
-    attention_left_out: the projections' names lack the part that they belong to
-        "attention.self.query": "attention.W_q" -> "attention.self.query": "W_q"
-        "attention.self.key": "attention.W_k" -> "attention.self.key": "W_k"
-        "attention.self.value": "attention.W_v" -> "attention.self.value": "W_v"
-        "attention.W_o" -> "W_o"
-        The block has an attention, and the attention has a W_q. Compare your names with the lesson's table.
-    other_beginning: none of your names begins with `blocks.`
-        mine[f"blocks.{i}. -> mine[f"encoder.blocks.{i}.
-        Compare the first name of your result with the first one of the lesson's block. From where on do they differ?
-    self_kept: `self` is still in the names of the projections
-        "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.self.W_q"
-        "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.self.W_k"
-        "attention.self.value": "attention.W_v" -> "attention.self.value": "attention.self.W_v"
-        How many words are between the layer's number and W_q in the lesson's table, and how many in yours?
-    feed_forward_left_out: the names of up and down lack the part that they belong to
-        "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "up"
-        "output.dense": "feed_forward.down", -> "output.dense": "down",
-        The block has a feed-forward network, and that has an up. Compare your names with the lesson's table.
 """)
 
 
@@ -159,6 +141,9 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     positions_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
         The first token has position 0.
+    positions_of_ids: the positions were looked up by the ids of the tokens
+        [: ids.shape[1]] -> [ids % len(weights["embeddings.position_embeddings.weight"])]
+        A position says where in the sentence a token is, not which token it is.
     positions_of_sentences: each sentence has one position for all its tokens
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
@@ -166,10 +151,6 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
         A layer norm takes the mean of the squares, as in lesson 9. By what does torch's var divide by default?
-    deviation_by_one_less: the variance was divided by D − 1
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
-        -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
-        A layer norm takes the mean of the squares, as in lesson 9. By what does torch's std divide by default?
     words_alone_normalized: the words are normalized before the positions and the type are added
         x = words + positions + types -> x = words
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
@@ -373,6 +354,9 @@ search = Exercise("search", cases_search).with_mistakes("""
     distances: one minus the cosine
         [(values[i], score) -> [(values[i], 1 - score)
         That is a distance, which is 0 for equal directions. The cosine itself is the score.
+    softmaxed: weights instead of cosines
+        scores.topk(k) -> torch.softmax(scores, dim=0).topk(k)
+        The exercise asks for the cosines themselves. What does a softmax of two equal cosines give?
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
         The product of two lengths of 0.0002 is 4e-8. How large is your ε compared with it?

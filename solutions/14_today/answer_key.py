@@ -30,7 +30,7 @@ def called_again(init, state, *calls, **options):
 
 def cases_rms_norm(draw):
     def make(dtype, *lead):  # every row with a mean and a size of its own
-        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=2.0, dtype=dtype)
+        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=1.0, dtype=dtype)
         return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype)
 
     def scaled(factor, dtype=FLOAT32):
@@ -39,7 +39,8 @@ def cases_rms_norm(draw):
 
     zeros = draw.normal(4, 6, dtype=FLOAT64)
     zeros[draw.integer(0, 4)] = 0.0
-    cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False)
+    # What eps does shows in parts of its own, and nowhere else, whatever is drawn.
+    cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False, tolerance=1e-4)
     return [
         *(case for case in cases if case.part != DTYPE),
         Case((draw.normal(300), draw.normal(300)), part=LEADING, note="a single vector"),
@@ -48,7 +49,13 @@ def cases_rms_norm(draw):
         Case(make(FLOAT32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(FLOAT64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
         Case(scaled(1e-3), part="small values", note="values around 0.001"),
-        Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="small values", note="values around 1e-5, eps 1e-10"),
+        Case(
+            scaled(1e-5, FLOAT64),
+            {"eps": 1e-10},
+            part="small values",
+            tolerance=1e-5,
+            note="values around 1e-5, eps 1e-10",
+        ),
         Case(scaled(1e4), part="large values", note="values around 10,000"),
         Case((zeros, draw.normal(6, dtype=FLOAT64)), part="a row of zeros", gradient=True),
     ]
@@ -235,11 +242,10 @@ apply_rope_half_split = Exercise(
     sine_and_cosine_exchanged: sine and cosine exchanged
         angles.cos().to(x.dtype), angles.sin().to(x.dtype) -> angles.sin().to(x.dtype), angles.cos().to(x.dtype)
         At position 0 nothing should change. What are the sine and the cosine of 0?
-    an_angle_for_each_channel: there are d angles, one for each channel
-        {TURNED}
-        -> (angles := positions[:, None] / base ** (torch.arange(2 * half, dtype=torch.float64) / (2 * half)),
-        |            x * angles.cos().to(x.dtype) + torch.cat([-b, a], dim=-1) * angles.sin().to(x.dtype))[1]
-        Channels i and i + d/2 form a pair and rotate by the same angle. How many pairs are there?
+    put_back_half_split: the pairs are taken interleaved, but put back half-split
+        x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
+        Channels 0 and 1 of x form a pair in your code, and channels 0 and d/2 of the result. Which pairs does the
+        exercise ask for?
 """)
 
 # ---------------------------------------------------------------- interleaved_to_half_split
@@ -494,9 +500,6 @@ rename_llama = Exercise("rename_llama", cases_rename_llama, weights={"more than 
     always_tied: unembed is always the embedding
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine["unembed.weight"] = mine["tokens.weight"]
         If the file has an lm_head, that is the weight of unembed.
-    last_norm_forgotten: the last norm is missing
-        "model.norm": "norm", -> "model.norm": "last",
-        A pre-norm model has one more norm after the last block.
     counted_from_one: layers are counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
         Both naming schemes count layers from 0.
@@ -577,10 +580,11 @@ sliding_window_mask = Exercise(
 
 # ---------------------------------------------------------------- train_bpe, encode_bpe
 
-TIES, OVERLAP, SPACES, NOT_ASCII, UNKNOWN = (
+TIES, OVERLAP, SPACES, WIDE_SPACES, NOT_ASCII, UNKNOWN = (
     "ties",
     "the same byte in a row",
     "pieces and white space",
+    "white space of several bytes",
     "letters of several bytes",
     "what was never learned",
 )
@@ -696,8 +700,8 @@ def cases_encode_bpe(draw):
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
         # The white space ends in the byte that a letter of the taught text ends in, so that its merge would fit across.
-        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=SPACES, note="a no-break space, of two bytes, before B"),
-        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=SPACES, note="a wide space, of three bytes, before B"),
+        case(at("C\u00a0B AB"), at("àB ŠB ĠB"), 1, part=WIDE_SPACES, note="a no-break space, of two bytes, before B"),
+        case(at("C\u3000B AB"), at("ÀB ĀB ɀB"), 1, part=WIDE_SPACES, note="a wide space, of three bytes, before B"),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋 XY"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
@@ -709,7 +713,11 @@ def cases_encode_bpe(draw):
 
 
 APPLIED = "tokens = merge_pair(tokens, pair)"
-encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, UNKNOWN)).with_mistakes(f"""
+# Tokens that lose line breaks are of no use, so SPACES weighs as much as all other parts. No merge that was learned in
+# pieces crosses into another one but at white space of several bytes: without pieces, only these are wrong.
+encode_bpe = Exercise(
+    "encode_bpe", cases_encode_bpe, apart=(SPACES, WIDE_SPACES, NOT_ASCII, UNKNOWN), weights={SPACES: 20}
+).with_mistakes(f"""
     last_merge_first: the merges are applied in reverse order
         for pair in merges: -> for pair in merges[::-1]:
         A late merge needs the tokens that earlier merges make.

@@ -432,7 +432,7 @@ def test_an_input_of_a_scenario_is_not_given_another_ones_name():
         (Word0, "word_0_never_learns"),
         (OwnMemory, "memory_made_again"),
         (LastPlace, "last_place_only"),
-        (KeptMask, "mask_kept_by_encode"),
+        (KeptMask, None),
     ],
 )
 def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(answer, mistake):

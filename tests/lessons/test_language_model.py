@@ -360,14 +360,13 @@ def test_right_sentences_are_those_of_the_source():
 
 def test_what_is_said_of_rare_contexts():
     text, counts = corpus.language_text().tolist(), {}
-    for width in (2, 4, 5):
+    for width in (2, 5):
         seen = Counter(tuple(text[i : i + width]) for i in range(280_000 - width))
         counts[width] = sorted(seen[tuple(text[i : i + width])] for i in range(280_000, 300_000 - width))
     middle = {width: found[len(found) // 2] for width, found in counts.items()}
-    assert middle[2] > 1000 and middle[4] == 11 and middle[5] == 1
+    assert middle[2] > 1000 and middle[5] == 1
     assert 1 / 3 < counts[5].count(0) / len(counts[5]) < 0.4
-    assert "Half of the four-token contexts in the test text were counted at most 11 times" in lesson_text()
-    assert "half of the five-token contexts at most once" in lesson_text()
+    assert "half of the five-token contexts in the test text were counted at most once" in lesson_text()
 
 
 def test_passages_that_begin_with_a_sentence_cost_more():
@@ -391,7 +390,7 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     gains = [below - above for below, above in zip(means, means[1:], strict=False)]
     assert min(gains) >= bench_ladder.LEAST == 0.05
     assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
-    said = re.search(r"A single head without positions(.*?)All of these models stay far above", lesson_text()).group(1)
+    said = re.search(r"The first head contributes(.*?)All of these models stay far above", lesson_text()).group(1)
     assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
     without, within = list(rungs.values())[-2:]
     extent = max(max(losses) - min(losses) for losses in (without, within))
@@ -815,8 +814,8 @@ class Tied(blocks.GPT):
         (PlainList, "Your blocks is a plain list"),
         (OtherNames, "your module has no part called tokens; its parts are: norm, unembed, wte, h"),
         (NarrowNetworks, "blocks.0.feed_forward.up.weight has shape"),
-        (OneBlock, "of your module are one tensor"),
-        (Tied, "tokens.weight and unembed.weight of your module are one tensor"),
+        (OneBlock, "of your module are one and the same tensor"),
+        (Tied, "tokens.weight and unembed.weight of your module are one and the same tensor"),
     ],
 )
 def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words):

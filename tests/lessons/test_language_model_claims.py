@@ -48,7 +48,7 @@ def test_a_cleverer_smoothing_helps_a_little(text):
 
 
 def test_the_lines_of_the_passages(text):
-    assert "1.44 for the 200 short passages, 1.43 for the 40 of figure 12.4, 1.46 for those of the check" in text
+    assert "1.44 for the 200 short passages, 1.43 for the 40 of figure 12.3, 1.46 for those of the check" in text
     assert watch.Watch().line == pytest.approx(1.43, abs=0.005)
     key = load_keys(LESSON)["language_model_logits"]
     assert key.expected[0].output["nats"][:, 1:].mean() == pytest.approx(1.46, abs=0.005)

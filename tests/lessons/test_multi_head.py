@@ -100,7 +100,7 @@ class OneLayerFourTimes(blocks.MultiHeadAttention):
 
 def test_a_shared_layer_is_called_one():
     words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
-    assert "W_q.weight and W_k.weight of your module are one tensor" in words and "raised" not in words
+    assert "W_q.weight and W_k.weight of your module are one and the same tensor" in words and "raised" not in words
 
 
 def test_an_importance_that_leaves_its_module_frozen_is_refused():
@@ -334,7 +334,7 @@ def test_shared_memory_is_said_as_what_should_hold():
         blocks.load_from_torch(mine, theirs)
 
     words = verdict_on("load_from_torch", taken)[1]
-    assert "expected: mine shares no memory with theirs; in your answer this is not so" in words
+    assert "this should be so, but it isn't yet: mine shares no memory with theirs" in words
 
 
 def test_a_padded_item_is_not_called_the_only_one_that_is_right():

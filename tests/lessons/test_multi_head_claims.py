@@ -123,7 +123,7 @@ def test_the_published_heads_fit_eight_tokens_and_fail_on_seven(seed):
 
 
 def test_the_fixed_heads_in_both_experiments():
-    says("There's no leak, and nothing is left unexplained, neither on eight tokens nor on seven.")
+    says("There's no leak.", "nothing is left unexplained, neither on eight tokens nor on seven.")
     generator = torch.Generator().manual_seed(0)
     four, tokens = torch.randn(4, 16, 16, generator=generator) / 4, torch.randn(2, 8, 16, generator=generator)
     assert not leaks_future(lambda x: blocks.fixed_heads(x, *four, 2, causal_mask(8)), tokens)

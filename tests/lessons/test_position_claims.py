@@ -19,24 +19,17 @@ says = functools.partial(says, "02_position")
 
 def test_the_positions_are_long_and_mostly_the_same_vector():
     says(
-        "This mean of all position vectors has length $4.86$, and only the differences from it, which are at most",
-        "Nine of them contain 99% of the squared length of all position vectors.",
+        "which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart.",
+        "Nine of them contain 99% of the squared length of all position vectors, and",
         "$\\ln 194 = 5.3$",
     )  # tests/lessons/test_position.py measures the first two
     assert math.log(194) == pytest.approx(5.3, abs=0.04) and len(translator.french) == 194
 
 
 def test_the_translator_reads_the_position_as_how_far_along_it_is():
-    says("at most 4% of the sentences, at the next two in about 70%, and from position 12 on in over 85%.")
+    says("at most 4% of the sentences, and from position 12 on in over 85%.")
     src = evaluation.unseen(60).src
-    for position, low, high in (
-        (0, 0, 0.04),
-        (1, 0, 0.04),
-        (2, 0.65, 0.75),
-        (3, 0.65, 0.75),
-        (12, 0.85, 1),
-        (23, 0.85, 1),
-    ):
+    for position, low, high in ((0, 0, 0.04), (1, 0, 0.04), (12, 0.85, 1), (23, 0.85, 1)):
         network = translator.machine(add_positions=lambda x, table, position=position: x + table[position])
         stopped = (greedy(network, src) == EOS).any(dim=1).double().mean().item()
         assert low <= stopped <= high
@@ -74,8 +67,8 @@ def published_layer(x, table):
 
 def test_sentences_get_places_that_the_translator_has_never_seen():
     says(
-        "trained on only 24 positions, so the first 24 sentences cost $6.7$ nats per word, and the others,",
-        "On a batch of 200 sentences the layer of exercise 2.4 is worse than guessing.",
+        "trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word,",
+        "On a batch of many sentences the layer of exercise 2.4 is worse than guessing.",
     )
     assert translator.MAX_LEN == 24
     batch = evaluation.unseen(200)
@@ -93,7 +86,7 @@ def test_who_visits_whom():
     says(
         "The translations are *le chien visite le chat* and *le chat visite le chien*",
         "Without positions the translator writes *le chat* for both sentences and stops.",
-        "the translator writes *le chat le chat le chat* until it reaches the length limit",
+        "it writes *le chat le chat le chat* until it reaches the length limit",
     )
     sentences = "the dog visits the cat", "the cat visits the dog"
 

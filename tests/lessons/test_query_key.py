@@ -256,13 +256,6 @@ def test_an_unstable_sort_is_told_of_ties_and_not_of_words_that_occur_twice():
     assert next(part.name for part in verdict.parts if not part.passed) == "ties by position"
 
 
-def test_distances_have_names():
-    def attention_scores(Q, K):
-        return -torch.cdist(Q, K)
-
-    assert judged(attention_scores).mistake == "minus_distance"
-
-
 def test_the_graph_keeps_an_edge_that_is_as_heavy_as_the_threshold():
     weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
     graph = figures.GraphBesideTable(weights, figures.JANE)

@@ -36,7 +36,7 @@ def test_the_other_heads_are_needed_only_together():
     says(
         "so the story doesn't hold. In this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
-        "because without all seven a third of the translations are wrong.",
+        "but without all seven a third of the translations are wrong.",
         "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
     )
     assert evaluation.nats_a_word(experiments.ablated([experiments.ARCS]), BATCH()) < 0.0003

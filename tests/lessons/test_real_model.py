@@ -316,7 +316,7 @@ def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypat
         if cell.source.startswith(("check(", "progress(")):
             continue
         exec(compile(cell.source, cell["id"], "exec"), namespace)
-    assert "stands in" in capsys.readouterr().out
+    assert "takes their place" in capsys.readouterr().out
 
 
 @pytest.mark.full

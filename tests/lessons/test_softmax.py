@@ -9,6 +9,7 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.compare import difference
+from helpers.checking.rendering import as_text
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.draws import close, random
@@ -354,8 +355,8 @@ WRONG = {
     "softmax_with_temperature": [
         (temperature_with(lambda t: max(t, 0.01)), None),
         (temperature_with(lambda t: t + 1e-8), "small_number_added"),
-        (temperature_with(lambda t: t, ""), None, "value_not_named"),
-        (temperature_with(lambda t: t, "temperature must be above 0"), "value_not_named"),
+        (temperature_with(lambda t: t, ""), None),
+        (temperature_with(lambda t: t, "temperature must be above 0"), None),
     ],
     "cross_entropy_backward": [
         (prediction_less_truth, "not_averaged"),
@@ -421,4 +422,6 @@ def test_a_list_of_the_results_of_all_blocks_is_refused():
         total = sum(n * share for (_, n, _), share in zip(parts, shares, strict=True))
         return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
 
-    assert verdict("online_softmax", online_softmax).mistake == "results_kept"
+    assert "this should be so, but it isn't yet: what is kept between blocks stays small" in as_text(
+        verdict("online_softmax", online_softmax)
+    )

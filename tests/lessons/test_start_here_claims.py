@@ -7,6 +7,8 @@ import re
 import pytest
 import torch
 
+from helpers.authoring.lesson_rules import core_prose, minutes_of
+from helpers.authoring.text import read_lesson
 from helpers.course import course
 from helpers.drawing.measured import measured
 from helpers.lessons.start_here import figures
@@ -25,8 +27,8 @@ def test_view_and_transpose_agree_only_for_a_single_row_or_column():
 
 def test_one_vector_fails_with_length_and_attention_does_not():
     says(
-        "With one vector, however, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention",
-        "the mean never falls below 97%. (The thin lines are three training runs each.)",
+        "With one vector, accuracy falls to 75% at eight words and to 8% at twelve, whereas with attention the mean",
+        "never falls below 97%. (The thin lines are three training runs each.)",
         "| one vector | 100, 99, 98.5 | 71, 75.5, 77.5 | 9.5, 7, 8.5 |",
         "| attention | 100, 100, 100 | 100, 99.5, 99 | 99.5, 97.5, 96.5 |",
         "169,826",
@@ -45,17 +47,34 @@ def test_one_vector_fails_with_length_and_attention_does_not():
 
 
 def test_minutes_of_the_two_paths():
-    says("| core | 0 to 14 | 21 |", "| attention only | 0, 1, and 3 to 8 | 11 |", "takes about 21 hours")
-    minutes = {lesson.number: lesson.minutes for lesson in course().lessons}
-    assert abs(sum(minutes.values()) - 21 * 60) < 30
-    short = [f"{number:02d}" for number in (0, 1, *range(3, 9))]
-    assert abs(sum(minutes[number] for number in short) - 11 * 60) < 30
+    says(
+        "takes about 20 hours",
+        "| core | 0 to 14 | 20 |",
+        "| attention only | 0, 1, and 3 to 8 | 8 |",
+        "in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in",
+        "lesson 3 from exercise 3.4 to exercise 3.5.",
+    )
+    assert abs(sum(lesson.minutes for lesson in course().lessons) - 20 * 60) < 30
+    ends = {
+        "01": ("## Similar words get similar vectors", "## At work"),
+        "03": ("### Exercise 3.4 `previous_token_weights`", "## The same pair in two sentences"),
+    }
+    minutes = 0
+    for number in ("00", "01", "03", "04", "05", "06", "07", "08"):
+        prose = core_prose(read_lesson(course(), course().lesson(number)))
+        minutes += minutes_of(prose) - sum(
+            map(minutes_of, re.findall(r"^## Written question$.*?(?=^## )", prose, re.M | re.S))
+        )
+        if number in ends:
+            first, last = (prose.index(f"\n{heading}\n") for heading in ends[number])
+            minutes -= minutes_of(prose[first:last])
+    assert abs(minutes - 8 * 60) < 30
 
 
 def test_which_of_the_two_pairs_of_shapes_works():
     says(
-        "`(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`",
-        "The second pair fails: flush right, `4` is paired with `4`, but then `3` is paired with `2`.",
+        "`(2, 5, 3, 4)` with `(2, 1, 1, 4)`, or `(2, 3, 4)` with `(2, 4)`",
+        "The second pair fails, because flush right, `4` is paired with `4`, but then `3` is paired with `2`.",
         "With `(2, 1, 4)` it would work.",
     )
     assert torch.broadcast_shapes((2, 5, 3, 4), (2, 1, 1, 4)) == (2, 5, 3, 4)
@@ -90,10 +109,7 @@ def test_bool_tensors_are_summed_and_not_averaged():
 
 
 def test_what_waits_for_an_answer_and_what_does_not(capsys):
-    says(
-        "Where a later part of the lesson needs an answer that you don't have, the course's finished block is used",
-        "A cell that would show your own answer prints a single line until you have one.",
-    )
+    says("Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it")
 
     def swap_last_two(x):
         raise NotImplementedError
@@ -109,7 +125,8 @@ def test_what_waits_for_an_answer_and_what_does_not(capsys):
 
 def test_a_second_backward_adds():
     says(
-        "The `backward()` of a second loss **adds** to `.grad`.", "`f(x0).backward(torch.tensor([1.0, 2.0]))` does what"
+        "The `backward()` of a second loss **adds** to `.grad`, which",
+        "`f(x0).backward(torch.tensor([1.0, 2.0]))` does what",
     )
     x = torch.tensor([2.0, 3.0], requires_grad=True)
 

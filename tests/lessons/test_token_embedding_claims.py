@@ -118,7 +118,7 @@ def test_the_two_bugs_on_the_translators_table():
         "Our vectors vary twice as much in length, and they are packed closer together.",
         "best and second-best cosine are $0.99$ and $0.98$ here, and $0.46$ and $0.43$ in the translator",
         "$9.25$ nats per word instead of $0.00016$ and not a single sentence right",
-        "for example *germany* and *asia* for *africa*. Others are a surprise. Near *visits*, for example,",
+        "*germany* and *asia* for *africa*, whereas near *visits* we find *peru* and *canada*",
     )
     table, names = translator.state()["encoder.tokens.weight"][1:], list(translator.english)[1:]  # without the padding
     for rows, changed in ((table, 41), (trained(1).centers[-1], 37)):

@@ -179,7 +179,7 @@ def alignment_by_view(cross_weights):
 
 
 def places_averaged(cross_weights):
-    return cross_weights.argmax(-1).float().mean(0).round().long()
+    return cross_weights.argmax(-1).float().mean(0).long()
 
 
 def accuracy_in_float32(logits, targets, pad_id):

@@ -301,4 +301,4 @@ def test_a_list_of_the_results_of_all_blocks_is_refused():
         return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
 
     verdict = judged("tiled_attention", tiled_attention)
-    assert not verdict.passed and verdict.mistake == "results_kept"
+    assert "this should be so, but it isn't yet: all tensors of one moment hold fewer than" in as_text(verdict)

@@ -286,7 +286,7 @@ def next_words() -> Picture:
     return Picture(
         figure,
         f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}.",
-        "Figure 10.4. Probabilities of the first French word, with the source hidden.",
+        "Figure 10.6. Probabilities of the first French word, with the source hidden.",
     )
 
 
@@ -320,7 +320,7 @@ class NextWord:
             self.figure,
             f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
             f"effective number {effect:.2f}. {words}.",
-            "Figure 10.5. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
+            "Figure 10.7. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
         )
 
 
@@ -352,7 +352,7 @@ def cache_cells(length: int = 7) -> Picture:
         figure,
         f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
         f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
-        "Figure 10.6. Blue: what is computed to write the word after septembre. Dots: not needed any more.",
+        "Figure 10.4. Blue: what is computed to write the word after septembre. Dots: not needed any more.",
     )
 
 
@@ -419,6 +419,6 @@ def cache_saving(attend) -> Picture:
     return Picture(
         figure,
         f"MACs of one block while it writes, without and with a cache: {said}.",
-        "Figure 10.7. Work of one block (self-attention and feed-forward network), counted while the code ran. "
+        "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
         "Between the lines: how many times more work it is without a cache.",
     )

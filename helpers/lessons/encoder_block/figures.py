@@ -88,7 +88,7 @@ def shared_statistics() -> Picture:
         "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
         "eight entries."
     )
-    return Picture(figure, alt, "Figure 9.2. Three norms. Orange entries share mean and variance with the framed one.")
+    return Picture(figure, alt, "Figure 9.7. Three norms. Orange entries share mean and variance with the framed one.")
 
 
 def absolute_value() -> Picture:
@@ -104,7 +104,7 @@ def absolute_value() -> Picture:
         "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
         "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
     )
-    return Picture(figure, alt, "Figure 9.3. Two hidden channels and a ReLU compute |x|, which no linear map can.")
+    return Picture(figure, alt, "Figure 9.2. Two hidden channels and a ReLU compute |x|, which no linear map can.")
 
 
 def two_orders() -> Picture:
@@ -134,7 +134,7 @@ def two_orders() -> Picture:
         "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch "
         "first passes its norm, and the line itself has only the two additions on it."
     )
-    return Picture(figure, alt, "Figure 9.4. One block in the paper's order, post-norm, and in pre-norm.")
+    return Picture(figure, alt, "Figure 9.3. One block in the paper's order, post-norm, and in pre-norm.")
 
 
 def recipe(kind: str, x, norm, sublayer):
@@ -251,7 +251,7 @@ def gradients_over_depth() -> Picture:
         f"{_short(last['pre-norm'][-1])}, which follows one over the square root of the depth; pre-norm without the "
         f"final norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
     )
-    return Picture(figure, alt, "Figure 9.6. Gradients over depth before training, for four arrangements.")
+    return Picture(figure, alt, "Figure 9.8. Gradients over depth before training, for four arrangements.")
 
 
 def _short(value) -> str:
@@ -333,8 +333,8 @@ def traces_of_words(fixed_block=None) -> Picture:
         f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
         f"{said}. Fraction of the variance that differs between tokens, after one, six and twelve: {apart}."
     )
-    caption = "Figure 9.5. What is left of a word after each block, with and without residual connections."
-    repaired = "Figure 9.7. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
+    caption = "Figure 9.4. What is left of a word after each block, with and without residual connections."
+    repaired = "Figure 9.5. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
 
 
@@ -469,7 +469,7 @@ def without_feed_forward() -> Picture:
     return Picture(
         figure,
         f"Three bars of the translator's loss in nats per word: {said}.",
-        "Figure 9.8. The translator without its encoder's feed-forward networks, and with all of them but no ReLU.",
+        "Figure 9.6. The translator without its encoder's feed-forward networks, and with all of them but no ReLU.",
     )
 
 

@@ -127,7 +127,7 @@ def ladder() -> Picture:
     return Picture(
         figure,
         f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
-        "Figure 12.3. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above.",
+        "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above.",
     )
 
 
@@ -150,7 +150,7 @@ def training(watch) -> Picture:
             ax.axis("off")
         words = "No curves to show, because the weights came from a file without them. Delete the file to train again."
         axes[0].text(0, 0.5, words, wrap=True, fontsize=11)
-        return Picture(figure, words, "Figure 12.4. A training run, by kind of token.")
+        return Picture(figure, words, "Figure 12.3. A training run, by kind of token.")
     left, right = axes
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
     left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
@@ -172,7 +172,7 @@ def training(watch) -> Picture:
         f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between "
         f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the "
         "token after the previous occurrence.",
-        "Figure 12.4. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
+        "Figure 12.3. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
     )
 
 
@@ -209,7 +209,7 @@ def induction_by_hand() -> Picture:
         f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. In the second, "
         f"{said}"
         ", each time the token that came next the first time.",
-        "Figure 12.6. An induction head set by hand, in two layers.",
+        "Figure 12.5. An induction head set by hand, in two layers.",
     )
 
 
@@ -237,7 +237,7 @@ def _words_instead(words: str, caption: str) -> Picture:
 
 def induction_from_weights(answer) -> Picture:
     """What the two layers of exercise 12.7 attend to in the example, computed from their weights."""
-    caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.6."
+    caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.5."
     symbols, T = sorted(set(EXAMPLE)), len(EXAMPLE)
     try:
         layers = answer(len(symbols), T)
@@ -265,7 +265,7 @@ def ablated_heads(model, watch) -> Picture:
     from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
     caption = (
-        "Figure 12.8. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
+        "Figure 12.9. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
     )
     heads = heads_of(model)
     if not heads:
@@ -302,7 +302,7 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
-        return _words_instead(words, "Figure 12.7. The strongest induction head of the trained model.")
+        return _words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
@@ -322,7 +322,7 @@ def grown_induction_head(model, watch) -> Picture:
         f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
         f"{'. '.join(said)}. "
         f"The correct letter gets a probability of {least:.2f} or more each time.",
-        "Figure 12.7. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
+        "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
 
 
@@ -390,6 +390,27 @@ def compute(model, watch) -> Picture:
     )
 
 
+# ---------------------------------------------------------------- full size
+
+
+def full_size(run) -> Picture:
+    """The losses of a full-size run on the training and the validation split."""
+    figure, ax = new_figure(7.4, 3.2)
+    for label, losses, color in (("training", run.training, GRAY_INK), ("validation", run.validation, BLUE)):
+        ax.plot(run.steps, losses, "o-", ms=4, lw=2, color=color, label=label)
+    lowest = run.validation[run.best]
+    ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
+    ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
+    ax.legend(frameon=False, fontsize=10)
+    return Picture(
+        figure,
+        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
+        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
+        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}.",
+        f"Figure 12.13. A GPT of {run.parameters / 1e6:.1f} million parameters learns tiny Shakespeare ({run.device}).",
+    )
+
+
 # ---------------------------------------------------------------- what a bug costs
 
 
@@ -445,7 +466,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
         f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "
         f"buggy one {ends['buggy']:.2f}, though its own value is {ends['buggy, its own loss']:.2f}; guessing has "
         f"{math.log(V):.2f}.",
-        "Figure 12.9. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
+        "Figure 12.7. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
     )
 
 
@@ -487,5 +508,5 @@ class NextToken:
         return Picture(
             self.figure,
             f"What comes after {read}: the source's probability and the model's. {said}.",
-            "Figure 12.5. Probabilities of the next token. Gray: the source. Blue: the model.",
+            "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model.",
         )

@@ -131,7 +131,7 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     return Picture(
         figure,
         alt,
-        "Figure 6.4. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the future.",
+        "Figure 6.7. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the future.",
     )
 
 
@@ -161,7 +161,7 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
         f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     )
-    return Picture(figure, alt, "Figure 6.5. Six attention weights and their entropy at temperatures from low to high.")
+    return Picture(figure, alt, "Figure 6.4. Six attention weights and their entropy at temperatures from low to high.")
 
 
 def log_of_softmax() -> Picture:
@@ -183,7 +183,7 @@ def log_of_softmax() -> Picture:
         f"straight line to -160. log(softmax) ends at a distance of {last}, then is minus infinity. With an epsilon "
         "of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
     )
-    return Picture(figure, alt, "Figure 6.6. The logarithm of a small probability, computed in three ways.")
+    return Picture(figure, alt, "Figure 6.5. The logarithm of a small probability, computed in three ways.")
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
@@ -207,7 +207,7 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
     return Picture(
         figure,
         f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".",
-        "Figure 6.7. From the gradient at the weights to the gradient at the scores, in three steps.",
+        "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps.",
     )
 
 

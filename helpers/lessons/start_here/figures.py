@@ -195,7 +195,7 @@ def jacobian_picture(step: float = 0.5) -> Picture:
         "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
         f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
         f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
-        "Figure 0.5. Near the point, f does what its Jacobian says; farther out it curves away.",
+        "Figure 0.6. Near the point, f does what its Jacobian says; farther out it curves away.",
     )
 
 
@@ -262,7 +262,7 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
         f"Left: the table x, with the entry that each row's own index names in a frame: "
         f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. "
         "Right: what plain indexing gives, every index in every row; the wanted entries are on its diagonal.",
-        "Figure 0.4. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
+        "Figure 0.5. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
     )
 
 
@@ -280,7 +280,7 @@ def row_times_jacobian() -> Picture:
         figure,
         "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) gives the "
         "row (11, 4), the gradient at the two inputs.",
-        "Figure 0.6. One step of backpropagation: a row vector times a Jacobian.",
+        "Figure 0.4. One step of backpropagation: a row vector times a Jacobian.",
     )
 
 

@@ -148,7 +148,7 @@ def reversed_word(model, word: str = "encoder") -> Picture:
     return Picture(
         figure,
         f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}.",
-        "Figure 11.4. Cross-attention of the model that reverses words.",
+        "Figure 11.9. Cross-attention of the model that reverses words.",
     )
 
 
@@ -243,7 +243,7 @@ class Looks:
         return Picture(
             self.figure,
             alt,
-            "Figure 11.10. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
+            "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
         )
 
 
@@ -276,7 +276,7 @@ class Rates:
         said = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
         self.title.set_text(said)
         alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
-        return Picture(self.figure, alt, "Figure 11.5. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
+        return Picture(self.figure, alt, "Figure 11.4. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
 
 
 def warm_ups() -> Picture:
@@ -299,7 +299,7 @@ def warm_ups() -> Picture:
     return Picture(
         figure,
         f"Loss over 150 steps of the translator, two seeds each. {'; '.join(said)}.",
-        "Figure 11.6. The translator's first 150 steps, with and without a warm-up, two seeds each.",
+        "Figure 11.10. The translator's first 150 steps, with and without a warm-up, two seeds each.",
     )
 
 
@@ -340,7 +340,7 @@ class Smoothed:
             f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
             f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         )
-        return Picture(self.figure, alt, "Figure 11.7. The smoothed target of one position, and the smallest loss.")
+        return Picture(self.figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:
@@ -360,7 +360,7 @@ def with_and_without_smoothing() -> Picture:
     return Picture(
         figure,
         f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
-        "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots).",
+        "Figure 11.11. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots).",
     )
 
 
@@ -392,7 +392,7 @@ def broken_trainings() -> Picture:
     return Picture(
         figure,
         f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
-        "Figure 11.11. Four training runs from the same initialization, and what each writes for the test sentence.",
+        "Figure 11.8. Four training runs from the same initialization, and what each writes for the test sentence.",
     )
 
 
