@@ -124,6 +124,7 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     close(theirs.decoder.norm(y), expected)
 
 
+@pytest.mark.full
 def test_gpt2_of_the_transformers_library_gives_the_same_logits():
     import transformers
 

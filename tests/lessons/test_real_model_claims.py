@@ -177,6 +177,7 @@ def test_no_threshold_parts_right_answers_from_wrong_ones(text):
     assert wrong[0] == "How airplanes stay in the air" and round(wrong[1], 2) == 0.35
 
 
+@pytest.mark.full
 def test_training_blended_more(text):
     assert "Before training a word keeps about three quarters whatever the length of its sentence" in text
     assert "before training a word keeps 0.77 (3 words) and 0.74 (12 words)" in text

@@ -567,6 +567,7 @@ def lesson_cells(*beginnings):
     return names
 
 
+@pytest.mark.full
 def test_the_lessons_new_french_moves_adjectives_as_the_program_in_bench_does():
     names = lesson_cells("def adjectives_first(pair):")
     assert all(names["adjectives_first"](pair) == in_french(pair) for pair in corpus.training_pairs()[:2000])

@@ -41,6 +41,7 @@ def buggy_neighbors(table, k):
     return similarity.fill_diagonal_(-torch.inf).topk(k).indices
 
 
+@pytest.mark.full
 def test_all_words_run_the_same_way_first():
     says("after 600 pairs *all* word vectors point in nearly the same direction", "all center vectors move to one side")
     for seed in SEEDS:
@@ -64,6 +65,7 @@ def among_their_own(neighbors, table):
     return sum(group.get(WORDS[near[WORDS.index(word)]]) == group[word] for word in group)
 
 
+@pytest.mark.full
 def test_the_pull_alone_sorts_the_words_too_but_less_well():
     says(
         "The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest",
