@@ -113,7 +113,7 @@ TOLD = {
     ],
     "generate": [("return ids -> return ids.float()", "a LongTensor of shape (600, 5)")],
     "induction_head": [
-        ("say[answer, token] -> say[answer, before]", "but the current token is predicted", " at 0 of "),
+        ("say[answer, token] -> say[answer, before]", "but the current token is predicted", "yours    0 of "),
         ("(sharp * W_q, -> (1e-3 * sharp * W_q,", "the first layer attends to:", "yours    a mixture"),
         ("(sharp * match, -> (1e-3 * sharp * match,", "the second layer attends to:", "yours    a mixture"),
         ("(sharp * match, -> (50.0 * match,", "✗ a long text of many words", "✓ values"),
