@@ -580,7 +580,7 @@ NAMED_BATCHES = {
 
 def test_what_a_batch_is_instead_is_said():
     said = as_text(judged("get_batch", batches(change=lambda x, y: (x.float(), y))))
-    assert "yours:    x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)" in said
+    assert "in your answer, x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)" in said
 
 
 def chances(cost, order_of=lambda order: order, last=None):

@@ -206,13 +206,13 @@ def test_puzzles_say_in_sentences_what_was_seen():
         return blocks.two_channel_graph((looks_at + 1) % len(looks_at))
 
     said = judged(two_channel_graph).message
-    assert said.startswith("expected: query 0 attends to token 1\nyours:    query 0 attends to token 2\n"), said
+    assert said.startswith("query 0 attends to:\nexpected token 1\nyours    token 2\n"), said
 
     def previous_token_weights(max_len):
         return tuple(W.long() for W in blocks.previous_token_weights(max_len))
 
     said = judged(previous_token_weights).message
-    assert said.startswith("expected: the dtype of W_q is float32\nyours:    the dtype of W_q is int64\n"), said
+    assert said.startswith("the dtype of W_q is:\nexpected float32\nyours    int64\n"), said
 
 
 def test_exchanged_and_wrongly_shifted_weights_have_their_name():
