@@ -11,6 +11,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
+# Kept whatever the environment says: each of many short processes would compile the course anew.
+export PYTHONDONTWRITEBYTECODE =
 # Jupyter refuses to run as root, as in a container, unless it is told to.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # One worker for each processor, whether it has two threads or one; tests/conftest.py says what stays with one of them.

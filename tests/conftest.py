@@ -1,6 +1,7 @@
 """Shared by all tests: which of them `make test` leaves out, what stays with one worker, where random numbers begin,
 and what is slow, which is made once for all workers and kept for the next run."""
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -55,8 +56,8 @@ def stored_key(lesson: str, name: str):
     return dataclasses.replace(load_keys(lesson)[name], points=10, bonus=False)
 
 
-# What takes longest begins, so that nothing long is left for the end.
-FIRST = "training_class browser colab grading book live cluster".split()
+# Files and groups that take longest begin, so that nothing long is left for the end.
+FIRST = "training_class browser browser_untouched colab grading book live cluster honest try delivery".split()
 
 
 def pytest_collection_modifyitems(items):
@@ -69,8 +70,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker("full")
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(_lesson_of(item, lessons) or item.path.stem))
-    first = [f"test_{name}" for name in FIRST]
-    items.sort(key=lambda item: first.index(item.path.stem) if item.path.stem in first else len(first))
+    first = [*(f"test_{name}" for name in FIRST), ONE, *reversed(lesson_names())]
+    place = {name: number for number, name in enumerate(first)}
+
+    def turn(item) -> int:
+        group = item.get_closest_marker("xdist_group").args[0]
+        return min(place.get(name, len(first)) for name in (item.path.stem, group))
+
+    items.sort(key=turn)
 
 
 def pytest_collection_finish():
@@ -146,6 +153,22 @@ def few_sentences(monkeypatch):
     monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
     monkeypatch.setattr(stage, "attempt_finished", attempt_with_few)
     monkeypatch.setattr(stage, "finished_view", view_with_few)  # what is remembered of few tells of no more
+
+
+@pytest.fixture(scope="session")
+def judges():
+    """judges(lesson) -> its judge, which tests of several files share: a sandbox takes seconds to start."""
+    from helpers.grading.judge import Judge
+    from tests.sandboxes import SEED, SMALL, need_sandbox
+
+    with contextlib.ExitStack() as all_of_them:
+
+        @functools.cache
+        def judge(lesson: str):
+            need_sandbox()
+            return all_of_them.enter_context(Judge(lesson, SEED, limits=SMALL))
+
+        yield judge
 
 
 # Executed notebooks.

@@ -1,15 +1,20 @@
 """Shared by the tests of the sandbox and the judge."""
 
 import dataclasses
+import functools
 import os
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from helpers.grading.bubblewrap import SandboxMissing, bubblewrap
 from helpers.grading.judge import Judge
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
-from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
+from helpers.grading.sandbox import Limits
 from helpers.grading.submission import Cell
 
 LESSON = "03_query_key"
@@ -21,12 +26,23 @@ SMALL = Limits(memory_bytes=600 << 20, total_bytes=1 << 30, disk_bytes=8 << 20, 
 
 def need_sandbox() -> None:
     """Skip where there is no sandbox, but never in CI."""
-    try:
-        Sandbox("99_none", notebook=False).close()
-    except SandboxMissing as missing:
+    if missing := _missing():
         if os.environ.get("COURSE_CI") == "1":
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+@functools.cache
+def _missing() -> str:
+    """Why nothing can be isolated here, "" where it can; the sandbox that is asked is empty, so it starts at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        try:
+            command = bubblewrap(Path(folder), ["/bin/true"])
+        except SandboxMissing as missing:
+            return str(missing)
+        done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr
 
 
 def honest_cells(judge: Judge) -> list[Cell]:
@@ -40,13 +56,12 @@ def honest_cells(judge: Judge) -> list[Cell]:
     return cells
 
 
-def between_honest_ones(lesson: str) -> Iterator[Judge]:
+def between_honest_ones(judges, lesson: str) -> Iterator[Judge]:
     """A judge; what it judges has an honest submission before and after, whose scores must be full."""
-    need_sandbox()
-    with Judge(lesson, SEED, limits=SMALL) as judge:
-        must_be_full(judge)
-        yield judge
-        must_be_full(judge)
+    judge = judges(lesson)
+    must_be_full(judge)
+    yield judge
+    must_be_full(judge)
 
 
 def must_be_full(judge: Judge) -> None:

@@ -151,7 +151,7 @@ quizzes = listed_quizzes('''
 
 def make_small_course(root: Path) -> Path:
     """Write the course into `root`, with a copy of this course's helpers without its lessons' built files."""
-    built = shutil.ignore_patterns("__pycache__", "[0-9]*.py", "*.npz")
+    built = shutil.ignore_patterns("[0-9]*.py", "*.npz")  # what Python has compiled spares each process a second
     shutil.copytree(ROOT / "helpers", root / "helpers", ignore=built, symlinks=True)
     shutil.copy(ROOT / "nbgrader_config.py", root)
     folder = root / "solutions" / LESSON

@@ -15,6 +15,7 @@ from helpers.grading.trial import HURRIED, TOO_LONG
 from tests.sandboxes import SEED, need_sandbox
 
 LESSON = "09_encoder_block"
+pytestmark = pytest.mark.full
 IMPORTS = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F"
 
 

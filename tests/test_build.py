@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -313,6 +314,25 @@ def test_what_the_template_refuses(cells, says):
     assert any(says in sentence for sentence in told), told
 
 
+BONUS = EXERCISE.replace("Difficulty", "**Extra** · Difficulty").replace("points", "bonus points")
+QUIZ = "## Quiz 4.1\n\n- **a** one\n- **b** two"
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ((TIME, BONUS.replace("**Extra** · ", ""), QUIZ, ENDS), "must begin with **Extra**"),
+        ((TIME, BONUS, QUIZ, ENDS), "belongs under the heading Going further"),
+        ((TIME, BONUS, QUIZ.replace("\n- **b** two", ""), ENDS), "needs its options as a list"),
+        ((TIME, BONUS, QUIZ.replace("**b**", "**c**"), ENDS), "needs its options as a list"),
+    ],
+)
+def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options(cells, says):
+    text = text_of(*cells, exercises=["twice", "quiz_1"])
+    told = list(template_problems(replace(text, lesson=replace(text.lesson, bonus={"twice": 8}))))
+    assert [sentence for sentence in told if says in sentence], told
+
+
 def test_figures_that_need_no_answer_are_kept():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
@@ -513,6 +533,7 @@ def pairs_of_statements(tree: ast.AST) -> set[tuple[str, str]]:
     return {pair for pair in pairs if not pair[0].startswith(("'", '"', "super()"))}
 
 
+@functools.cache  # three tests of each lesson ask
 def solutions_of(lesson: str) -> dict[str, Solution]:
     text = read_lesson(course(), course().lesson(lesson))
     return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}
@@ -566,6 +587,7 @@ def test_student_notebook_holds_no_solution(lesson):
     assert all(text not in released for text in model_answers)
 
 
+@pytest.mark.xdist_group("learner's wing")  # read once, by one worker
 @each_lesson
 def test_learners_wing_holds_no_solution(lesson):
     answers = solutions_of(lesson)

@@ -15,7 +15,8 @@ from helpers.checking.make_keys import UnsoundKey, make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import Facts, Observation, observe, observe_all
 from helpers.checking.rendering import as_html, as_text
-from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Raises, tensor_cases
+from helpers.checking.verdict import Part, Verdict
+from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Raises, tensor_cases
 from tests.lab import ROOT
 
 LESSON = "50_test"
@@ -402,3 +403,22 @@ def test_plain_calls_are_watched_and_of_each_scenario_the_first(lesson, name, mo
     vias = [case.via for case in key.cases]
     assert watched == [via in (None, "module") or via not in vias[:number] for number, via in enumerate(vias)]
     assert len(watched) > len(set(vias)), "nothing was asked twice"
+
+
+def test_three_parts_are_told_in_full_and_the_others_by_their_names():
+    parts = [Part(VALUES, True), *(Part(f"part {n}", False, f"seen {n}") for n in range(4))]
+    told = as_text(Verdict("weights_of", 8, 20, False, parts=parts)).splitlines()
+    assert told[2:] == [
+        "  ✗ part 0",
+        "      seen 0",
+        "  ✗ part 1",
+        "      seen 1",
+        "  ✗ part 2",
+        "      seen 2",
+        "  ✗ part 3",
+    ]
+
+
+def test_an_answer_that_draws_random_numbers_is_seen_to():
+    case, facts = Case((torch.ones(2),)), Facts("f", LESSON)
+    assert observe(lambda x: x * torch.rand(2), case, facts).drew and not observe(lambda x: x * 2, case, facts).drew

@@ -396,6 +396,7 @@ def machines():
     made.end()
 
 
+@pytest.mark.full
 def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
     guide = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
     make_key = next(line for line in guide.splitlines() if line.startswith("openssl req "))

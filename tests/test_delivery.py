@@ -119,6 +119,7 @@ def test_gradescope_reads_one_test_an_exercise(small, autograder):
     assert {"name", "score", "max_score", "output", "output_format"} <= set(tests["quiz_1"])
 
 
+@pytest.mark.full
 def test_gradescope_grades_the_learners_own_notebook_in_a_repository(small, autograder):
     """A clone that was handed in through GitHub: its solution, which has all points, is nobody's answer."""
     shutil.rmtree(autograder / "submission", ignore_errors=True)

@@ -13,14 +13,12 @@ from helpers.checking.names import used_names
 from helpers.checking.retry import finished_block, put_in
 from helpers.checking.session import verdict_on
 from helpers.course import course
-from helpers.grading.judge import Judge
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.submission import Cell
 from helpers.progress import PASSED
 from tests.conftest import EVERY, one_of
 from tests.mutation_score import exercises, lessons
-from tests.sandboxes import need_sandbox
 
 torch.set_num_threads(1)
 
@@ -107,21 +105,21 @@ BOTH = """class AttentionHead(AttentionHead):
 """
 
 
-def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
+@pytest.mark.full
+def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
     """Not the caller's, in notebook and grader, unless it makes one itself."""
-    need_sandbox()
-    with Judge("07", 5) as judge:
-        source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
-        cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
-        for own in ([], [BOTH]):
-            names = notebook("07_value_weighting", WHOLE, *own)
-            here = verdict_on(session._keys("07_value_weighting")["AttentionHead"], names["AttentionHead"])
-            added = [Cell("AttentionHead", body, "answer", "AttentionHead") for body in own]
-            graded = judge.judge_cells([*cells, *added], ["attention", "AttentionHead"]).verdicts
-            assert graded["attention"].mistake == "forbidden_call"
-            for found in (here, graded["AttentionHead"]):
-                assert (found.passed, found.mistake) == ((False, "forbidden_call") if own else (True, None))
-                assert own or "attention: yours is a finished one too, or calls what is forbidden" in found.message
+    judge = judges("07_value_weighting")
+    source = TopLevel([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
+    cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
+    for own in ([], [BOTH]):
+        names = notebook("07_value_weighting", WHOLE, *own)
+        here = verdict_on(session._keys("07_value_weighting")["AttentionHead"], names["AttentionHead"])
+        added = [Cell("AttentionHead", body, "answer", "AttentionHead") for body in own]
+        graded = judge.judge_cells([*cells, *added], ["attention", "AttentionHead"]).verdicts
+        assert graded["attention"].mistake == "forbidden_call"
+        for found in (here, graded["AttentionHead"]):
+            assert (found.passed, found.mistake) == ((False, "forbidden_call") if own else (True, None))
+            assert own or "attention: yours is a finished one too, or calls what is forbidden" in found.message
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
@@ -192,16 +190,15 @@ IN_THE_GRADER = sorted({lesson for lesson, _, _ in PAIRS if EVERY or lesson[:2] 
 
 
 @pytest.mark.parametrize("lesson", one_of(IN_THE_GRADER))
-def test_in_the_grader_too(lesson):
-    need_sandbox()
+def test_in_the_grader_too(lesson, judges):
     own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
     pieces = TopLevel([blocks_source(course().lesson(lesson))])
     forms = itertools.cycle(("unanswered", "raising", "wrong"))  # each exercise in one of them
-    with Judge(lesson, 5) as judge:
-        for (name, earlier), form in zip(own, forms, strict=False):
-            source = pieces.source_of([*judge.blocks.uses.keys()])
-            cells = [Cell("pieces", source)]
-            cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]
-            verdict = judge.judge_cells(cells, [name]).verdicts[name]
-            assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
-            assert any(other in verdict.message for other in earlier)
+    judge = judges(lesson)
+    source = pieces.source_of([*judge.blocks.uses.keys()])
+    for (name, earlier), form in zip(own, forms, strict=False):
+        cells = [Cell("pieces", source)]
+        cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]
+        verdict = judge.judge_cells(cells, [name]).verdicts[name]
+        assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
+        assert any(other in verdict.message for other in earlier)

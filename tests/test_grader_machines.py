@@ -2,26 +2,31 @@
 
 import pytest
 
-from helpers.grading.judge import Judge
 from helpers.grading.submission import Cell
-from tests.sandboxes import SEED, need_sandbox
+from tests.conftest import ONE
 
-LESSON = "04_scaling"
+pytestmark = pytest.mark.xdist_group(ONE)  # where its judge is
 IMPORTS = "import math\nimport torch\nfrom torch import nn"
 RIGHT = "def scaled_scores(Q, K):\n    return Q @ K.mT / Q.size(-1) ** 0.5"
 
 
 @pytest.fixture(scope="module")
-def judge():
-    need_sandbox()
-    with Judge(LESSON, SEED) as judge:
-        yield judge
+def judge(judges):
+    return judges(ONE)
 
 
 def judged(judge, *sources):
     cells = [Cell("imports", IMPORTS), *(Cell(f"cell-{n}", source) for n, source in enumerate(sources))]
     cells.append(Cell("check_scaled_scores", "", "check", "scaled_scores"))
     return judge.judge_cells(cells, ["scaled_scores"])
+
+
+def some(sources: dict[str, str]) -> list:
+    """Each as a parameter, by its name; every second one is for `make test-all`."""
+    return [
+        pytest.param(source, id=name, marks=pytest.mark.full if number % 2 else ())
+        for number, (name, source) in enumerate(sources.items())
+    ]
 
 
 LEFT_ON = {
@@ -38,7 +43,7 @@ LEFT_ON = {
 }
 
 
-@pytest.mark.parametrize("source", LEFT_ON.values(), ids=LEFT_ON)
+@pytest.mark.parametrize("source", some(LEFT_ON))
 def test_what_was_left_on_costs_nothing(judge, source):
     verdict = judged(judge, source, RIGHT).verdicts["scaled_scores"]
     assert verdict.passed, verdict.message
@@ -62,7 +67,7 @@ ON_A_GPU = {
 }
 
 
-@pytest.mark.parametrize("source", ON_A_GPU.values(), ids=ON_A_GPU)
+@pytest.mark.parametrize("source", some(ON_A_GPU))
 def test_a_device_that_is_not_here_is_the_processor_and_flagged(judge, source):
     graded = judged(judge, source)
     assert graded.verdicts["scaled_scores"].passed, graded.verdicts["scaled_scores"].message

@@ -21,10 +21,12 @@ from helpers.grading.submission import Cell, Release, Submission
 from helpers.grading.trial import TOO_LONG, Trial
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
+pytestmark = pytest.mark.xdist_group("judge of lesson 3")
+
 
 @pytest.fixture(scope="module")
-def judge():
-    yield from between_honest_ones(LESSON)
+def judge(judges):
+    yield from between_honest_ones(judges, LESSON)
 
 
 def cells(judge, first="", answer=None, last=""):

@@ -185,8 +185,8 @@ HOSTILE_ANSWERS = {
 
 
 @pytest.fixture(scope="module")
-def judge():
-    yield from between_honest_ones(LESSON)
+def judge(judges):
+    yield from between_honest_ones(judges, LESSON)
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from helpers.checking.forbidden import Watch, _names_of, banned_names
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.stubs import STUBS, resolve
 from helpers.checking.vocabulary import Stub
-from helpers.grading.judge import Judge
 from helpers.grading.submission import Cell
-from tests.sandboxes import SEED, SMALL, between_honest_ones, honest_cells, with_answer
+from tests.sandboxes import between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"
 TOP = "import sys, time, threading, functools, operator, torch\nimport torch.nn.functional as F\n"
@@ -84,8 +83,8 @@ CHEATS = {
 
 
 @pytest.fixture(scope="module")
-def judge():
-    yield from between_honest_ones(LESSON)
+def judge(judges):
+    yield from between_honest_ones(judges, LESSON)
 
 
 def with_softmax(judge, source):
@@ -107,8 +106,8 @@ def test_the_function_itself_is_no_answer_however_it_is_called(judge, how):
 
 
 @pytest.fixture(scope="module")
-def scaling():
-    yield from between_honest_ones("04_scaling")
+def scaling(judges):
+    yield from between_honest_ones(judges, "04_scaling")
 
 
 FINISHED = "from helpers.translator.network import FINISHED_PARTS\npart = FINISHED_PARTS['scaled_scores']\n"
@@ -269,9 +268,10 @@ def leaks_future(f, x):
 """
 
 
-def test_what_looks_inside_the_functions_it_is_given_is_flagged():
-    with Judge("05_masking", SEED, limits=SMALL) as judge:
-        found = judge.judge_cells(with_answer(honest_cells(judge), "leaks_future", PEEKS), ["leaks_future"])
+@pytest.mark.full
+def test_what_looks_inside_the_functions_it_is_given_is_flagged(judges):
+    judge = judges("05_masking")
+    found = judge.judge_cells(with_answer(honest_cells(judge), "leaks_future", PEEKS), ["leaks_future"])
     assert found.flags == ["leaks_future looks inside what it is called with (__closure__, cell_contents)."]
 
 

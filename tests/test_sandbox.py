@@ -138,6 +138,7 @@ def test_nothing_passes_from_one_submission_to_the_next(box):
     assert tell(box, FIND) == "[]\n"
 
 
+@pytest.mark.full
 def test_one_bubblewrap_for_each_submission_where_nesting_is_refused(single_box):
     assert not single_box.nested
     tell(single_box, LEAVE)
@@ -293,6 +294,7 @@ def test_refused_namespaces_are_one_clear_refusal(monkeypatch, tmp_path):
         Sandbox(LESSON)
 
 
+@pytest.mark.full
 def test_without_a_sandbox_the_same_worker_runs_in_a_plain_process():
     with Sandbox(LESSON, notebook=False, unsafe=True, limits=SMALL) as box:
         assert tell(box, "open('trace', 'w').write('x')\nprint(6 * 7)") == "42\n"

@@ -10,7 +10,7 @@ from helpers import or_finished
 from helpers.checking.forbidden import course_part
 from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
-from tests.conftest import lesson_names
+from tests.conftest import lesson_names, one_of
 from tests.judged import differing_parts, verdict_of
 
 torch.set_num_threads(1)
@@ -52,7 +52,7 @@ def test_or_finished_finds_it(lesson, name, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith(f"{name}: the finished block")
 
 
-@pytest.mark.parametrize("lesson", ROOMS)
+@pytest.mark.parametrize("lesson", one_of(ROOMS))
 def test_a_sandbox_has_the_stand_ins_as_later_cells_take_them(lesson, tmp_path):
     """Whoever has not answered an exercise keeps what the notebook gave at home: a training, say, and its points."""
     stage_wing(tmp_path, lesson)

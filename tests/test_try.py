@@ -23,7 +23,6 @@ FILES = {
     "half_way": "def project(x, W):\n    return x @ W.T\n\n1 / 0\n\ndef attention_scores(Q, K):\n    return Q @ K.mT\n",
     "syntax": "def project(x, W):\n    y = x\n    return ((y\n",
     "nothing": "apples = 3\n",
-    "loop": "def project(x, W):\n    while True:\n        pass\n",
     "top_loop": "def project(x, W):\n    return x @ W.T\n\nimport os\nos._exit(0)\n",
     "exits": "def project(x, W):\n    import os\n    os._exit(0)\n",
     "leans_on_another": "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n",
@@ -37,12 +36,15 @@ FILES = {
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """The lines for all FILES in one call: {name: {exercise: line}}, and the call itself."""
-    folder = tmp_path_factory.mktemp("answers")
-    for name, source in FILES.items():
+    return judged_at_once(tmp_path_factory.mktemp("answers"), FILES)
+
+
+def judged_at_once(folder, files):
+    for name, source in files.items():
         (folder / f"{name}.py").write_bytes(source.encode("latin-1"))
-    done = run_command(HELPERS.parent, "try", LESSON, "--json", *(f"{folder / name}.py" for name in FILES))
+    done = run_command(HELPERS.parent, "try", LESSON, "--json", *(f"{folder / name}.py" for name in files))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    found = {name: {} for name in FILES}
+    found = {name: {} for name in files}
     for line in lines:
         found[line["file"].rsplit("/", 1)[1].removesuffix(".py")][line["exercise"]] = line
     return found, done, lines
@@ -68,7 +70,6 @@ def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
         ("half_way", "attention_scores", False, "raises", "ZeroDivisionError in line 4"),
         ("syntax", None, False, "raises", "SyntaxError in line 3"),
         ("nothing", None, False, "not_answered", "none of the exercises"),
-        ("loop", "project", False, "too_slow", "endless loop"),
         ("top_loop", "project", False, "raises", "process"),
         ("exits", "project", False, "raises", "process ended"),
         ("leans_on_another", "fixed_self_scores", True, None, "a finished attention_scores in place of yours"),
@@ -84,6 +85,13 @@ def test_verdicts(judged, name, exercise, passed, mistake, said):
     assert (line["passed"], line["mistake"]) == (passed, mistake)
     assert said in line["message"]
     assert line["points"] == (line["max_points"] if passed else 0)
+
+
+@pytest.mark.full
+def test_an_endless_loop_is_told_as_one(tmp_path):
+    found, _, _ = judged_at_once(tmp_path, {"loop": "def project(x, W):\n    while True:\n        pass\n"})
+    line = found["loop"]["project"]
+    assert (line["passed"], line["mistake"]) == (False, "too_slow") and "endless loop" in line["message"]
 
 
 def test_only_what_a_file_defines_is_judged(judged):
@@ -141,6 +149,7 @@ def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
     assert (second["exercise"], second["mistake"], second["points"]) == ("project", "not_answered", 0)
 
 
+@pytest.mark.full
 def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys, tmp_path):
     right, blank = tmp_path / "right.py", tmp_path / "blank.py"
     right.write_text(FILES["right"])

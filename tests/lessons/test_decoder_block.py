@@ -1,8 +1,6 @@
 """Lesson 10: its blocks against torch's modules and brute force, whole networks, the machine, and the numbers said."""
 
-import functools
 import itertools
-import time
 
 import pytest
 import torch
@@ -12,14 +10,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
-from helpers.blocks import EncoderBlock, attention, causal_mask, split_heads
-from helpers.checking.messages import decide
-from helpers.checking.observe import Facts, observe_all
-from helpers.checking.rendering import as_text
+from helpers.blocks import EncoderBlock, causal_mask, split_heads
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
 from tests.draws import random
-from tests.judged import made_key, stored_verdict, verdict_of
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -130,6 +124,7 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     close(theirs.decoder.norm(y), expected)
 
 
+@pytest.mark.full
 def test_gpt2_of_the_transformers_library_gives_the_same_logits():
     import transformers
 
@@ -347,225 +342,3 @@ def test_pictures_say_their_numbers():
     assert "8 words can be sampled, effective number 4.01" in figures.NextWord()(1.0, 194, 0.9).alt
     assert "all 28 visible cells" in figures.cache_cells().alt
     assert "2: reads visite, predicts l'" in figures.teacher_forcing().alt
-
-
-# ---------------------------------------------------------------- answers that the check has to refuse
-
-
-verdict_on_transformer = functools.partial(
-    stored_verdict, "10_decoder_block", "Transformer", time_limit=10.0, forbidden=()
-)
-
-
-class KeptMask(blocks.Transformer):
-    def encode(self, src):
-        self.last = src
-        return super().encode(src)
-
-    def decode(self, tgt, memory, src):
-        return super().decode(tgt, memory, getattr(self, "last", src))
-
-
-class OwnMemory(blocks.Transformer):
-    """decode encodes the source once more and never looks at the memory that it is given."""
-
-    def decode(self, tgt, memory, src):
-        return super().decode(tgt, self.encode(src), src)
-
-
-class LastPlace(blocks.Transformer):
-    def decode(self, tgt, memory, src):
-        return super().decode(tgt, memory, src)[:, -1]
-
-
-class Tied(blocks.Transformer):
-    def __init__(self, *sizes, **more):
-        super().__init__(*sizes, **more)
-        self.unembed.weight = self.tokens.weight
-
-
-class WithoutBias(blocks.Transformer):
-    def __init__(self, *sizes, **more):
-        super().__init__(*sizes, **more)
-        self.unembed = nn.Linear(self.unembed.in_features, self.unembed.out_features, bias=False)
-
-
-class Word0(blocks.Transformer):
-    def __init__(self, src_vocab, tgt_vocab, d_model, *sizes, **more):
-        super().__init__(src_vocab, tgt_vocab, d_model, *sizes, **more)
-        self.tokens = nn.Embedding(tgt_vocab, d_model, padding_idx=0)
-
-
-class PaddingRow(blocks.Transformer):
-    def __init__(self, src_vocab, tgt_vocab, d_model, *sizes, **more):
-        super().__init__(src_vocab, tgt_vocab, d_model, *sizes, **more)
-        self.tokens = nn.Embedding(tgt_vocab, d_model, padding_idx=self.pad_id)
-
-
-class PlainList(blocks.Transformer):
-    def __init__(self, *sizes, **more):
-        super().__init__(*sizes, **more)
-        plain = list(self.blocks)
-        del self.blocks
-        self.blocks = plain
-
-
-def test_padding_itself_need_not_learn():
-    assert verdict_on_transformer(PaddingRow).passed
-
-
-def test_an_input_of_a_scenario_is_not_given_another_ones_name():
-    class Writes(blocks.Transformer):
-        def encode(self, src):
-            src[src == self.pad_id] = 1
-            return super().encode(src)
-
-    assert "changed an input in place" in as_text(verdict_on_transformer(Writes))
-
-
-@pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [
-        (Tied, "raises"),
-        (WithoutBias, "raises"),
-        (PlainList, "raises"),
-        (Word0, "word_0_never_learns"),
-        (OwnMemory, "memory_made_again"),
-        (LastPlace, "last_place_only"),
-        (KeptMask, None),
-    ],
-)
-def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(answer, mistake):
-    verdict = verdict_on_transformer(answer)
-    assert verdict.mistake == mistake and not verdict.passed
-    words = as_text(verdict)
-    assert "lacks" not in words and "{" not in words, "no raw dictionary"
-
-
-def verdict_on(name, answer):
-    return verdict_of("10_decoder_block", name, answer, forbidden=(), time_limit=1.0)
-
-
-@pytest.mark.parametrize("dim", [1, -1])
-def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(dim):
-    def joined(q, k, v, cache):
-        if cache is not None:
-            k, v = torch.cat([cache[0], k], dim=dim), torch.cat([cache[1], v], dim=dim)
-        return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]))[0], (k, v)
-
-    assert verdict_on("cached_attention", joined).mistake == "raises"
-
-
-def test_a_block_that_keeps_its_first_memory_is_refused():
-    class Remembers(blocks.DecoderBlock):
-        memory = None
-
-        def forward(self, y, memory, self_mask=None, memory_mask=None):
-            self.memory = memory if self.memory is None else self.memory
-            return super().forward(y, self.memory, self_mask, memory_mask)
-
-    assert "called twice" in as_text(verdict_on("DecoderBlock", Remembers))
-
-
-def cache_in_one_room(q, k, v, cache):
-    """Keys and values are written into one tensor that is handed from call to call."""
-    room, filled = cache if cache is not None else (k.new_zeros(2, *k.shape[:2], 99, k.shape[-1]), 0)
-    end = filled + k.shape[-2]
-    room[:, :, :, filled:end] = torch.stack([k, v]).detach()
-    K, V = (torch.cat([room[i, :, :, :filled], new], dim=-2) for i, new in enumerate((k, v)))
-    return attention(q, K, V, causal_mask(q.shape[-2], end))[0], (room, end)
-
-
-def everything_again(q, k, v, cache):
-    if cache is not None:
-        q, k, v = (torch.cat(pair, dim=2) for pair in zip(cache, (q, k, v), strict=True))
-    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return out if cache is None else out[:, :, -(q.shape[2] - cache[0].shape[2]) :], (q, k, v)
-
-
-@pytest.mark.parametrize(
-    ("answer", "mistake"), [(cache_in_one_room, "cache_overwritten"), (everything_again, "all_computed_again")]
-)
-def test_a_cache_that_is_overwritten_or_saves_nothing_is_refused(answer, mistake):
-    verdict = verdict_on("cached_attention", answer)
-    assert not verdict.passed and verdict.mistake == mistake
-
-
-def test_top_p_that_is_left_out_beside_top_k_is_called_so():
-    def one_or_the_other(logits, top_k=None, top_p=None):
-        return blocks.filter_logits(logits, top_k, top_p if top_k is None else None)
-
-    assert verdict_on("filter_logits", one_or_the_other).mistake == "top_p_or_top_k"
-
-
-def endless(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while ids[-1] != eos_id or len(ids) == 1:
-        ids.append(step(torch.tensor([ids])).argmax().item())
-    return ids
-
-
-def uncut(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    return blocks.beam_search(step, bos_id, eos_id, max_len, 10**9, length_penalty)
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "said"),
-    [("greedy_decode", endless, "does your loop use max_len?"), ("beam_search", uncut, "your beam keep beam_size")],
-)
-def test_a_search_without_an_end_is_told_so_within_five_seconds(name, answer, said):
-    key = made_key("10_decoder_block", name, 3, named=False)
-    start = time.process_time()
-    words = as_text(decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 5.0))))
-    assert said in words and "endless loop" not in words
-    assert time.process_time() - start < 5
-
-
-def test_a_cache_that_comes_back_in_another_form_is_told_of_its_form():
-    def three(q, k, v, cache):
-        out, (k, v) = blocks.cached_attention(q, k, v, cache)
-        return out, k, v
-
-    def out_alone(q, k, v, cache):
-        return blocks.cached_attention(q, k, v, cache)[0]
-
-    assert "a tuple of 3: Tensor, Tensor, Tensor" in as_text(verdict_on("cached_attention", three))
-    assert "your code returned a Tensor" in as_text(verdict_on("cached_attention", out_alone))
-
-
-def renamed(old, new):
-    class Renamed(blocks.Transformer):
-        def __init__(self, *sizes, **more):
-            super().__init__(*sizes, **more)
-            self.add_module(new, self._modules.pop(old))
-
-    return Renamed
-
-
-@pytest.mark.parametrize("part", ["encoder", "tokens", "positions", "blocks", "unembed"])
-def test_a_part_of_another_name_is_said_in_one_sentence(part):
-    said = as_text(verdict_on_transformer(renamed(part, "mine")))
-    assert f"your module has no part called {part}; its parts are: " in said and "mine" in said
-
-
-# ---------------------------------------------------------------- what passed once, and was wrong
-
-
-def test_a_beam_that_ends_early_is_told_from_one_whose_winner_lacks_the_penalty():
-    def ends_early(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-        beam, finished = [([bos_id], 0.0)], []
-        score = lambda item: item[1] / (len(item[0]) - 1) ** length_penalty  # noqa: E731
-        for _ in range(max_len):
-            if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
-                break
-            rows = [step(torch.tensor([ids]))[0].log_softmax(-1).tolist() for ids, _ in beam]
-            grown = [
-                ([*ids, w], total + p) for (ids, total), row in zip(beam, rows, strict=True) for w, p in enumerate(row)
-            ]
-            best = sorted(grown, key=score, reverse=True)[:beam_size]
-            finished += [item for item in best if item[0][-1] == eos_id]
-            beam = [item for item in best if item[0][-1] != eos_id]
-        winner = max(finished or beam, key=score)
-        return winner[0], score(winner)
-
-    assert verdict_on("beam_search", ends_early).mistake == "ends_too_early"

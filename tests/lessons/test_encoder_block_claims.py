@@ -63,6 +63,7 @@ def test_the_repaired_block_keeps_what_pre_norm_keeps():
     assert found[-1][0] > figures.measured_traces()[figures.BUG][-1][0] + 0.2
 
 
+@pytest.mark.full
 def test_the_translator_without_its_feed_forward_networks():
     says("the loss rises to 0.17 nats per word, and 146 of 200 sentences are still correct")
     says("it rises to 4.95 nats and no sentence is correct")
@@ -79,6 +80,7 @@ def test_what_the_figures_say_of_the_learners_functions():
     assert len(rows) == 5 and all(row.index(max(row)) == i for i, row in enumerate(rows))
 
 
+@pytest.mark.full
 def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
     says(
         "small matrices add little to the residual stream",

@@ -44,6 +44,7 @@ def test_a_mask_aligned_at_the_first_key_costs_half_of_the_output_with_a_cache()
         assert machine.in_two_goes(aligned_at_first_key, head=head).min() > 0.5
 
 
+@pytest.mark.full
 def test_training_finds_the_sums_of_rows():
     lesson_says("| 1.39 | twelve other seeds: 1.16 to 1.63; ten times the steps: about 0.5 |")
     for seed, loss in ((5, 1.39), (3, 1.63), (12, 1.16)):  # of 0 to 12 the one in the text and the two at the ends
@@ -53,6 +54,7 @@ def test_training_finds_the_sums_of_rows():
         assert math.log(8) < figures.last_loss(fixed_causal_attention, seed) < math.log(8) + 0.01
 
 
+@pytest.mark.full
 def test_a_model_without_a_mask_copies_from_every_seed():
     lesson_says("| 0.20 | two other seeds: 0.20; while writing, three seeds: 4.2 to 4.8 |")
     lesson_says("which is about twice that of uniform guessing")

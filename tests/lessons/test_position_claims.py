@@ -26,6 +26,7 @@ def test_the_positions_are_long_and_mostly_the_same_vector():
     assert math.log(194) == pytest.approx(5.3, abs=0.04) and len(translator.french) == 194
 
 
+@pytest.mark.full
 def test_the_translator_reads_the_position_as_how_far_along_it_is():
     says("at most 4% of the sentences, and from position 12 on in over 85%.")
     src = evaluation.unseen(60).src

@@ -32,6 +32,7 @@ def test_one_head_is_needed(head):
     assert right(head) == (247 if head == (1, 0) else 300)
 
 
+@pytest.mark.full
 def test_the_other_heads_are_needed_only_together():
     says(
         "so the story doesn't hold. In this small language every English verb has a single French form",

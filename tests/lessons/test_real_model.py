@@ -173,6 +173,7 @@ def test_pieces_are_those_of_tokenizers(tokenizer, sentence):
     assert pretrained.pieces(sentence, real_network.cut) == expected
 
 
+@pytest.mark.full
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
 def test_pieces_of_any_text(tokenizer, text):
     try:

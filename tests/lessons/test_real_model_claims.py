@@ -11,6 +11,7 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.stand_ins import mean_pool
+from tests.lessons.lesson_text import text_of
 
 torch.set_num_threads(1)
 LESSON = "13_real_model"
@@ -19,9 +20,7 @@ pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of n
 
 @pytest.fixture(scope="module")
 def text():
-    """The lesson's text in one line."""
-    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
-    return " ".join(line.removeprefix("#").strip() for line in lines)
+    return text_of(LESSON)
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +177,7 @@ def test_no_threshold_parts_right_answers_from_wrong_ones(text):
     assert wrong[0] == "How airplanes stay in the air" and round(wrong[1], 2) == 0.35
 
 
+@pytest.mark.full
 def test_training_blended_more(text):
     assert "Before training a word keeps about three quarters whatever the length of its sentence" in text
     assert "before training a word keeps 0.77 (3 words) and 0.74 (12 words)" in text

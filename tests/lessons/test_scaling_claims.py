@@ -75,6 +75,7 @@ def gradients(encoder, sentence: str) -> list[list[list[float]]]:
     return found
 
 
+@pytest.mark.full
 @torch.no_grad()
 def test_without_scaling_seven_of_eight_heads_have_larger_gradients_in_our_sentence():
     lesson_says("| 0.32, 0.09 |", "Seven of the eight heads behave like this one.", "previous-token head: 0.15, 0.20")

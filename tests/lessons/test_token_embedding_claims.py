@@ -41,6 +41,7 @@ def buggy_neighbors(table, k):
     return similarity.fill_diagonal_(-torch.inf).topk(k).indices
 
 
+@pytest.mark.full
 def test_all_words_run_the_same_way_first():
     says("after 600 pairs *all* word vectors point in nearly the same direction", "all center vectors move to one side")
     for seed in SEEDS:
@@ -64,6 +65,7 @@ def among_their_own(neighbors, table):
     return sum(group.get(WORDS[near[WORDS.index(word)]]) == group[word] for word in group)
 
 
+@pytest.mark.full
 def test_the_pull_alone_sorts_the_words_too_but_less_well():
     says(
         "The pull alone does sort the words, but less well, and only twelve of the fifteen nouns have a nearest",
@@ -89,6 +91,8 @@ def test_each_force_alone_in_three_trainings():
         centers, contexts = unit(push.centers[-1]), unit(push.contexts[-1])
         assert max(figures.looks_true(push, PAIRS)) < 0.01
         assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97
+    drawn = figures.forces_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
+    assert "probability of a positive pair 0.95" in drawn.alt
 
 
 def test_what_the_buggy_neighbors_miss():
@@ -102,7 +106,7 @@ def test_what_the_buggy_neighbors_miss():
         for neighbors, wanted in ((fixed_neighbors, 15), (buggy_neighbors, found_by_it)):
             assert among_their_own(neighbors, table) == wanted
             hub = int((neighbors(table, 3) == WORDS.index("by")).sum())
-            assert hub == 0 if neighbors is fixed_neighbors else hub >= 12
+            assert hub == 0 if neighbors is fixed_neighbors else hub >= 12 and (seed > 1 or hub == 12)
 
 
 def test_what_pulls_on_cat():
@@ -136,6 +140,7 @@ def test_the_two_bugs_on_the_translators_table():
     assert turned.double().mean() > 0.6  # at the translator's spread of lengths: crowding is what the rest is
     near = {names[i]: [names[j] for j in row] for i, row in enumerate(fixed_neighbors(table, 3).tolist())}
     assert {"germany", "asia"} < set(near["africa"]) and {"peru", "canada"} < set(near["visits"])
+    assert near["in"][0] == "to"
     today = torch.randperm(166, generator=torch.Generator().manual_seed(0))
 
     def shuffled_embed(ids, rows):

@@ -18,6 +18,7 @@ from helpers.course import course
 from helpers.lessons.translation import figures, own
 from helpers.lessons.translation.figures import RUNS
 from helpers.translator import BOS, EOS, PAD, english, evaluation, french
+from tests.lessons.lesson_text import text_of
 from tests.mutation_score import accepted_variants
 
 torch.set_num_threads(1)
@@ -26,9 +27,7 @@ LESSON = "11_translation"
 
 @pytest.fixture(scope="module")
 def text():
-    """The lesson's text in one line."""
-    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
-    return " ".join(line.removeprefix("#").strip() for line in lines)
+    return text_of(LESSON)
 
 
 def test_how_often_words_change_places(text):
@@ -58,6 +57,7 @@ def test_three_ways_to_change_the_numbers(text):
     assert "a loss of 3.3 nats per word instead of 0.0002" in text
 
 
+@pytest.mark.full
 def test_sorted_apart_still_hears_the_english(text):
     assert "with another sentence's English its loss on unseen sentences rises from 1.96 to 3.35" in text
     assert "39% in batches of 32, a fifth in batches of 64" in text
@@ -111,6 +111,7 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
     assert right() == pytest.approx(0.73, abs=0.03)  # 0.70 to 0.76
 
 
+@pytest.mark.full
 @torch.no_grad()
 def test_a_wider_beam_brings_the_courses_machine_nothing(text):
     assert "for ten unseen sentences, the course's translator writes the same with a beam of 4." in text
@@ -291,7 +292,7 @@ def forty_sentences():
         (hears_eos, 22, None),
         (one_by_one, 22, None),
         (with_helpers, 22, None),
-        (with_a_beam, 11, "not_the_likeliest"),
+        pytest.param(with_a_beam, 11, "not_the_likeliest", marks=pytest.mark.full),
         (counts_words, 11, "goes_on_after_the_end"),
         (from_eos, 11, "does_not_begin_with_bos"),
         (asks_without_the_mask, 0, "says_too_much"),
