@@ -17,22 +17,20 @@ from tests.conftest import stored_key
 
 
 @functools.cache
-def made_key(lesson: str, name: str, seed: int, points: float = 100, named: bool = True) -> ExerciseKey:
-    """The key of an exercise on the inputs of a seed. named=False leaves its known mistakes away, which is faster."""
+def made_key(lesson: str, name: str, seed: int, points: float = 100) -> ExerciseKey:
+    """The key of an exercise on the inputs of a seed."""
     home, own = course(), course().lesson(lesson)
     (exercise,) = (item for item in load_answer_key(home, own).exercises if item.name == name)
     reference = None if exercise.metric else getattr(load_blocks(home, own), name)
-    return make_key(lesson, exercise if named else replace(exercise, mistakes=()), points, False, reference, seed)
+    return make_key(lesson, exercise, points, False, reference, seed)
 
 
-def verdict_of(
-    lesson: str, name: str, answer, /, seed: int = 0, points: float = 100, named: bool = True, **facts
-) -> Verdict:
+def verdict_of(lesson: str, name: str, answer, /, seed: int = 0, points: float = 100, **facts) -> Verdict:
     """The verdict on an answer. facts: what differs from the exercise's own, such as its time limit.
 
     Blocks of the lesson are judged as a stranger's: as an answer to their own exercise the check refuses them.
     """
-    key = made_key(lesson, name, seed, points, named)
+    key = made_key(lesson, name, seed, points)
     return decide(key, observe_all(answer, key.cases, replace(key.facts, **{"lesson": "99_test"} | facts)))
 
 

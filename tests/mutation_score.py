@@ -67,6 +67,12 @@ def accepted_variants(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
+def name_of(form) -> str:
+    """What a right answer is called; one that is written in the table itself is called by its place there."""
+    name = getattr(form, "__name__", str(form))
+    return f"the form in line {form.__code__.co_firstlineno}" if name == "<lambda>" else name
+
+
 def tally(
     lesson: str,
     exercise,
@@ -106,7 +112,7 @@ def tally(
             verdict = decide(seen_key, own)
             verdicts.setdefault(("wrong", mistake.name), []).append((seed, verdict))
     for (kind, which), found in verdicts.items():
-        name = which if isinstance(which, str) else getattr(which, "__name__", str(which))
+        name = which if isinstance(which, str) else name_of(which)
         if kind == "right":
             bad = [(seed, v) for seed, v in found if not v.passed]
             result.accepted += not bad

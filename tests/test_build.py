@@ -533,6 +533,7 @@ def pairs_of_statements(tree: ast.AST) -> set[tuple[str, str]]:
     return {pair for pair in pairs if not pair[0].startswith(("'", '"', "super()"))}
 
 
+@functools.cache  # three tests of each lesson ask
 def solutions_of(lesson: str) -> dict[str, Solution]:
     text = read_lesson(course(), course().lesson(lesson))
     return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}

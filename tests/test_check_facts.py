@@ -308,11 +308,8 @@ def test_gradients_are_compared_one_by_one():
     assert gradients([t(1.0)], [t(1.0)]) is True and gradients([t(1.0)], [t(2.0)]) is False
     assert gradients(None, [t(1.0)]) is None and gradients([t(1.0)], None) is None and gradients(None, None) is None
     assert gradients([t(1.0)], [t(1.0)] * 2) is False and gradients([t(1.0)] * 2, [t(1.0), t(2.0)]) is False
-    assert (
-        gradients([None], [None]) is True
-        and gradients([None], [t(0.0)]) is True
-        and gradients([t(0.0)], [None]) is True
-    )
+    assert gradients([None], [None]) is True and gradients([None], [t(0.0)]) is True
+    assert gradients([t(0.0)], [None]) is True
     assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
     assert gradients([t(1.0)], [d(1.0)]) is True and gradients([t(1.0)], [t(1.00005)]) is True
     assert gradients([t(1.0)], [t(1.05)], Case((), tolerance=0.1)) is True
@@ -321,9 +318,8 @@ def test_gradients_are_compared_one_by_one():
     assert agree(Case(()), broken[0], broken[0], "gradient") is True
     assert agree(Case(()), broken[0], broken[1], "gradient") is False
     assert agree(Case(()), broken[1], broken[0], "gradient") is False
-    assert (
-        agree(Case(()), broken[0], fine, "gradient") is False and agree(Case(()), fine, broken[0], "gradient") is False
-    )
+    assert agree(Case(()), broken[0], fine, "gradient") is False
+    assert agree(Case(()), fine, broken[0], "gradient") is False
 
 
 def test_differs_lists_facets_that_are_seen_to_differ():
@@ -549,9 +545,8 @@ def test_what_must_raise_must_raise_that():
     def shown(**options):
         return with_one(key, 1, Observation(**options))
 
-    assert (
-        shown(error=Error("KeyError", "pizza")).passed and shown(error=Error("M", "pizza", bases=("KeyError",))).passed
-    )
+    assert shown(error=Error("KeyError", "pizza")).passed
+    assert shown(error=Error("M", "pizza", bases=("KeyError",))).passed
     assert shown(output=3).message == 'expected a KeyError, but your code returned a value: 3\nwith f("pizza")'
     assert shown().message == 'expected a KeyError, but your code returned None\nwith f("pizza")'
     assert shown(error=Error("TooSlow")).mistake == "too_slow" and shown(error=Error("ValueError")).mistake == "raises"
@@ -756,10 +751,8 @@ def measured_key(*cases, expected=([1, 2, 3, 4, 5],), mistakes=(), **options):
 
 def test_a_measured_answer_is_paid_by_its_share():
     key = measured_key(points=10)
-    assert paid(key, [1, 2, 3, 4, 5]) == (10, True, [("5 of 5 right", True)]) and paid(key, [1, 2, 3, 4, 0])[:2] == (
-        10,
-        True,
-    )
+    assert paid(key, [1, 2, 3, 4, 5]) == (10, True, [("5 of 5 right", True)])
+    assert paid(key, [1, 2, 3, 4, 0])[:2] == (10, True)
     assert paid(key, [1, 2, 3, 0, 0]) == (9, False, [("3 of 5 right", False)]) and paid(key, [1, 0, 0, 0, 0])[0] == 3
     assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a share below 0 is 0"
     assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "the whole share is all points"
@@ -1065,9 +1058,8 @@ def test_what_small_differences_look_like():
     assert by_values(-x, -x * 1.00005) == line.format(0.005)
     for want in (d(-1.0, -2.0, 3.0), d(0.0, 1.0, 2.0), d(0.0, -1.0, 2.0, 4.0)):
         assert by_values(want, want * 1.00005) == line.format(0.005)
-    assert by_values(x, x * (1 + 9.45e-5)) == line.format(0.009) and by_values(x, x * (1 + 9.55e-5)) == line.format(
-        0.01
-    )
+    assert by_values(x, x * (1 + 9.45e-5)) == line.format(0.009)
+    assert by_values(x, x * (1 + 9.55e-5)) == line.format(0.01)
     assert by_values(x, x * (1 + 5e-5 * d(1.0, 1.5, 0.5, 1.0))) == close
     assert by_values(torch.zeros(3).double(), d(1e-7, -1e-7, 2e-7)) == close
     assert by_values(d(0.0, 0.0, 1.0), d(0.0, 0.0, 1.00005)) == close
@@ -1111,11 +1103,8 @@ def test_how_close_a_number_is():
 
 def test_places_in_words():
     words = messages.index_words
-    assert (
-        words([3]) == "entry 3"
-        and words([3], ("token",)) == "entry 3 (token 3)"
-        and words([3], ("score j",)) == "entry 3"
-    )
+    assert words([3]) == "entry 3" and words([3], ("token",)) == "entry 3 (token 3)"
+    assert words([3], ("score j",)) == "entry 3"
     assert words([1, 2]) == "row 1, column 2" and words([1, 2], ("query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([4, 1, 2]) == "item 4, row 1, column 2" and words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
     assert messages.row_words([1], ("query", "key")) == "row 1 (query 1)"
@@ -1133,12 +1122,10 @@ def test_the_worst_index():
         got[0, 1, 1] = 0.5
         got[tuple(index)] = -1.0
         assert messages.worst_index(zeros, got) == index
-    assert messages.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1] and messages.worst_index(t(0.0, 0.0), t(5.0, INF)) == [
-        1
-    ]
-    assert messages.worst_index(t(INF, 0.0), t(INF, 1.0)) == [1] and messages.worst_index(
-        t(0.0, 9.0), t(1.0, 9.5), 0.2
-    ) == [0]
+    assert messages.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1]
+    assert messages.worst_index(t(0.0, 0.0), t(5.0, INF)) == [1]
+    assert messages.worst_index(t(INF, 0.0), t(INF, 1.0)) == [1]
+    assert messages.worst_index(t(0.0, 9.0), t(1.0, 9.5), 0.2) == [0]
     assert messages.worst_index(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
 
 
@@ -1147,31 +1134,22 @@ def test_two_numbers_have_as_many_digits_as_differ():
     assert messages.two_numbers(0.123451, 0.123452) == ("0.123451", "0.123452")
     assert messages.two_numbers(1.0, 1.0) == ("1.0", "1.0") and messages.two_numbers(1, 2) == ("1", "2")
     assert messages.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
-    assert messages.two_numbers(3.14159, 2.71828) == ("3.142", "2.718") and messages.two_numbers(True, False) == (
-        "True",
-        "False",
-    )
+    assert messages.two_numbers(3.14159, 2.71828) == ("3.142", "2.718")
+    assert messages.two_numbers(True, False) == ("True", "False")
 
 
 def test_values_as_a_learner_would_write_them():
     written = messages.written
     assert written(t(1.0, 0.25)) == "torch.tensor([1., 0.25])" and written(t(-3.0)) == "torch.tensor(-3.)"
-    assert (
-        written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
-        and written(torch.tensor([True])) == "torch.tensor([True])"
-    )
+    assert written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
+    assert written(torch.tensor([True])) == "torch.tensor([True])"
     assert written(d(1.5)) == "torch.tensor(1.5, dtype=torch.float64)" and written(t(1 / 3)) == "torch.tensor(0.3333)"
     assert written(torch.zeros(2, 4)) == "torch.tensor([[0., 0., 0., 0.], [0., 0., 0., 0.]])"
     assert written(torch.zeros(9)) == "<float32 (9,)>" and written(torch.zeros(0, 3)) == "<float32 (0, 3)>"
     assert written("a\nb") == '"a\\nb"' and written("x" * 120) == f'"{"x" * 120}"'
     assert written("x" * 121) == f'"{"x" * 116}…"'
-    assert (
-        written([1, "a"]) == '[1, "a"]'
-        and written((1,)) == "(1,)"
-        and written((1, 2)) == "(1, 2)"
-        and written([1]) == "[1]"
-        and written(()) == "()"
-    )
+    assert written([1, "a"]) == '[1, "a"]' and written((1,)) == "(1,)" and written((1, 2)) == "(1, 2)"
+    assert written([1]) == "[1]" and written(()) == "()"
     assert written({"a": 1, 2: None}) == '{"a": 1, 2: None}' and written(None) == "None" and written(0.1) == "0.1"
     assert written([11] * 30) == f"[{', '.join(['11'] * 30)}]" and len(written([11] * 30)) == 120
     assert written([11] * 31) == f"[{', '.join(['11'] * 30)}…"[:119] + "…" and len(written([11] * 31)) == 120
@@ -1280,9 +1258,8 @@ def test_lines_of_types():
     assert shown(t([1.0]), Odd("view", "x")) == "expected a tensor of shape (1,), got a view x"
     assert shown(t(1.0), Odd("set")) == "expected a tensor with a single number, shape (), got a set"
     assert shown(t([1.0]), Odd("array", "x")) == "expected a tensor of shape (1,), got an array x"
-    assert shown([1, 2], 1.5) == "expected a list of 2 entries, got a Python float, 1.5" and shown((), True).endswith(
-        "got a bool, True"
-    )
+    assert shown([1, 2], 1.5) == "expected a list of 2 entries, got a Python float, 1.5"
+    assert shown((), True).endswith("got a bool, True")
     assert shown(1, "a", ("k",)) == 'expected a Python int, 1 at ["k"], got a string, "a"'
     assert shown({}, 1) == "expected a dict, got a Python int, 1"
 

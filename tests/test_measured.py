@@ -84,65 +84,6 @@ def test_a_perfect_answer_has_all_points_and_hears_how_good_it_is():
     assert as_text(verdict) == "✓ upper   25 of 25 points\n  20 of 20 words right · inputs unchanged"
 
 
-def test_a_share_is_paid_in_whole_points():
-    verdict = judged(lambda words: [w if w > "n" else w.upper() for w in words])
-    share = int(verdict.parts[0].name.split()[0]) / 20
-    assert 0 < share < 1 and not verdict.passed
-    assert verdict.points == int(25 * share)
-    lines = as_text(verdict).splitlines()
-    assert lines[0].startswith("◐ upper") and sum("words right" in line for line in lines) == 1
-
-
-def test_full_points_need_the_whole_share():
-    verdict = judged(lambda words: [*upper(words[:-1]), "x"], points=1)
-    assert verdict.points == 0 and not verdict.passed
-    assert "words right" in as_text(verdict)
-
-
-def test_a_known_mistake_is_named_by_its_outputs_or_by_the_measure():
-    assert judged(lambda words: words[:]).mistake in ("as_they_are", "exchanged")
-    verdict = judged(lambda words: ["none"] * len(words))
-    assert (verdict.mistake, verdict.points) == ("exchanged", 0)
-    assert "Which way round?" in verdict.message and "0 of 20 words right" in as_text(verdict)
-
-
-def not_yet(words):
-    raise NotImplementedError
-
-
-def raises(words):
-    raise ValueError("no such word")
-
-
-@pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [
-        (not_yet, "not_answered"),
-        (raises, "raises"),
-        (lambda words: tuple(upper(words)), "wrong_type"),
-        (lambda words: [len(word) for word in words], "wrong_type"),
-        (lambda words: torch.zeros(len(words)), "wrong_type"),
-        (lambda words: None, "wrong_type"),
-        (lambda words: upper(words)[:-1], "wrong_shape"),
-    ],
-)
-def test_what_cannot_be_measured_is_said_in_the_usual_words(answer, mistake):
-    verdict = judged(answer)
-    assert (verdict.mistake, verdict.points, verdict.passed) == (mistake, 0, False)
-    assert as_text(verdict)
-
-
-def test_an_answer_that_sorts_its_input_loses_little():
-    def sorts(words):
-        answer = upper(words)
-        words.sort()
-        return answer
-
-    verdict = judged(sorts)
-    assert (verdict.mistake, verdict.points) == ("input_changed", 22)
-    assert "inputs unchanged" in as_text(verdict)
-
-
 def cases_logits(draw):
     ids = draw.integers(0, 5, (4, 7))
     return [Case((ids,), truth={"shape": (4, 5, 7), "targets": (ids + 1) % 5})]

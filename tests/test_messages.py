@@ -22,8 +22,8 @@ from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS, scenario
 from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide_quiz
-from helpers.checking.views import VIEWS, view
-from helpers.checking.vocabulary import Case, Exercise, Quiz, Stub, tensor_cases
+from helpers.checking.views import VIEWS
+from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
 from helpers.progress import remember
 from tests.lab import ROOT
@@ -71,96 +71,6 @@ def test_each_detail_stands_below_its_own_line():
     assert "every number is about 0.5 too large" in lines[second + 1]
     assert "with weights(torch.tensor([[0., 0., 0.], [0., 0., 0.]]), <float32 (3, 3)>)" in lines[-1]
     assert len(set(lines)) == len(lines), "no line stands twice"
-
-
-def test_the_input_that_failed_is_written_out():
-    def encode(text, vocab):
-        return [vocab[word] for word in text.split()]
-
-    text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1, 3])
-    assert 'with f("a b", {"a": 1, "b": 2})' in text
-    assert "  expected 2 at [1]\n  yours    3" in text
-    text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1])
-    assert "  expected 2 entries: [1, 2]\n  yours    1 entry: [1]" in text
-    text = one_case("a b", {"a": 1}, reference=lambda t, v: 3, answer=lambda t, v: v["b"])
-    assert "your code raised KeyError: 'b'\n" in text and 'with f("a b", {"a": 1})' in text
-
-
-def test_a_function_among_the_inputs_is_named_in_words():
-    text = one_case(Stub("peeking", (3, 5, 0.1, 6, 7)), reference=lambda f: 1, answer=lambda f: 2)
-    assert "with f(f)\n" in text and "peeking" not in text
-    assert "where f is the causal average" in text and "(position=3, source=5, strength=0.1, width=6, T=7)" in text
-
-
-@pytest.mark.parametrize("gap", [1e-4, 3e-5])
-def test_as_many_digits_as_differ_at_the_largest_difference(gap):
-    def off(x):
-        return x + gap * torch.tensor([0.0, 1.0, 0.3, 0.0])
-
-    numbers = torch.tensor([0.4067, 0.4067, 0.1, 0.2])
-    text = one_case(numbers, reference=lambda x: x.clone(), answer=off, tolerance=1e-6)
-    want, got = re.search(r"entry 1: expected (\S+), yours (\S+)", text).groups()
-    assert want != got and len(want) >= 6
-
-
-def test_rows_are_named_with_their_number_and_their_sum():
-    def one_row(Q, K):
-        found = weights(Q, K).clone()
-        found[..., -1, :] *= 1.01
-        return found
-
-    assert "each row should sum to 1; row 4 (query 4) sums to 1.01" in said(one_row)
-
-
-def test_nan_names_its_row():
-    def blank(x):
-        return torch.where((x == 0).all(-1, keepdim=True), torch.nan, x)
-
-    x = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
-    text = one_case(x, reference=lambda x: x.clone(), answer=blank)
-    assert "expected all zeros in row 1, got nan there" in text
-
-
-def test_rounding_is_called_rounding_and_an_epsilon_is_not():
-    def rounding(Q, K):
-        return (weights(Q, K) * 1e4).round() / 1e4
-
-    def epsilon(Q, K):
-        return weights(Q, K) + 1e-3
-
-    def share(Q, K):
-        return weights(Q, K) * (1 - 2e-5)
-
-    assert "rounded to 4 decimal places" in said(rounding)
-    assert "every number is about 0.001 too large" in said(epsilon) and "rounded" not in said(epsilon)
-    assert "every number is about 0.002% too close to 0" in said(share) and "rounded" not in said(share)
-
-
-@pytest.fixture
-def named_views():
-    @view
-    def words(args, kwargs, output):
-        return {"every query looks at": output, "it is short": output == "itself"}
-
-    @view
-    def memory(args, kwargs, output):
-        return {"every tensor is small": output == 1}
-
-    yield
-    for name in ("words", "memory"):
-        VIEWS.pop(name)
-
-
-def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(named_views):
-    @view
-    def shapes(args, kwargs, output):
-        right = output == 1
-        return {"x has two rows": right} | ({"x is sorted": True} if right else {"x is": "a list"})
-
-    text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
-    VIEWS.pop("shapes")
-    assert "this should be so, but it isn't yet: x has two rows\n  in your answer, x is a list" in text
-    assert "dictionary" not in text and "sorted" not in text
 
 
 def test_what_was_expected_stands_at_each_part_and_where_it_failed_stands_once():
@@ -230,9 +140,6 @@ def two_sums(x):
     [
         (lambda x: two_sums(x)[::-1], "the right values, but in another order: [1] of your answer should"),
         (lambda x: two_sums(x)[1], "your answer is only [1] of the 2 values that are asked for"),
-        (lambda x: list(two_sums(x)), "expected a tuple of 2 values, got a list of 2 entries"),
-        (lambda x: None, "your answer returned None; is a return missing?"),
-        (lambda x: (x.sum(0), x.sum(1) + 1), "output at [1]: every number is about 1 too large"),
     ],
 )
 def test_another_form_is_named_before_its_values(answer, words):
@@ -281,7 +188,6 @@ def test_a_slip_that_shows_in_all_numbers_is_told(answer, words):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda x: x.sum().item(), "5 times what it should be"),
         (lambda x: x.mean().item() / 3, "1/3 of what it should be"),
         (lambda x: x.mean().item() / math.log(2), "logarithms are to base 2"),
         (lambda x: math.exp(x.mean().item()), "e to the power of"),
@@ -517,17 +423,10 @@ def test_text_and_picture_are_of_the_same_item():
         found[2, 3, 6] += 0.4
         return found
 
-    def row_off(Q, K):
-        found = weights(Q, K).clone()
-        found[1, 0] *= 1.1
-        found[3, 2] *= 1.5
-        return found
-
-    for answer, item, where in ((off, 2, "row 3 (query 3)"), (row_off, 3, "row 2 (query 2)")):
-        verdict = judge(Exercise("weights", cases, axes=("query", "key")), weights, answer)
-        text, page = as_text(verdict), as_html(verdict)
-        assert f"item {item}, {where}" in text
-        assert f"framed: item {item}, {where}" in page and f"at item {item}, {where}" in page
+    verdict = judge(Exercise("weights", cases, axes=("query", "key")), weights, off)
+    page = as_html(verdict)
+    assert "item 2, row 3 (query 3)" in as_text(verdict)
+    assert "framed: item 2, row 3 (query 3)" in page and "at item 2, row 3 (query 3)" in page
 
 
 def test_the_picture_speaks_as_the_text_does():
@@ -541,34 +440,6 @@ def test_the_picture_speaks_as_the_text_does():
     turned = float(re.search(r"translate\((\d+),\d+\) rotate\(90\)", svg).group(1))
     assert turned + 0.9 * 12 < left, "the axis word ends before the first column begins"
     assert "#5e3c99" in svg.split(">difference<")[1], "the difference is drawn at full strength, however small"
-
-
-def test_of_whole_numbers_the_first_is_first():
-    text = one_case(
-        torch.tensor([0, 0, 0, 0, 0]), reference=lambda x: x, answer=lambda x: x + torch.tensor([0, 1, 1, 9, 1])
-    )
-    assert "4 of 5 numbers differ, first at entry 1: expected 0, yours 1" in text
-
-
-@pytest.mark.parametrize(
-    ("want", "got", "words"),
-    [
-        (2.391, 2.392, "close: off by 0.04%"),
-        (2.391, 2.391001, "close: off by less than 0.0001%"),
-        (2.391, 2.5, ""),
-        (0.0, 0.001, ""),
-    ],
-)
-def test_a_difference_that_is_rounding_is_called_small(want, got, words):
-    def number(x):
-        return torch.tensor(x, dtype=torch.float64)
-
-    text = one_case(1, reference=lambda x: number(want), answer=lambda x: number(got))
-    assert "✗ f" in text and (words in text if words else "close" not in text)
-    if words != "close: off by less than 0.0001%":  # for a Python float no difference
-        assert one_case(1, reference=lambda x: want, answer=lambda x: got) == text
-    pair = one_case(1, reference=lambda x: number([want, 5.0]), answer=lambda x: number([got, 6.0]))
-    assert "most at entry 1: expected 5, yours 6" in pair and "close" not in pair, "of the entry that is named"
 
 
 def test_progress_keeps_the_best_check_and_says_so(monkeypatch, capsys, tmp_path):

@@ -135,7 +135,10 @@ def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, 
         assert recorded(folders, "a", "written_1") == (None, None, True)
         assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
         assert recorded(folders, "b", "written_1") == (12.5, None, False)
-        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in told
+        assert "1 written answer to grade by hand: course hand" in told
+        assert "1 answer to read and grade in Formgrader (Manual Grading): a (max_gradient)" in told
         rows, page = table(folders), as_page(read_class(folders, LESSON))
         assert (
             "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"

@@ -94,7 +94,7 @@ def test_what_a_learner_reads_or_binds_brings_back_all_that_touches_it(own, run)
 
 
 @pytest.mark.parametrize(
-    "own", ["eval('x')", "%time answer(3)", "!ls", "def f():\n    return globals()['x']", "print(_)", "y = (1,\n"]
+    "own", ["eval('x')", "%who", "!ls {x}", "!echo $x", "def f():\n    return globals()['x']", "print(_)", "y = (1,\n"]
 )
 def test_code_that_may_read_any_name_gets_all_but_the_figures(own):
     assert run_of(PLAIN, own) == GIVEN.keys() - {"figure"}
@@ -107,6 +107,15 @@ def test_a_training_runs_where_a_learner_reads_what_it_makes(own, runs):
     cells = [Cell("training", training), Cell("answer", PLAIN, "answer", "answer"), Cell("own", own)]
     asked = judge_input(type("HandIn", (), {"cells": cells}), release)
     assert ("training" in [cell.id for cell in asked]) == runs
+
+
+MAGICS = ["%%time\ny = 1", "%%capture out\n%%timeit -n 1\ny = 1", "%matplotlib inline\n!pip install -q of_home\ny = 1"]
+
+
+@pytest.mark.parametrize("own", [*MAGICS, "%time answer(3)", "for i in range(2):\n    %timeit -n 1 answer(3)"])
+def test_magics_that_read_no_name_bring_nothing_back(own):
+    assert run_of(PLAIN, own) == run_of(PLAIN)
+    assert run_of(PLAIN, f"{own}\nprint(x)") == TOUCHING_X
 
 
 PEEK = """

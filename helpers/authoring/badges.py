@@ -18,9 +18,8 @@ def badges(course: Course, lesson: Lesson) -> str:
     """The Markdown of a lesson's two badges; empty while the course has no address."""
     if not course.url:
         return ""
-    return (
-        f"{colab_badge(course, lesson)} [![Open in Binder]({BINDER}/badge_logo.svg)]({binder_address(course, lesson)})"
-    )
+    binder = f"[![Open in Binder]({BINDER}/badge_logo.svg)]({binder_address(course, lesson)})"
+    return f"{colab_badge(course, lesson)} {binder}"
 
 
 def colab_badge(course: Course, lesson: Lesson) -> str:

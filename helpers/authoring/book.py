@@ -195,10 +195,8 @@ def _ways_to_open(home: Course, lesson: Lesson) -> str:
     """Links as words, not badges: those are pictures from elsewhere."""
     ways = [f'<a href="{lesson.name}.ipynb" download>Download the notebook</a>']
     if home.url:
-        ways += [
-            f'<a href="{html.escape(address(home, lesson))}">Open in {where}</a>'
-            for where, address in (("Colab", colab_address), ("Lab", binder_address))
-        ]
+        elsewhere = ("Colab", colab_address(home, lesson)), ("Lab", binder_address(home, lesson))
+        ways += [f'<a href="{html.escape(address)}">Open in {where}</a>' for where, address in elsewhere]
     ways.append('<a href="../docs/running.html">How to run it</a>')
     return f'<p class="ways">{" · ".join(ways)}</p>\n'
 
@@ -264,9 +262,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     prose = {name[:2]: prose_of(notebook) for name, notebook in notebooks.items()}
     needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
     caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
-    begin = (
-        f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
-    )
+    page = f"{home.lessons[0].name}/{home.lessons[0].name}"
+    begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
     first = f"{home.lessons[0].name}/{home.lessons[0].name}.ipynb"
     start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({first})\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")

@@ -25,20 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
     parser.add_argument("--weights", action="store_true", help="train the course's translator and store its numbers")
     runs = parser.add_mutually_exclusive_group()
-    runs.add_argument(
-        "--run",
-        dest="execute",
-        action="store_const",
-        const=True,
-        help="execute the solution notebook even where its code and the helpers are as they were",
-    )
-    runs.add_argument(
-        "--no-run",
-        dest="execute",
-        action="store_const",
-        const=False,
-        help="do not execute the solution notebook; keep its outputs",
-    )
+    for option, execute, what in (
+        ("--run", True, "execute the solution notebook even where its code and the helpers are as they were"),
+        ("--no-run", False, "do not execute the solution notebook; keep its outputs"),
+    ):
+        runs.add_argument(option, dest="execute", action="store_const", const=execute, help=what)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -181,13 +172,8 @@ def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
     """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
     mine = defined_names(blocks)
     others = [(each, _read(blocks_path(home, each)) or "") for each in home.lessons if each.name != lesson.name]
-    require_none(
-        [
-            f"{name} is a block of {lesson.name} and of {each.name}. Rename one of them."
-            for each, source in others
-            for name in sorted(mine & defined_names(source))
-        ]
-    )
+    both = [(name, each.name) for each, source in others for name in sorted(mine & defined_names(source))]
+    require_none([f"{name} is a block of {lesson.name} and of {other}. Rename one of them." for name, other in both])
 
 
 def _with_stored_outputs(notebook, path: Path):

@@ -113,6 +113,5 @@ def _problems(cell, course: Course, lesson: str) -> Iterator[str]:
         text = str(output)
         for path in (str(course.root), sys.prefix):
             if path in text:
-                yield (
-                    f"{lesson}: cell {cell['id']} shows a path of this machine ({path}). Show no paths and no warnings."
-                )
+                advice = "Show no paths and no warnings."
+                yield f"{lesson}: cell {cell['id']} shows a path of this machine ({path}). {advice}"

@@ -185,14 +185,9 @@ def on_page(explorer: dict, name: str, first: str, folder: Path) -> str:
     script in `folder`, the page's, which docs/book/explorers.js asks for when the explorer comes near."""
     script = f"explorer-{name.replace('_', '-')}"
     (folder / f"{script}.js").write_text(f'(window.explorers ??= {{}})["{script}"] = "{explorer["data"]}";\n')
-    controls = "".join(
-        _control(item, f"{script}-{i}", explorer["across"]) for i, item in enumerate(explorer["controls"])
-    )
-    columns = (
-        f' style="grid-template-columns:repeat({explorer["across"]},minmax(0,max-content))"'
-        if explorer["across"]
-        else ""
-    )
+    across, numbered = explorer["across"], enumerate(explorer["controls"])
+    controls = "".join(_control(item, f"{script}-{i}", across) for i, item in numbered)
+    columns = f' style="grid-template-columns:repeat({across},minmax(0,max-content))"' if across else ""
     names = html.escape(", ".join(item["name"] for item in explorer["controls"]))
     more = ["The notebook has all positions."] if explorer["coarse"] else []
     more += ["In the notebook you can type a text of your own."] if explorer["typed"] else []
@@ -214,9 +209,8 @@ def _control(control: dict, name: str, across: int) -> str:
         box = f'<input {dead}type="checkbox" id="{name}" autocomplete="off"{checked}>'
         return f"<span>{box} {label}</span>" if across else f"{label}{box}<span></span>"
     if control["kind"] == "select":
-        options = "".join(
-            f"<option{' selected' if i == start else ''}>{html.escape(one)}</option>" for i, one in enumerate(labels)
-        )
+        texts = ((" selected" if i == start else "", html.escape(one)) for i, one in enumerate(labels))
+        options = "".join(f"<option{selected}>{one}</option>" for selected, one in texts)
         return f'{label}<select {dead}id="{name}" autocomplete="off">{options}</select><span></span>'
     reading, width = html.escape(labels[start]), max(map(len, labels))
     return (

@@ -72,15 +72,11 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
     if room > FEW and STATES > FEW:
         chosen = thinned(many, min(room, MANY, STATES))
         data = packed(pages_of(chosen))
-    shown = [
-        {
-            "name": controls[name].description or name,
-            "kind": ways[name].kind,
-            "labels": [ways[name].labels[i] for i in among],
-            "start": among.index(ways[name].start),
-        }
-        for name, among in chosen.items()
-    ]
+    shown = []
+    for name, among in chosen.items():
+        way, label = ways[name], controls[name].description or name
+        labels, start = [way.labels[i] for i in among], among.index(way.start)
+        shown.append({"name": label, "kind": way.kind, "labels": labels, "start": start})
     return {
         "first": first,
         "across": across,
@@ -107,9 +103,7 @@ def positions(control: widgets.Widget) -> Positions:
     if isinstance(control, widgets.Text):
         return Positions([control.value], [""], 0, typed=True)
     if hasattr(control, "options"):
-        pairs = [
-            option if isinstance(option, tuple) and len(option) == 2 else (option, option) for option in control.options
-        ]
+        pairs = [one if isinstance(one, tuple) and len(one) == 2 else (one, one) for one in control.options]
         values = [value for _, value in pairs]
         labels = [str(label) for label, _ in pairs]
         kind = "select" if len(values) == 2 or few_words(labels) else "range"

@@ -117,24 +117,17 @@ def _check_lines(text: LessonText, where: str) -> Iterator[str]:
                 fenced = not fenced
             number = re.match(r" {0,3}(\d+)[.)]\s", line)
             in_list = re.match(r"\s*(\d+[.)]|[-*])\s|\s{2,}\S", before)
-            begins = (
-                number
-                and not fenced
-                and not in_list
-                and not (number[1] == "1" and re.search(r"^ *2[.)]\s", source, re.M))
-            )
-            if begins and (before.strip() or number[1] != "1"):
+            begins = number and not fenced and not in_list
+            in_order = begins and number[1] == "1" and re.search(r"^ *2[.)]\s", source, re.M)
+            if begins and not in_order and (before.strip() or number[1] != "1"):
                 yield f"{where}: this line would begin a list; break it elsewhere: {line.strip()}"
             before = line if line.strip() or not in_list else before
 
 
 def core_prose(text: LessonText) -> str:
     """The Markdown that a learner reads in the core, up to the heading Going further: no model answers."""
-    prose = "\n".join(
-        cell.source
-        for cell in text.notebook.cells
-        if cell.cell_type == "markdown" and not cell.metadata.get("nbgrader", {}).get("solution")
-    )
+    cells = [cell for cell in text.notebook.cells if cell.cell_type == "markdown"]
+    prose = "\n".join(cell.source for cell in cells if not cell.metadata.get("nbgrader", {}).get("solution"))
     return re.split(rf"^#+ {FURTHER}$", prose, maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -158,29 +151,22 @@ def _check_time(text: LessonText, where: str) -> Iterator[str]:
         return
     for place, minutes in ((where, int(stated[1])), ("course.toml", text.lesson.minutes)):
         if abs(minutes - needed) > TIME_TOLERANCE * needed:
-            yield (
-                f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises of the core need "
-                f"about {needed:.0f}."
-            )
+            needs = f"reading and exercises of the core need about {needed:.0f}"
+            yield f"{place} gives {text.lesson.name} {minutes} minutes; {needs}."
     if int(stated[1]) > MAX_CORE_MINUTES:
         yield f"{where}: the core may take at most {MAX_CORE_MINUTES} minutes. Move parts to {FURTHER}, or cut."
 
 
 def check_captions(notebook, lesson) -> None:
     """Figures of the executed notebook are numbered N.1, N.2, ... in its order. Raises BuildError if they are not."""
-    html = [
-        output.get("data", {}).get("text/html", "")
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-    ]
+    outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
+    html = [output.get("data", {}).get("text/html", "") for output in outputs]
     shown = [text if isinstance(text, str) else "".join(text) for text in html]
     numbers = [number for text in shown for number in re.findall(r">Figure (\d+\.\d+)\.", text)]
     wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(numbers) + 1)]
     if numbers != wanted:
-        raise BuildError(
-            f"{lesson.name}: its figures are numbered {', '.join(numbers)}; they must count up from {wanted[0]}."
-        )
+        numbered = f"its figures are numbered {', '.join(numbers)}"
+        raise BuildError(f"{lesson.name}: {numbered}; they must count up from {wanted[0]}.")
     for text in shown:
         for width in re.findall(r'<img [^>]*?width="(\d+)"', text):
             if int(width) > 840:

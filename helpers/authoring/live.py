@@ -95,17 +95,11 @@ def live_machine(home: Course) -> str:
         for sentence in ("jane visits africa", "<bos> jane visite")
     )
     head = f'<div class="three">{boxes("Q", "K", "V")}</div>{boxes(*HEAD[3:-1])}'
+    end = f'<div class="layer end">{boxes("linear", "loss")}</div>'
     rows = (
         row("encoder", "Encoder", source + boxes("embed", "place") + frame(_times("encoder"), layers(ENCODER))),
         '<p class="hands-on">the encoder’s vectors, one for each English word, go to cross-attention</p>',
-        row(
-            "decoder",
-            "Decoder",
-            target
-            + boxes("embed2", "place2")
-            + frame(_times("decoder"), layers(DECODER))
-            + f'<div class="layer end">{boxes("linear", "loss")}</div>',
-        ),
+        row("decoder", "Decoder", target + boxes("embed2", "place2") + frame(_times("decoder"), layers(DECODER)) + end),
         row("opened", "One head", frame("one head, opened", head) + boxes("heads")),
     )
     still = "<noscript><p>Without scripts the map stands still; each box leads to its lesson.</p></noscript>"

@@ -64,9 +64,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             size = pack(home, last, path)
     except OSError as error:
-        raise CourseError(
-            f"{path} could not be written: {error.strerror}. Choose another place with --output."
-        ) from None
+        reason = error.strerror
+        raise CourseError(f"{path} could not be written: {reason}. Choose another place with --output.") from None
     what = f"{'the grader of' if gradescope else 'up to'} {last.name}" if last else "all lessons"
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     packed = [lesson.name for lesson in _up_to(home, last)]

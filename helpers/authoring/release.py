@@ -15,6 +15,13 @@ from traitlets.config import Config
 from helpers.authoring import BuildError
 from helpers.released import OPTIONS
 
+KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
+LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
+ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner shall guess what the next cells show
+# Below an explorer's picture, which stands still until it has run.
+STILL = "<p><em>Run this cell to use the controls.</em></p>"
+FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls, with your own answers.</em></p>"
+
 
 class ClearAnswers(ClearSolutions):
     """nbgrader's ClearSolutions, with two differences: an answer that is a value (`quiz_1 = None`) needs no stub, and
@@ -30,16 +37,6 @@ class ClearAnswers(ClearSolutions):
             stub = self.code_stub["python"]
             cell.source = "\n".join(line for line in cell.source.split("\n") if line != stub)
         return cell, resources
-
-
-KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
-LIVE = {"check", "progress", "at_work", "or_finished"}  # what shows a learner's own work
-ASKED = re.compile(r"\bPredict\b|\b[Bb]efore you\s(run|look)\b")  # the learner shall guess what the next cells show
-
-
-# Below an explorer's picture, which stands still until it has run.
-STILL = "<p><em>Run this cell to use the controls.</em></p>"
-FINISHED = "<p><em>Made with finished answers. Run this cell to use the controls, with your own answers.</em></p>"
 
 
 class ClearOutputs(ClearOutput):
@@ -66,10 +63,8 @@ class ClearOutputs(ClearOutput):
                 output.execution_count = None
         if self.kept[cell_index]:
             shown = cell.outputs[-1].data  # a trained model's explorer has its other pictures there too
-            cell.outputs[-1].data = {
-                "text/html": shown["text/html"] + self.kept[cell_index],
-                "text/plain": shown["text/plain"],
-            }
+            page = shown["text/html"] + self.kept[cell_index]
+            cell.outputs[-1].data = {"text/html": page, "text/plain": shown["text/plain"]}
         return cell, resources
 
 
@@ -88,13 +83,9 @@ def given_figures(notebook) -> dict[int, str]:
         except SyntaxError:  # a magic; its outputs are nothing to keep
             continue
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        explorers = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers.lessons")
-            for alias in node.names
-            if alias.name == "explore"
-        }
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        given = [alias for node in imports if (node.module or "").startswith("helpers.lessons") for alias in node.names]
+        explorers = {alias.asname or alias.name for alias in given if alias.name == "explore"}
         movers |= explorers
         answer = cell.metadata.get("nbgrader", {})
         if answer.get("solution"):
@@ -104,9 +95,8 @@ def given_figures(notebook) -> dict[int, str]:
             figures[index] = FINISHED if names & learners else STILL
         if answer or names & (learners | movers) or explorers:
             # What such a cell makes or changes rests on an answer as well.
-            learners |= {
-                node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
+            stored = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
+            learners |= {node.id for node in stored if isinstance(node, ast.Name)}
             learners |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         elif not asked and "<img " in shown:
             figures[index] = ""

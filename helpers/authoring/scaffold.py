@@ -142,9 +142,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _new_lesson(home: Course, lesson: str, exercise: str | None) -> list[Path]:
     if not LESSON.fullmatch(lesson) or any(item.number == lesson[:2] for item in home.lessons):
-        raise CourseError(
-            f"A new lesson is called by a free number and a topic, as 15_pooling is; {lesson} does not do."
-        )
+        rule = "A new lesson is called by a free number and a topic, as 15_pooling is"
+        raise CourseError(f"{rule}; {lesson} does not do.")
     topic, name = lesson[3:], exercise or lesson[3:]
     _require_name(home, name)
     facts = {"lesson": lesson, "title": topic.replace("_", " ").capitalize(), "number": int(lesson[:2]), "name": name}
@@ -166,9 +165,8 @@ def _new_lesson(home: Course, lesson: str, exercise: str | None) -> list[Path]:
 def _new_exercise(home: Course, lesson: Lesson, name: str | None) -> list[Path]:
     """A bonus exercise, as the points of the others are a hundred: below the last one, with its key and points."""
     if name is None:
-        raise CourseError(
-            f"{lesson.name} is there already. Name a new exercise of it: course new {lesson.name} EXERCISE"
-        )
+        usage = f"course new {lesson.name} EXERCISE"
+        raise CourseError(f"{lesson.name} is there already. Name a new exercise of it: {usage}")
     _require_name(home, name)
     folder, toml = home.root / "solutions" / lesson.name, home.root / "course.toml"
     try:
@@ -189,13 +187,12 @@ def _new_exercise(home: Course, lesson: Lesson, name: str | None) -> list[Path]:
     mine = next(index for index, table in enumerate(tables) if f'name = "{lesson.name}"\n' in table)
     table = tables[mine].rstrip("\n")
     tables[mine] = table + ("" if "[lesson.bonus]" in table else "\n[lesson.bonus]") + f"\n{name} = 5\n\n"
-    return _write(
-        {
-            folder / f"{lesson.name}.py": f"{before}{section}\n{text[place:]}",
-            folder / "answer_key.py": key.rstrip("\n") + "\n" + KEY.format(name=name),
-            toml: "".join(tables).rstrip("\n") + "\n",
-        }
-    )
+    files = {
+        folder / f"{lesson.name}.py": f"{before}{section}\n{text[place:]}",
+        folder / "answer_key.py": key.rstrip("\n") + "\n" + KEY.format(name=name),
+        toml: "".join(tables).rstrip("\n") + "\n",
+    }
+    return _write(files)
 
 
 def _require_name(home: Course, name: str) -> None:

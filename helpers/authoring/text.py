@@ -127,21 +127,13 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
         cell.source += FIRST
         text.checks.add(name)
         graded = bool(text.lesson.points)
-        cell.metadata["nbgrader"] = _nbgrader(
-            f"check_{name}", grade=graded, locked=True, **({"points": points} if graded else {})
-        )
+        paid = {"points": points} if graded else {}
+        cell.metadata["nbgrader"] = _nbgrader(f"check_{name}", grade=graded, locked=True, **paid)
 
 
 def _nbgrader(grade_id: str, grade=False, locked=False, solution=False, **points) -> dict:
-    return {
-        "grade": grade,
-        "grade_id": grade_id,
-        "locked": locked,
-        "schema_version": 3,
-        "solution": solution,
-        "task": False,
-        **points,
-    }
+    told = {"grade": grade, "grade_id": grade_id, "locked": locked, "solution": solution}
+    return {**told, "schema_version": 3, "task": False, **points}
 
 
 def _once(name: str, seen, where: str, what: str) -> None:
@@ -201,10 +193,8 @@ def _check_rules(text: LessonText, where: str) -> Iterator[str]:
         lines = _length(cell.source)
         plumbing = "setup" in cell.metadata.get("tags", [])  # folded
         if cell.cell_type == "code" and lines > LONGEST_CELL and not plumbing:
-            yield (
-                f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. "
-                "Split it or move plumbing to helpers."
-            )
+            advice = "Split it or move plumbing to helpers."
+            yield f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. {advice}"
     for name, source in text.answers.items():
         if name not in text.checks:
             yield f"{where}: {name} has an answer cell and no check cell."

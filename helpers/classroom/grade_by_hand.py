@@ -121,8 +121,9 @@ def run(args: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             server.done.wait()
     report = write_pages(folders, config, lesson)
-    waits = f"{report.to_grade} still {'waits' if report.to_grade == 1 else 'wait'}"
-    print(f"{waits if report.to_grade else 'All are graded'}; the report has your points.")
+    count = report.written_waiting
+    waits = f"{count} still {'waits' if count == 1 else 'wait'}"
+    print(f"{waits if count else 'All are graded'}; the report has your points.")
     return 0
 
 

@@ -19,11 +19,13 @@ from helpers.corpus.provided import as_lines, from_lines, provided
 from helpers.corpus.real_text import library_text, real_text, shakespeare
 
 try:
-    from helpers.corpus.translation import Pair, english_words, french_words, sentence_pairs, translate
+    from helpers.corpus.lexicon import english_words, french_words
+    from helpers.corpus.translation import Pair, sentence_pairs, translate
 except ModuleNotFoundError:  # in the grader's sandbox of a lesson that learns from these sentences
     from helpers.corpus.provided import Pair, english_words, french_words, sentence_pairs, translate
 
 TRAINING_PAIRS, UNSEEN_PAIRS = 20_000, 500
+LANGUAGE_TEXT, LANGUAGE_PASSAGES, PASSAGE = 300_000, 200, 64
 
 
 def training_pairs() -> list[Pair]:
@@ -45,9 +47,6 @@ def training_lines() -> str:
 
 def unseen_lines() -> str:
     return provided("unseen_lines", lambda: as_lines(sentence_pairs(UNSEEN_PAIRS, random.Random(12), unseen=True)))
-
-
-LANGUAGE_TEXT, LANGUAGE_PASSAGES, PASSAGE = 300_000, 200, 64
 
 
 def language_text():

@@ -2,7 +2,7 @@
 
 import random
 
-# Lesson 1: words that share company. No sentence holds two words of one group; what they share is their neighbors.
+# No sentence holds two words of one group; what they share is their neighbors.
 COMPANY = {
     "places": ("africa", "kenya", "peru", "norway", "japan"),
     "foods": ("apples", "bread", "soup", "dessert", "rice"),
@@ -25,14 +25,8 @@ def company_sentences(count: int, generator: random.Random) -> list[str]:
     for _ in range(count):
         group = generator.choice(list(COMPANY))
         verbs, pattern, rests = _PATTERNS[group]
-        sentences.append(
-            pattern.format(
-                who=generator.choice(_PEOPLE),
-                verb=generator.choice(verbs),
-                noun=generator.choice(COMPANY[group]),
-                rest=generator.choice(rests),
-            )
-        )
+        who, verb, noun, rest = map(generator.choice, (_PEOPLE, verbs, COMPANY[group], rests))
+        sentences.append(pattern.format(who=who, verb=verb, noun=noun, rest=rest))
     return sentences
 
 

@@ -109,3 +109,19 @@ VOWELS = set("aàâäeéèêëiîïoôöœuùûüy")
 def starts_with_vowel(french: str) -> bool:
     """Whether a word before `french` is shortened: before a vowel or a silent h."""
     return french[0] in VOWELS or french in SILENT_H
+
+
+def english_words() -> list[str]:
+    """Every English word of the grammar, in code-point order."""
+    words = set(NAMES) | set(COUNTRIES) | set(MONTHS) | set(NOUNS) | set(ADJECTIVES) | set(VERBS) | set(PLACE_VERBS)
+    words |= {verb for verb, _ in MOVES} | {place for _, place in MOVES} | set(ADVERBS) | set(DETERMINERS)
+    return sorted(words | {"an", "is", "in", "with"})
+
+
+def french_words() -> list[str]:
+    """Every French word of the grammar, in code-point order."""
+    words = set(NAMES) | {french for french, _ in (COUNTRIES | NOUNS).values()} | set(MONTHS.values())
+    words |= {form for *forms, _, _ in ADJECTIVES.values() for form in forms}
+    words |= set(VERBS.values()) | set(PLACE_VERBS.values()) | set(MOVES.values()) | set(ADVERBS.values())
+    words |= {form for forms in DETERMINERS.values() for form in forms}
+    return sorted(words | {"est", "en", "au", "avec"})

@@ -10,23 +10,7 @@ of its own: "l'".
 import random
 from typing import NamedTuple
 
-from helpers.corpus.lexicon import (
-    ADJECTIVES,
-    ADVERBS,
-    ANIMALS,
-    BEINGS,
-    COUNTRIES,
-    DETERMINERS,
-    MONTHS,
-    MOVES,
-    NAMES,
-    NOUNS,
-    PEOPLE,
-    PLACE_VERBS,
-    THINGS,
-    VERBS,
-    starts_with_vowel,
-)
+from helpers.corpus import lexicon
 
 
 class Pair(NamedTuple):
@@ -69,13 +53,8 @@ class _Sentence:
         self.write(french, self.say(english))
 
     def pair(self) -> Pair:
-        return Pair(
-            " ".join(self.english),
-            " ".join(self.french),
-            tuple(self.alignment),
-            self.reorderings,
-            tuple(self.described),
-        )
+        english, french = " ".join(self.english), " ".join(self.french)
+        return Pair(english, french, tuple(self.alignment), self.reorderings, tuple(self.described))
 
 
 def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -> list[Pair]:
@@ -114,86 +93,70 @@ def translate(english: str) -> Pair:
     return sentence.pair()
 
 
-def english_words() -> list[str]:
-    """Every English word of the grammar, in code-point order."""
-    words = set(NAMES) | set(COUNTRIES) | set(MONTHS) | set(NOUNS) | set(ADJECTIVES) | set(VERBS) | set(PLACE_VERBS)
-    words |= {verb for verb, _ in MOVES} | {place for _, place in MOVES} | set(ADVERBS) | set(DETERMINERS)
-    return sorted(words | {"an", "is", "in", "with"})
-
-
-def french_words() -> list[str]:
-    """Every French word of the grammar, in code-point order."""
-    words = set(NAMES) | {french for french, _ in (COUNTRIES | NOUNS).values()} | set(MONTHS.values())
-    words |= {form for *forms, _, _ in ADJECTIVES.values() for form in forms}
-    words |= set(VERBS.values()) | set(PLACE_VERBS.values()) | set(MOVES.values()) | set(ADVERBS.values())
-    words |= {form for forms in DETERMINERS.values() for form in forms}
-    return sorted(words | {"est", "en", "au", "avec"})
-
-
-_ADJECTIVE_PLACE = {word: i for i, word in enumerate(ADJECTIVES)}
-_NOUN_PLACE = {word: i for i, word in enumerate(NOUNS)}
+_ADJECTIVE_PLACE = {word: i for i, word in enumerate(lexicon.ADJECTIVES)}
+_NOUN_PLACE = {word: i for i, word in enumerate(lexicon.NOUNS)}
 
 
 def _draw(generator: random.Random) -> Pair:
     """One sentence: a subject, what it does or is, and perhaps with what and when."""
     sentence = _Sentence()
     if generator.random() < 0.4:
-        name = generator.choice(list(NAMES))
+        name = generator.choice(list(lexicon.NAMES))
         gender, kind = _name(sentence, name), "people"
         noun = None
     else:
-        noun = generator.choice(list(BEINGS))
+        noun = generator.choice(list(lexicon.BEINGS))
         gender, kind = _noun_phrase(sentence, noun, *_described(generator, noun, 0.5)), _kind(noun)
-    adverb = generator.choice(list(ADVERBS)) if generator.random() < 0.2 else None
+    adverb = generator.choice(list(lexicon.ADVERBS)) if generator.random() < 0.2 else None
     action = generator.choice(("thing", "thing", "thing", "place", "move", "state"))
     if action == "thing":
-        _verb(sentence, *generator.choice(list(VERBS.items())), adverb)
-        target = generator.choice(list(THINGS if generator.random() < 0.7 else BEINGS))
+        _verb(sentence, *generator.choice(list(lexicon.VERBS.items())), adverb)
+        target = generator.choice(list(lexicon.THINGS if generator.random() < 0.7 else lexicon.BEINGS))
         _noun_phrase(sentence, target, *_described(generator, target, 0.6))
     elif action == "place":
-        _verb(sentence, *generator.choice(list(PLACE_VERBS.items())), adverb)
-        _country(sentence, generator.choice(list(COUNTRIES)))
+        _verb(sentence, *generator.choice(list(lexicon.PLACE_VERBS.items())), adverb)
+        _country(sentence, generator.choice(list(lexicon.COUNTRIES)))
     elif action == "move":
-        (verb, place), french = generator.choice(list(MOVES.items()))
+        (verb, place), french = generator.choice(list(lexicon.MOVES.items()))
         _verb(sentence, verb, french, adverb)
-        _to_country(sentence, place, generator.choice(list(COUNTRIES)))
+        _to_country(sentence, place, generator.choice(list(lexicon.COUNTRIES)))
     else:
         if noun is None and generator.random() < 0.4:
-            noun = generator.choice(list(THINGS))  # "the house is white": start again with a thing
+            noun = generator.choice(list(lexicon.THINGS))  # "the house is white": start again with a thing
             sentence, kind = _Sentence(), "things"
-            gender = _noun_phrase(sentence, noun, generator.choice(list(DETERMINERS)), None)
+            gender = _noun_phrase(sentence, noun, generator.choice(list(lexicon.DETERMINERS)), None)
         _state(sentence, gender, noun, _adjective_for(generator, kind), adverb)
     if action != "state" and generator.random() < 0.2:
         sentence.both("with", "avec")
-        target = generator.choice(list(NOUNS))
+        target = generator.choice(list(lexicon.NOUNS))
         _noun_phrase(sentence, target, *_described(generator, target, 0.6))
     if generator.random() < 0.35:
-        _month(sentence, generator.choice(list(MONTHS)))
+        _month(sentence, generator.choice(list(lexicon.MONTHS)))
     return sentence.pair()
 
 
 def _described(generator: random.Random, noun: str, chance: float) -> tuple[str, str | None]:
     """A determiner, and an adjective or None."""
-    determiner = generator.choice(list(DETERMINERS))
+    determiner = generator.choice(list(lexicon.DETERMINERS))
     return determiner, _adjective_for(generator, _kind(noun)) if generator.random() < chance else None
 
 
 def _kind(noun: str) -> str:
-    return "people" if noun in PEOPLE else "animals" if noun in ANIMALS else "things"
+    return "people" if noun in lexicon.PEOPLE else "animals" if noun in lexicon.ANIMALS else "things"
 
 
 def _adjective_for(generator: random.Random, kind: str) -> str:
-    return generator.choice([word for word, (*_, said_of) in ADJECTIVES.items() if kind in said_of.split()])
+    return generator.choice([word for word, (*_, said_of) in lexicon.ADJECTIVES.items() if kind in said_of.split()])
 
 
 def _name(sentence: _Sentence, name: str) -> str:
     sentence.both(name, name)
-    return NAMES[name]
+    return lexicon.NAMES[name]
 
 
 def _noun_phrase(sentence: _Sentence, noun: str, determiner: str, adjective: str | None) -> str:
     """Say "the red apple" and write "la pomme rouge". Returns the noun's gender."""
-    french, gender = NOUNS[noun]
+    french, gender = lexicon.NOUNS[noun]
     following = adjective or noun
     at_determiner = sentence.say("an" if determiner == "a" and following[0] in "aeiou" else determiner)
     if adjective:
@@ -201,7 +164,7 @@ def _noun_phrase(sentence: _Sentence, noun: str, determiner: str, adjective: str
         sentence.described.append((adjective, noun))
     at_noun = sentence.say(noun)
     words = [(french, at_noun)]
-    if adjective and ADJECTIVES[adjective][3]:
+    if adjective and lexicon.ADJECTIVES[adjective][3]:
         words.insert(0, (_agreeing(adjective, gender, before=french), at_adjective))
     elif adjective:
         words.append((_agreeing(adjective, gender), at_adjective))
@@ -214,15 +177,15 @@ def _noun_phrase(sentence: _Sentence, noun: str, determiner: str, adjective: str
 
 def _agreeing(adjective: str, gender: str, before: str | None = None) -> str:
     """The form of an adjective for a gender, and for the word that it stands before."""
-    masculine, feminine, before_vowel, _, _ = ADJECTIVES[adjective]
+    masculine, feminine, before_vowel, _, _ = lexicon.ADJECTIVES[adjective]
     if gender == "f":
         return feminine
-    return before_vowel if before is not None and starts_with_vowel(before) else masculine
+    return before_vowel if before is not None and lexicon.starts_with_vowel(before) else masculine
 
 
 def _determiner(determiner: str, gender: str, following: str) -> str:
-    masculine, feminine, masculine_vowel, feminine_vowel = DETERMINERS[determiner]
-    if starts_with_vowel(following):
+    masculine, feminine, masculine_vowel, feminine_vowel = lexicon.DETERMINERS[determiner]
+    if lexicon.starts_with_vowel(following):
         return masculine_vowel if gender == "m" else feminine_vowel
     return masculine if gender == "m" else feminine
 
@@ -232,13 +195,13 @@ def _verb(sentence: _Sentence, english: str, french: str, adverb: str | None) ->
     at_adverb = sentence.say(adverb) if adverb else None
     sentence.both(english, french)
     if adverb:
-        sentence.write(ADVERBS[adverb], at_adverb)
+        sentence.write(lexicon.ADVERBS[adverb], at_adverb)
         sentence.reorderings += 1
 
 
 def _country(sentence: _Sentence, country: str) -> None:
     """Say "africa" and write "l' afrique"; the article comes from the country."""
-    french, gender = COUNTRIES[country]
+    french, gender = lexicon.COUNTRIES[country]
     index = sentence.say(country)
     sentence.write(_determiner("the", gender, french), index)
     sentence.write(french, index)
@@ -246,21 +209,21 @@ def _country(sentence: _Sentence, country: str) -> None:
 
 def _to_country(sentence: _Sentence, preposition: str, country: str) -> None:
     """Say "to africa" or "in kenya" and write "en afrique" or "au kenya"."""
-    french, gender = COUNTRIES[country]
-    sentence.both(preposition, "en" if gender == "f" or starts_with_vowel(french) else "au")
+    french, gender = lexicon.COUNTRIES[country]
+    sentence.both(preposition, "en" if gender == "f" or lexicon.starts_with_vowel(french) else "au")
     sentence.both(country, french)
 
 
 def _month(sentence: _Sentence, month: str) -> None:
     sentence.both("in", "en")
-    sentence.both(month, MONTHS[month])
+    sentence.both(month, lexicon.MONTHS[month])
 
 
 def _state(sentence: _Sentence, gender: str, noun: str | None, adjective: str, adverb: str | None) -> None:
     """Say "is often white" and write "est souvent blanche"."""
     sentence.both("is", "est")
     if adverb:
-        sentence.both(adverb, ADVERBS[adverb])
+        sentence.both(adverb, lexicon.ADVERBS[adverb])
     sentence.both(adjective, _agreeing(adjective, gender))
     if noun:
         sentence.described.append((adjective, noun))
@@ -270,34 +233,34 @@ def _parse(words: list[str], sentence: _Sentence) -> list[str]:
     """Read an English sentence into both languages; returns the words that are left over."""
     words = list(words)
     noun, gender = None, None
-    if words and words[0] in NAMES:
+    if words and words[0] in lexicon.NAMES:
         gender = _name(sentence, words.pop(0))
     else:
         noun, gender, words = _parse_phrase(words, sentence)
-    adverb = words.pop(0) if words and words[0] in ADVERBS else None
+    adverb = words.pop(0) if words and words[0] in lexicon.ADVERBS else None
     verb = words.pop(0) if words else ""
     if verb == "is" and not adverb:
-        adverb = words.pop(0) if words and words[0] in ADVERBS else None
+        adverb = words.pop(0) if words and words[0] in lexicon.ADVERBS else None
         adjective = words.pop(0) if words else ""
-        if adjective not in ADJECTIVES:
+        if adjective not in lexicon.ADJECTIVES:
             raise ValueError(f"the grammar says no {adjective!r} after 'is'")
         _state(sentence, gender, noun, adjective, adverb)
-    elif words and (verb, words[0]) in MOVES and len(words) > 1 and words[1] in COUNTRIES:
-        _verb(sentence, verb, MOVES[verb, words[0]], adverb)
+    elif words and (verb, words[0]) in lexicon.MOVES and len(words) > 1 and words[1] in lexicon.COUNTRIES:
+        _verb(sentence, verb, lexicon.MOVES[verb, words[0]], adverb)
         _to_country(sentence, *words[:2])
         words = words[2:]
-    elif verb in PLACE_VERBS and words and words[0] in COUNTRIES:
-        _verb(sentence, verb, PLACE_VERBS[verb], adverb)
+    elif verb in lexicon.PLACE_VERBS and words and words[0] in lexicon.COUNTRIES:
+        _verb(sentence, verb, lexicon.PLACE_VERBS[verb], adverb)
         _country(sentence, words.pop(0))
-    elif verb in VERBS:
-        _verb(sentence, verb, VERBS[verb], adverb)
+    elif verb in lexicon.VERBS:
+        _verb(sentence, verb, lexicon.VERBS[verb], adverb)
         _, _, words = _parse_phrase(words, sentence)
     else:
         raise ValueError(f"the grammar has no place for {verb!r} there")
     if words[:1] == ["with"]:
         sentence.both("with", "avec")
         _, _, words = _parse_phrase(words[1:], sentence)
-    if len(words) == 2 and words[0] == "in" and words[1] in MONTHS:
+    if len(words) == 2 and words[0] == "in" and words[1] in lexicon.MONTHS:
         _month(sentence, words[1])
         words = []
     return words
@@ -305,11 +268,11 @@ def _parse(words: list[str], sentence: _Sentence) -> list[str]:
 
 def _parse_phrase(words: list[str], sentence: _Sentence) -> tuple[str, str, list[str]]:
     """Read "the red apple": (noun, gender, the words after it)."""
-    adjective = words[1] if len(words) > 1 and words[1] in ADJECTIVES else None
+    adjective = words[1] if len(words) > 1 and words[1] in lexicon.ADJECTIVES else None
     size = 3 if adjective else 2
     phrase = words[:size]
     determiner = "a" if phrase[:1] == ["an"] else phrase[0] if phrase else ""
-    if len(phrase) < size or determiner not in DETERMINERS or phrase[-1] not in NOUNS:
+    if len(phrase) < size or determiner not in lexicon.DETERMINERS or phrase[-1] not in lexicon.NOUNS:
         raise ValueError(f"the grammar has no place for {' '.join(phrase)!r} there")
     gender = _noun_phrase(sentence, phrase[-1], determiner, adjective)
     return phrase[-1], gender, words[size:]

@@ -103,6 +103,12 @@ def without_spines(ax) -> None:
     ax.tick_params(length=0)
 
 
+def bare(ax, **look) -> None:
+    """Axes that are only a place to draw on: no lines, no ticks, no names. look: what `ax.set` takes."""
+    ax.axis("off")
+    ax.set(**look)
+
+
 def name_ticks(ax, x: Sequence[float] = (), y: Sequence[float] = ()) -> None:
     """Ticks at these numbers alone, written out: for logarithmic axes."""
     for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):

@@ -20,10 +20,8 @@ Q_COLOR, K_COLOR, V_COLOR = "#B23A00", "#00805F", "#7A2F86"
 
 
 # Dark gray below 0, white at 0, the hue above.
-Q_MAP, K_MAP, V_MAP = (
-    LinearSegmentedColormap.from_list(name, ["#4D4D4D", "#FFFFFF", color])
-    for name, color in (("queries", Q_COLOR), ("keys", K_COLOR), ("values", V_COLOR))
-)
+_HUES = (("queries", Q_COLOR), ("keys", K_COLOR), ("values", V_COLOR))
+Q_MAP, K_MAP, V_MAP = (LinearSegmentedColormap.from_list(name, ["#4D4D4D", "#FFFFFF", hue]) for name, hue in _HUES)
 WEIGHTS = "Blues"  # from 0 up: attention weights, probabilities
 SIGNED = "PuOr"  # around 0: scores, embeddings, differences
 AROUND_ZERO = (SIGNED, Q_MAP, K_MAP, V_MAP)  # maps whose middle is 0: `heatmap` centers them unless it is told limits

@@ -1,7 +1,7 @@
 """The look of every figure: sharp lettering, alt text on the page.
 
 A figure function draws on `new_figure(...)`, with the charts of charts.py in the colors of colors.py, and returns
-`Picture(figure, alt, caption)`.
+`Picture(figure, alt, caption)`. These two say what is drawn; a docstring says only what they do not.
 """
 
 import base64
@@ -36,6 +36,12 @@ RC = {
 # In a narrow column a figure scrolls sideways before its letters get too small.
 FRAME = "max-width:max(100%,640px);height:auto;box-sizing:border-box;background:#fff;border-radius:8px;padding:6px"
 HYPHEN = re.compile(r"(?<![\w.=)\]])-(?=\d)")  # that stands for a minus, and not in code: dim=-1
+# Words that say which of the three an axis or a panel shows, and nothing of the other two.
+NAMES = {
+    Q_COLOR: re.compile(r"(place of the )?(query|queries|Q)\b(?!.*\b(keys?|K)\b)"),
+    K_COLOR: re.compile(r"(place of the )?(keys?|K)\b(?!.*\b(query|queries|Q)\b)"),
+    V_COLOR: re.compile(r"(values|V)$"),
+}
 
 
 def new_figure(width: float = 6.4, height: float = 3.6, rows: int = 1, columns: int = 1, **options):
@@ -72,14 +78,6 @@ class Picture:
         return f"[figure: {self.alt}]"
 
 
-# Words that say which of the three an axis or a panel shows, and nothing of the other two.
-NAMES = {
-    Q_COLOR: re.compile(r"(place of the )?(query|queries|Q)\b(?!.*\b(keys?|K)\b)"),
-    K_COLOR: re.compile(r"(place of the )?(keys?|K)\b(?!.*\b(query|queries|Q)\b)"),
-    V_COLOR: re.compile(r"(values|V)$"),
-}
-
-
 def _readable(figure: Figure) -> None:
     """No letter under SMALLEST points, and none in a color that is too light for letters: its darker twin instead.
     Names of axes and panels that say query, key or value have the hue of these. Minus signs are those of the axes."""
@@ -96,6 +94,14 @@ def _readable(figure: Figure) -> None:
             text.set_fontsize(SMALLEST)
         if HYPHEN.search(text.get_text()):
             text.set_text(HYPHEN.sub("−", text.get_text()))
+
+
+def words_instead(words: str, caption: str) -> Picture:
+    """A figure's place where there is nothing to draw: the words that say why."""
+    figure, ax = new_figure(8.2, 1.0)
+    ax.axis("off")
+    ax.text(0, 0.5, words, wrap=True)
+    return Picture(figure, words, caption)
 
 
 def image_tag(figure: Figure, alt: str, live: bool = False) -> str:

@@ -87,7 +87,8 @@ class ClassReport:
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
-    to_grade: int = 0
+    written_waiting: int = 0  # answers to written questions that wait for a person
+    code_waiting: dict[str, list[str]] = field(default_factory=dict)  # student -> other answers that do
     changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
     missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
     names: dict[str, str] = field(default_factory=dict)  # of all students of the gradebook that have one
@@ -99,6 +100,10 @@ class ClassReport:
     def totals(self) -> dict[str, float]:
         """Of those who have one."""
         return {row.student: row.total for row in self.rows if row.total is not None}
+
+    @property
+    def to_grade(self) -> int:
+        return self.written_waiting + sum(map(len, self.code_waiting.values()))
 
     @property
     def worth(self) -> float:
@@ -188,7 +193,10 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, 
         row.status = "waits for a person" if given else "not graded"
     row.unanswered = {grade.name for grade in grades if is_unanswered(grade, result)}
     waiting = [grade.name for grade in grades if grade.waits]
-    report.to_grade += 0 if result.problem else len(waiting)
+    if not result.problem:
+        code = [name.removeprefix("check_") for name in waiting if name.startswith("check_")]
+        report.written_waiting += len(waiting) - len(code)
+        report.code_waiting |= {student: code} if code else {}
     changed = [name for name in waiting if name in result.changed]
     if changed:
         report.changed[student] = [name.removeprefix("check_") for name in changed]

@@ -154,18 +154,13 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     )
     if counts:
         lines.append("  commonest mistakes: " + " · ".join(f"{label} ({n})" for label, n in counts.most_common(4)))
-    if report.to_grade:
-        answers = "answer" if report.to_grade == 1 else "answers"
-        lines.append(f"  {report.to_grade} written {answers} to grade by hand: course hand {report.lesson}")
+    if report.written_waiting:
+        answers = _answers(report.written_waiting, "written ")
+        lines.append(f"  {answers} to grade by hand: course hand {report.lesson}")
+    if report.code_waiting:
+        lines.append("  " + _listed("to read and grade in Formgrader (Manual Grading)", report.code_waiting))
     if report.changed:
-        count = sum(map(len, report.changed.values()))
-        students = " · ".join(
-            f"{student} ({', '.join(names)})" for student, names in list(report.changed.items())[:SHOWN_FLAGS]
-        )
-        ellipsis = " · …" if len(report.changed) > SHOWN_FLAGS else ""
-        lines.append(
-            f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {students}{ellipsis}"
-        )
+        lines.append("  " + _listed("changed since you graded them", report.changed))
     problems = [result for result in results if result.problem]
     if problems:
         lines.append(f"  {len(problems)} could not be graded and {'needs' if len(problems) == 1 else 'need'} a person:")
@@ -177,6 +172,17 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     if any(result.unsafe for result in results):
         lines.append("  graded without a sandbox (--unsafe)")
     return lines
+
+
+def _answers(count: int, kind: str = "") -> str:
+    return f"{count} {kind}{'answer' if count == 1 else 'answers'}"
+
+
+def _listed(what: str, answers: dict[str, list[str]]) -> str:
+    """How many answers these are, and whose."""
+    students = [f"{student} ({', '.join(names)})" for student, names in list(answers.items())[:SHOWN_FLAGS]]
+    ellipsis = ["…"] if len(answers) > SHOWN_FLAGS else []
+    return f"{_answers(sum(map(len, answers.values())))} {what}: {' · '.join(students + ellipsis)}"
 
 
 def _short(flags: list[str]) -> str:

@@ -2,14 +2,21 @@
 
 import ast
 import builtins
+import re
 
-from helpers.grading.name_bindings import TopLevel, without_magics
+from helpers.grading.name_bindings import RUN_LINE, TopLevel, without_magics
 from helpers.grading.submission import Cell, Release, Submission
 
 SILENT = {"at_work", "check", "progress"}  # where learner code runs they show nothing
 HANDS_ON = "or_finished"  # a right answer, else the finished block: what is called so shows the same for all
 # Code that looks up one of these may read any name.
 ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec", "get_ipython", "sys", "In", "Out", "_", "__", "___"}
+
+# Magics that read no name, but for those in the code that they run, which is read like any other.
+NAMELESS = re.compile(
+    r"(?m)^[ \t]*(?:%%(?:time|timeit|capture)|[%!](?:matplotlib|load_ext|autoreload|config|pip|conda|ls|nvidia-smi))\b"
+    r"[^\n{}$]*$"
+)
 
 
 def only_shows(source: str) -> bool:
@@ -110,5 +117,11 @@ def _skippable_sources(sources: list[str], release: Release) -> set[str]:
 def _may_read_any_name(sources: list[str], names_read: set[str]) -> bool:
     """Whether this code may read names that it does not write: through the notebook's own dictionary, or a magic."""
     return bool(ANY_NAME & names_read) or any(
-        without_magics(source) != source or not TopLevel([source]).statements and source.strip() for source in sources
+        _has_magics(source) or not TopLevel([source]).statements and source.strip() for source in sources
     )
+
+
+def _has_magics(source: str) -> bool:
+    """Whether there are magics that may read a name."""
+    plain = "\n".join(RUN_LINE.sub(r"\1", line) for line in NAMELESS.sub("", source).split("\n"))
+    return without_magics(plain) != plain

@@ -19,9 +19,7 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
     """
     memory = network.encode(src)
     if "greedy_decode" in parts:
-        return list(
-            parts["greedy_decode"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, LONGEST)
-        )
+        return list(parts["greedy_decode"](lambda ids: network.decode(ids, memory, src)[:, -1], BOS, EOS, LONGEST))
     if "cached_attention" in parts:
         return _with_cache(network, memory, src, parts["cached_attention"])
     if "causal_mask" in parts and hasattr(network, "parts"):
@@ -45,9 +43,8 @@ def _with_cache(network, memory, src, attend) -> list[int]:
         y = placed(network.parts, tgt, network.tokens, network.positions)[:, t:]  # (1, 1, D)
         for i, block in enumerate(network.blocks):
             own = block.self_attention
-            q, k, v = (
-                network.parts.split_heads(layer(y), own.num_heads) for layer in (own.W_q, own.W_k, own.W_v)
-            )  # (1, H, 1, d_k)
+            made = (layer(y) for layer in (own.W_q, own.W_k, own.W_v))
+            q, k, v = (network.parts.split_heads(x, own.num_heads) for x in made)  # (1, H, 1, d_k)
             out, caches[i] = attend(q, k, v, caches[i])
             y = block.normed(block.norm1, y + own.W_o(network.parts.merge_heads(out)))
             y = block.normed(block.norm2, y + block.cross_attention(y, memory, memory, mask=mask)[0])

@@ -16,6 +16,7 @@ from helpers.translator.word_ids import BOS, EOS, PAD, french_ids, french_senten
 MAX_WORDS = 20  # of a sentence that somebody types
 LOSS_SENTENCES = 200  # enough for a loss that one may show
 UNSEEN_SEED = 2014  # the sentences that nobody trains on
+RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the previous word")
 
 
 class Batch(NamedTuple):
@@ -134,9 +135,6 @@ def attention_weights(model):
 def _weights_in(out) -> torch.Tensor | None:
     told = isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4
     return out[1] if told else None
-
-
-RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the previous word")
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:

@@ -87,10 +87,8 @@ class MultiHeadAttention(nn.Module):
         parts, heads = self.parts, self.num_heads
         key = query if key is None else key
         value = key if value is None else value
-        Q, K, V = (
-            parts.split_heads(parts.project(x, layer.weight) + layer.bias, heads)
-            for x, layer in ((query, self.W_q), (key, self.W_k), (value, self.W_v))
-        )  # (B, H, T, d_k)
+        given = (query, self.W_q), (key, self.W_k), (value, self.W_v)
+        Q, K, V = (parts.split_heads(parts.project(x, W.weight) + W.bias, heads) for x, W in given)  # (B, H, T, d_k)
         out, weights = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
         if "AttentionHead" in parts.replaced and key is query and value is query:
             out = self._by_heads(query, mask)
@@ -166,9 +164,8 @@ class Encoder(nn.Module):
         super().__init__()
         self.parts = parts or Parts()
         self.tokens, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(max_len, d_model)
-        self.blocks = nn.ModuleList(
-            self.parts.module("EncoderBlock", d_model, num_heads, d_ff) for _ in range(num_layers)
-        )
+        sizes = d_model, num_heads, d_ff
+        self.blocks = nn.ModuleList(self.parts.module("EncoderBlock", *sizes) for _ in range(num_layers))
 
     def forward(self, ids, mask=None):
         x = placed(self.parts, ids, self.tokens, self.positions)  # (B, T, D)
@@ -186,9 +183,8 @@ class Transformer(nn.Module):
         self.encoder = self.parts.module("Encoder", src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
         self.tokens = nn.Embedding(tgt_vocab, d_model)
         self.positions = nn.Embedding(max_len, d_model)
-        self.blocks = nn.ModuleList(
-            self.parts.module("DecoderBlock", d_model, num_heads, d_ff) for _ in range(num_layers)
-        )
+        sizes = d_model, num_heads, d_ff
+        self.blocks = nn.ModuleList(self.parts.module("DecoderBlock", *sizes) for _ in range(num_layers))
         self.unembed = nn.Linear(d_model, tgt_vocab)
 
     def encode(self, src):

@@ -4,13 +4,15 @@ import itertools
 
 import torch
 
-from helpers.drawing.charts import heatmap, tilt, weight_map
+from helpers.drawing.charts import bare, heatmap, tilt, weight_map
 from helpers.drawing.colors import BLUE, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
 from helpers.translator.word_ids import BOS, french_ids
+
+EVEN = 0.005  # among weights that differ by less, rounding decides which is the largest
 
 
 @torch.no_grad()
@@ -75,8 +77,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
         end = len(words) - 1 - best[i]
         arrow(ax, (0, y), (1, end), BLUE, 1.6)
-    ax.set(xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
-    ax.axis("off")
+    bare(ax, xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     said = "; ".join(f"{word} scores highest with {words[j]}" for word, j in zip(words, best, strict=True))
     return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")
 
@@ -107,9 +108,6 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
         ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
         said.append(f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words))
     return Picture(figure, f"All {layers * heads} heads of the encoder. {' '.join(said)}")
-
-
-EVEN = 0.005  # among weights that differ by less, rounding decides which is the largest
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:

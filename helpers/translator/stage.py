@@ -118,10 +118,8 @@ def _advice(answer: object, shown: str) -> str:
 def _takes_the_same(answer: object, part: Callable) -> bool:
     """Whether two functions have as many arguments that must be given."""
     try:
-        counts = [
-            sum(item.default is item.empty for item in inspect.signature(thing).parameters.values())
-            for thing in (answer, part)
-        ]
+        given = (inspect.signature(thing).parameters.values() for thing in (answer, part))
+        counts = [sum(item.default is item.empty for item in items) for items in given]
     except (TypeError, ValueError):
         return False
     return counts[0] == counts[1] and isinstance(answer, type) == isinstance(part, type)
@@ -236,16 +234,10 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     if yours.in_loss:
         who = [called(name, part) for name, part in parts.items() if name in yours.in_loss]
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
-        said.append(
-            Fact(
-                f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
-                f"{usual} with the finished block: {verdict(yours, finished)}",
-                (
-                    _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True),
-                    _loss_row("the finished block", finished.nats, finished.exact),
-                ),
-            )
-        )
+        line = f"{loss} nats per word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
+        line += f"{usual} with the finished block: {verdict(yours, finished)}"
+        own = _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True)
+        said.append(Fact(line, (own, _loss_row("the finished block", finished.nats, finished.exact))))
     if yours.in_loss or WRITING & yours.ran:
         share, usual = f"{100 * yours.exact:.0f}%", f"{100 * finished.exact:.0f}%"
         line = f"{share} of unseen sentences come out word for word; {usual} with the finished block"
@@ -325,13 +317,9 @@ def _show_box(parts: Mapping[str, Callable]) -> None:
         from IPython.display import display
     except ImportError:
         return
-    box = widgets.Text(
-        description="Your own sentence:",
-        placeholder="the black cat sees a red apple",
-        continuous_update=False,
-        style={"description_width": "initial"},
-        layout={"width": "480px", "max_width": "100%"},
-    )
+    look = {"style": {"description_width": "initial"}, "layout": {"width": "480px", "max_width": "100%"}}
+    hint = "the black cat sees a red apple"
+    box = widgets.Text(description="Your own sentence:", placeholder=hint, continuous_update=False, **look)
     page = widgets.HTML()
 
     def translate(_change):

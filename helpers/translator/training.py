@@ -41,10 +41,12 @@ def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer
             number.requires_grad_(False)
     learned = [number for number in network.parameters() if number.requires_grad]
     optimizer = torch.optim.Adam(learned, lr=RATE, betas=(0.9, 0.98))
+
     # Up in a line, then down in a line.
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / WARMUP, max(0.02, 1 - step / steps))
-    )
+    def rate(step):
+        return min((step + 1) / WARMUP, max(0.02, 1 - step / steps))
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
     for step in bar(range(steps), "training the translator"):
         batch = as_batch(sentence_pairs(BATCH, generator))
         logits = network(batch.src, batch.tgt_in)

@@ -28,14 +28,7 @@ class Live:
     history: after the loop, a list of numbers for every name; said: (step, line) for each new line.
     """
 
-    def __init__(
-        self,
-        steps: int,
-        label: str = "",
-        caption: str = "",
-        shares: tuple[str, ...] = ("accuracy",),
-        says: Callable[[], str] | None = None,
-    ):
+    def __init__(self, steps: int, label="", caption="", shares=("accuracy",), says: Callable[[], str] | None = None):
         self.steps, self.label, self.caption, self.shares, self.says = steps, label, caption, shares, says
         self.history: dict[str, list[float]] = {}
         self.said: list[tuple[int, str]] = []
@@ -52,6 +45,7 @@ class Live:
     def __iter__(self) -> Iterator[int]:
         start, drawn = time.perf_counter(), 0.0
         show = self._display()
+        asked = {self.steps, *(first * 2**k for first in (10, 15) for k in range(30))}  # when `says` is called
         for step in range(1, self.steps + 1):
             now = time.perf_counter()
             if show and now - drawn > PAUSE and not static_page():
@@ -60,7 +54,7 @@ class Live:
                 drawn = time.perf_counter()
             yield step
             self.done = step
-            if self.says and (step == self.steps or step in self._asked()):
+            if self.says and step in asked:
                 line = self.says() or "(nothing)"
                 if not self.said or line != self.said[-1][1]:
                     self.said.append((step, line))
@@ -69,10 +63,6 @@ class Live:
             show()
         else:
             print("\n".join([self.line(), *self._said_lines()]))
-
-    def _asked(self) -> set[int]:
-        """The steps after which `says` is asked, the last one apart."""
-        return {first * 2**k for first in (10, 15) for k in range(30) if first * 2**k < self.steps}
 
     def _said_lines(self) -> list[str]:
         return [f"step {step:>{len(str(self.steps))}}   {line}" for step, line in self.said]
@@ -116,9 +106,7 @@ class Live:
         ends = []
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]
-            shown = (
-                (f"{100 * first:.0f}% to {100 * last:.1f}%") if name in self.shares else f"{first:.2f} to {last:.3f}"
-            )
+            shown = f"{100 * first:.0f}% to {100 * last:.1f}%" if name in self.shares else f"{first:.2f} to {last:.3f}"
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
 

@@ -97,9 +97,8 @@ def _ready(control: widgets.Widget) -> widgets.Widget:
         return control
     control.style = {"description_width": "initial"}
     least = TRACK + READOUT + 8 * len(control.description)
-    control.layout = widgets.Layout(
-        width="auto", min_width=f"min({least}px, 100%)", flex=f"1 1 {least}px", max_width="560px"
-    )
+    size = {"min_width": f"min({least}px, 100%)", "flex": f"1 1 {least}px", "max_width": "560px"}
+    control.layout = widgets.Layout(width="auto", **size)
     return control
 
 

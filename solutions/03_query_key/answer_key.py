@@ -205,7 +205,7 @@ exercises = [
         What happens when every dot product is negative?
     smallest_match: the worst match
         argmax -> argmin
-        A large dot product is a good match. Use argmax.
+        A large dot product is a good match. Which one does your function pick?
     returns_the_key: a key instead of a value
         return values[ -> return keys[
         You compare with the keys, but the returned row must come from the values.
@@ -294,7 +294,7 @@ exercises = [
         A token that is never followed has a sum of 0. Treat it separately, for example with torch.where.
     columns_divided: columns divided by the sums of the rows
         sum(dim=1, keepdim=True) -> sum(dim=1)
-        Sums of shape (V,) are broadcast along the rows. Keep the dimension with keepdim=True.
+        Sums of shape (V,) are broadcast along the rows. Which argument of sum keeps the dimension?
     columns_normalized: columns that add up to 1, not rows
         counts.sum(dim=1, keepdim=True) -> counts.sum(dim=0, keepdim=True)
         The sum over dimension 0 counts what comes before a token. Over which dimension do you add what follows it?
@@ -306,10 +306,10 @@ exercises = [
         The last token of the text occurs once more than it is followed.
     repeated_pairs_lost: a pair counted once however often it comes
         vocab_size**2).view -> vocab_size**2).clamp(max=1).view
-        Indexed addition with += counts a repeated index only once. Use bincount, index_put_ with accumulate=True, or a loop.
+        Indexed addition with += counts a repeated index only once. Which way of counting adds 1 for each pair?
     softmax_of_counts: a softmax of the counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
-        Three of four followers should give the probability 3/4, and a word that never followed 0. Divide instead of using softmax.
+        Three of four followers should give the probability 3/4, and a word that never followed 0. Does a softmax give these?
 """),
     Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
     keys_on_a_line: all keys are on a line, so only its two ends can win
@@ -323,7 +323,7 @@ exercises = [
         A dot product depends on direction and length. Let the keys differ only in direction.
     looks_at_itself: every token attends to itself
         W_k[:, looks_at] -> W_k
-        The result doesn't depend on looks_at. Use it to choose the queries.
+        The result doesn't depend on looks_at. Which of the two matrices should?
     exchanged: the graph read backwards, or W_q and W_k exchanged
         return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]
         looks_at[t] is the token that query t attends to. Does it select among the keys or among the queries?
@@ -349,7 +349,7 @@ exercises = [
         The heaviest edge should come first.
     sorted_as_tuples: sorted by the words, from the end of the alphabet
         key=lambda edge: -edge[2] -> reverse=True
-        Python compares the first entries of tuples first. Sort by the weight instead.
+        Python compares the first entries of tuples first. Which entry should decide?
     positions_for_tokens: positions instead of tokens
         (tokens[i], tokens[j], weight) -> (i, j, weight)
         The list should contain the words, not their positions.

@@ -82,7 +82,7 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
         Rows are queries and columns are keys. On which side of the diagonal is the past?
     only_the_future: True where the future is, counted from the first key
         {TRIANGLE} -> triu(1)
-        Your mask is True where keys are blocked. Invert it, and align it at the last key.
+        Your mask is True where keys are blocked, and it begins at the first key. What does True mean in this course?
     transposed: queries and keys swapped
         {TRIANGLE} -> {TRIANGLE}.T
         Rows are queries, columns are keys.
@@ -134,7 +134,7 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
         The argument T says how wide the mask is.
     last_word_only: True at the last word of each sentence alone
         < lengths[:, None] -> == lengths[:, None] - 1
-        Every real token must be True, not only the last one. Compare positions and lengths by <.
+        Every real token must be True, not only the last one. Which positions come before its end?
 """)
 
 
@@ -158,7 +158,7 @@ BOTH = f"causal & {PADDED}"
 combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence", "head", "query", "key")).with_mistakes(f"""
     sum_above_one: the two masks added, and asked for more than 1
         {BOTH} -> (causal + {PADDED}) > 1
-        In Python True + True is 2, but the sum of two boolean tensors is boolean. Use & instead.
+        In Python True + True is 2, but the sum of two boolean tensors is boolean. Which operator gives True only where both are?
     either_is_enough: a key seen if one of the masks says yes
         causal & -> causal |
         Both masks must allow the key.
@@ -305,7 +305,7 @@ masked_softmax = Exercise(
 ).with_mistakes(f"""
     nan_rows_left: NaN left in fully masked rows
         {UNCUT}
-        A softmax over only -inf divides 0 by 0. Set the weights of such rows to zero.
+        A softmax over only -inf divides 0 by 0. Which weights should such a row have?
     masked_after_softmax: the mask applied after the softmax
         {MASKED} -> scores
         The rows don't add up to 1. Mask the scores before the softmax instead.
@@ -455,10 +455,10 @@ leaks_future = Exercise("leaks_future", cases_leaks_future, weights={FROM_ANY: 2
         Rounding may change the last digit. Only a change of more than 1e-6 is a leak.
     no_absolute_value: only outputs that become larger are noticed
         not {SAME} -> (after - before)[:, :start].max() > 1e-6
-        A leak may also make outputs smaller. Take the absolute value of the change.
+        A leak may also make outputs smaller. What does your comparison do with a negative change?
     changes_summed: changes are added up with their signs before their size is compared
         not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6
-        Positive and negative changes cancel, for example behind a layer norm. Take absolute values first.
+        Positive and negative changes cancel, for example behind a layer norm. What must happen to each change before the sum?
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
         A row that holds zeros already doesn't change, and a ReLU often gives 0 before and after. Use random rows.
@@ -526,10 +526,10 @@ fixed_causal_attention = Exercise(
         The future still gets weight. Where is the mask?
     not_scaled: scores that are not scaled
         / Q.shape[-1] ** 0.5 ->
-        Divide the scores by the square root of d_k (lesson 4).
+        By what does lesson 4 divide the scores?
     divided_by_d_k: scores divided by the width, not by its square root
         Q.shape[-1] ** 0.5 -> Q.shape[-1]
-        Divide by the square root of d_k once, either the scores or one of Q and K.
+        Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     softmax_over_queries: softmax over the queries instead of the keys
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)
         The weights of one query add up to 1, so the softmax runs over the last axis.

@@ -178,7 +178,7 @@ attention = Exercise(
     uniform_rows: equal weights in fully masked rows
         float("-inf") -> -1e9
         weights = weights.masked_fill(~mask, 0.0) -> pass
-        If all scores are equally low, softmax gives equal weights. Set them to zero after the softmax.
+        If all scores are equally low, softmax gives equal weights. Which weights should such a row have?
     gradient_is_nan: an added -inf, with NaN hidden in the gradient
         scores = scores.masked_fill(~mask, float("-inf"))
         -> scores = scores + torch.zeros(mask.shape, dtype=Q.dtype).masked_fill(~mask, float("-inf"))
@@ -601,7 +601,7 @@ tiled_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="walk over the keys block by block.",
-    weights={MEMORY: 100, LARGE: 100},
+    weights={MEMORY: 100, LARGE: 12},
 ).with_mistakes(f"""
     whole_matrix: the right output, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V

@@ -66,7 +66,7 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         Each of the V counts of a row grows by alpha. By how much does their sum grow?
     summed: the sum over positions, not their mean
         return total / (len(test) - order + 1) -> return total
-        The result is in nats per token. Divide the sum by the number of positions.
+        The result is in nats per token. Which step is missing after the sum?
     divided_by_all_places: divided by the number of all tokens, including those without a full context
         (len(test) - order + 1) -> len(test)
         You add up fewer terms than the test text has tokens. Divide by the number of terms.

@@ -121,7 +121,7 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         Two equal words at different positions get the same vector in your answer. Which table depends on the position?
     no_types: the type vector is missing
         words + positions + types -> words + positions
-        Add row 0 of the type table to every token, because it is not zero.
+        The formula has three terms, and none of them is zero. Which of the three tables do you never use?
     not_normalized: the norm is missing
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> return x
         The formula has one more step after the sum.

@@ -16,20 +16,6 @@ def shift_by_empty(targets, bos_id):
     return out
 
 
-def shift_by_roll(targets, bos_id):
-    out = torch.roll(targets, 1, dims=1)
-    out[:, 0] = bos_id
-    return out
-
-
-def shift_by_pad(targets, bos_id):
-    return F.pad(targets, (1, 0), value=bos_id)[:, :-1]
-
-
-def shift_by_lists(targets, bos_id):
-    return torch.tensor([[bos_id, *row[:-1]] for row in targets.tolist()])
-
-
 class _Parts(nn.Module):
     """The attributes that the contract names."""
 
@@ -43,23 +29,6 @@ class _Parts(nn.Module):
         self.norm1 = nn.LayerNorm(d_model)
         self.norm2 = nn.LayerNorm(d_model)
         self.norm3 = nn.LayerNorm(d_model)
-
-
-class BlockOfLambdas(_Parts):
-    def forward(self, y, memory, self_mask=None, memory_mask=None):
-        looks = []
-
-        def cross(x):
-            out, weights = self.cross_attention(x, memory, memory, memory_mask)
-            looks.append(weights)
-            return out
-
-        y = self.add(y, self.norm1, lambda x: self.self_attention(x, x, x, self_mask)[0])
-        y = self.add(y, self.norm2, cross)
-        return self.add(y, self.norm3, self.feed_forward), looks[0]
-
-    def add(self, x, norm, sublayer):
-        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))
 
 
 class BlockOfIdentities(_Parts):
@@ -174,33 +143,9 @@ class BlockFromScratch(nn.Module):
         return (y if self.pre else self.norm3(y)), weights
 
 
-class BlockWithKeywords(_Parts):
-    def forward(self, y, memory, self_mask=None, memory_mask=None):
-        residual = y
-        x = self.norm1(residual) if self.norm_first else residual
-        x, _ = self.self_attention(query=x, key=x, value=x, mask=self_mask)
-        residual = residual + x
-        if not self.norm_first:
-            residual = self.norm1(residual)
-        x = self.norm2(residual) if self.norm_first else residual
-        x, cross = self.cross_attention(query=x, key=memory, mask=memory_mask)
-        residual = residual + x
-        if not self.norm_first:
-            residual = self.norm2(residual)
-        x = self.feed_forward.down(
-            self.activation(self.feed_forward.up(self.norm3(residual) if self.norm_first else residual))
-        )
-        return (residual + x if self.norm_first else self.norm3(residual + x)), cross
-
-
 def loss_by_torch(model, src, tgt, pad_id):
     logits = model(src, tgt[:, :-1])
     return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
-
-
-def loss_flat(model, src, tgt, pad_id):
-    logits = model(src, tgt[:, :-1])
-    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), tgt[:, 1:].reshape(-1), ignore_index=pad_id)
 
 
 def loss_of_all_but_the_last_row(model, src, tgt, pad_id):
@@ -276,20 +221,6 @@ class WithABufferedMask(_Base):
         return self.unembed(y)
 
 
-class WithMoreParts(_Base):
-    """Parts beside those of the skeleton: a norm that nothing calls, and a dropout of nothing."""
-
-    def __init__(self, *sizes, **more):
-        super().__init__(*sizes, **more)
-        self.norm, self.drop = nn.LayerNorm(self.unembed.in_features), nn.Dropout(0.0)
-
-    def decode(self, tgt, memory, src):
-        y = self.drop(self.tokens(tgt) + self.positions(torch.arange(tgt.shape[1], device=tgt.device)))
-        for block in self.blocks:
-            y, _ = block(y, memory, self.target_mask(tgt)[None, None], _real(src, self.pad))
-        return self.unembed(y)
-
-
 class WithPaddingIdx(_Base):
     """Embeddings that know padding."""
 
@@ -300,7 +231,7 @@ class WithPaddingIdx(_Base):
 
 
 class WithOwnEncoder(_Base):
-    """An encoder of its own class, with the names of lesson 9."""
+    """An encoder of its own class, with the names of lesson 9, and parts that nothing calls."""
 
     class Reader(nn.Module):
         def __init__(self, vocab, d_model, num_heads, d_ff, num_layers, max_len):
@@ -317,29 +248,7 @@ class WithOwnEncoder(_Base):
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
         self.encoder = self.Reader(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-
-
-class WithRecursion(_Base):
-    """The blocks one inside the other, and one product for the last layer."""
-
-    def decode(self, tgt, memory, src):
-        masks = self.target_mask(tgt), _real(src, self.pad)
-
-        def climb(y, blocks):
-            return climb(blocks[0](y, memory, *masks)[0], blocks[1:]) if blocks else y
-
-        y = climb(F.embedding(tgt, self.tokens.weight) + self.positions.weight[: tgt.shape[1]], list(self.blocks))
-        return y @ self.unembed.weight.T + self.unembed.bias
-
-
-def greedy_while(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) - 1 < max_len:
-        following = int(step(torch.tensor(ids).unsqueeze(0)).argmax(-1)[0])
-        ids.append(following)
-        if following == eos_id:
-            return ids
-    return ids
+        self.norm, self.drop = nn.LayerNorm(d_model), nn.Dropout(0.0)
 
 
 def greedy_tensor(step, bos_id, eos_id, max_len):
@@ -388,23 +297,6 @@ def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
         done = [(float(s) / n**length_penalty, row.tolist()) for s, row in zip(total, beam, strict=True)]
     score, ids = max(done)
     return ids, score
-
-
-def beam_cut_by_sum(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """The beam is cut by log-probability, the penalty only chooses the winner."""
-    live, over = {(bos_id,): 0.0}, {}
-    for _ in range(max_len):
-        grown = {}
-        for ids, total in live.items():
-            logits = step(torch.tensor([list(ids)]))[0]
-            for word, p in enumerate((logits - logits.logsumexp(0)).tolist()):
-                grown[(*ids, word)] = total + p
-        best = sorted(grown, key=grown.get, reverse=True)[:beam_size]
-        over |= {ids: grown[ids] for ids in best if ids[-1] == eos_id}
-        live = {ids: grown[ids] for ids in best if ids[-1] != eos_id}
-    pool = over or live
-    best = max(pool, key=lambda ids: pool[ids] / (len(ids) - 1) ** length_penalty)
-    return list(best), pool[best] / (len(best) - 1) ** length_penalty
 
 
 def beam_filled_up(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
@@ -467,18 +359,6 @@ def filter_as_published(logits, top_k=None, top_p=None):
     return out
 
 
-def filter_by_threshold(logits, top_k=None, top_p=None):
-    V = logits.shape[-1]
-    ranked = logits.sort(dim=-1, descending=True).values  # (..., V)
-    k = top_k if top_k is not None else V
-    count = torch.full(logits.shape[:-1], k)
-    if top_p is not None:
-        mass = torch.softmax(ranked[..., :k], dim=-1).cumsum(dim=-1)
-        count = (mass < top_p).sum(dim=-1) + 1
-    smallest = ranked.gather(-1, (count - 1).unsqueeze(-1))
-    return logits.masked_fill(logits < smallest, float("-inf"))
-
-
 def filter_ascending(logits, top_k=None, top_p=None):
     if top_k is not None:
         few = logits.topk(top_k, dim=-1)
@@ -495,12 +375,6 @@ def _causal(scores, new):
     T = scores.shape[-1]
     positions = torch.arange(T)
     return scores.masked_fill(positions > positions[T - new :, None], -math.inf)
-
-
-def cache_as_dict(q, k, v, cache):
-    cache = {"k": k, "v": v} if cache is None else {n: torch.cat([cache[n], x], 2) for n, x in (("k", k), ("v", v))}
-    scores = _causal(q @ cache["k"].mT / math.sqrt(q.size(-1)), q.size(2))
-    return scores.softmax(-1) @ cache["v"], cache
 
 
 def cache_in_one_tensor(q, k, v, cache):
@@ -537,28 +411,16 @@ def cache_as_object(q, k, v, cache):
 
 
 VARIANTS = {
-    "shift_right": (shift_by_empty, shift_by_roll, shift_by_pad, shift_by_lists),
-    "DecoderBlock": (
-        BlockOfLambdas,
-        BlockOfIdentities,
-        BlockOfTwoMethods,
-        BlockOnAnEncoderBlock,
-        BlockWithFunctionalNorms,
-        BlockWithKeywords,
+    "shift_right": (
+        shift_by_empty,
+        lambda targets, bos_id: F.pad(targets, (1, 0), value=bos_id)[:, :-1],
+        lambda targets, bos_id: torch.tensor([[bos_id, *row[:-1]] for row in targets.tolist()]),
     ),
-    "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right),
-    "Transformer": (
-        _Base,
-        WithTargetPadding,
-        FromScratch,
-        WithABufferedMask,
-        WithPaddingIdx,
-        WithMoreParts,
-        WithOwnEncoder,
-        WithRecursion,
-    ),
-    "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
-    "beam_search": (beam_by_tensors, beam_cut_by_sum, beam_with_early_end, beam_filled_up),
-    "filter_logits": (filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
-    "cached_attention": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_as_object),
+    "DecoderBlock": (BlockOfIdentities, BlockOfTwoMethods, BlockOnAnEncoderBlock, BlockWithFunctionalNorms),
+    "fixed_loss": (loss_by_torch, loss_of_all_but_the_last_row, loss_by_shift_right),
+    "Transformer": (WithTargetPadding, FromScratch, WithABufferedMask, WithPaddingIdx, WithOwnEncoder),
+    "greedy_decode": (greedy_tensor, greedy_recursive, greedy_softmax),
+    "beam_search": (beam_by_tensors, beam_with_early_end, beam_filled_up),
+    "filter_logits": (filter_by_rank, filter_as_published, filter_ascending),
+    "cached_attention": (cache_in_one_tensor, cache_of_pieces, cache_as_object),
 }

@@ -27,14 +27,6 @@ def norm_with_moments(x, gamma, beta, eps=1e-5):
     return (gamma * (x64 - mean) / (variance.clamp_min(0) + eps).sqrt() + beta).to(x.dtype)
 
 
-def norm_with_a_matrix(x, gamma, beta, eps=1e-5):
-    D = x.shape[-1]
-    centering = torch.eye(D, dtype=x.dtype) - torch.full((D, D), 1 / D, dtype=x.dtype)
-    centered = x @ centering
-    variance = torch.einsum("...d,...d->...", centered, centered).div(D).unsqueeze(-1)
-    return centered.mul(gamma).div(variance.add(eps).sqrt()).add(beta)
-
-
 def norm_by_rows(x, gamma, beta, eps=1e-5):
     def one(row):
         centered = row - row.mean()
@@ -52,12 +44,6 @@ class NetworkOfFunctions(nn.Module):
         return F.linear(self.act(F.linear(x, self.up.weight, self.up.bias)), self.down.weight, self.down.bias)
 
 
-class NetworkByProducts(NetworkOfFunctions):
-    def forward(self, x):
-        hidden = self.act(x @ self.up.weight.T + self.up.bias)
-        return hidden @ self.down.weight.T + self.down.bias
-
-
 class NetworkByTokens(NetworkOfFunctions):
     def forward(self, x):
         return torch.stack([self.down(self.act(self.up(x[:, t]))) for t in range(x.shape[1])], dim=1)
@@ -66,12 +52,6 @@ class NetworkByTokens(NetworkOfFunctions):
 class NetworkFlattened(NetworkOfFunctions):
     def forward(self, x):
         return self.down(self.act(self.up(x.reshape(-1, x.shape[-1])))).view_as(x)
-
-
-class NetworkByEinsum(NetworkOfFunctions):
-    def forward(self, x):
-        hidden = self.act(torch.einsum("btd,fd->btf", x, self.up.weight) + self.up.bias)
-        return torch.einsum("btf,df->btd", hidden, self.down.weight) + self.down.bias
 
 
 class NetworkWithNone(nn.Module):
@@ -236,14 +216,6 @@ class StackWithOneHot(StackWithLoop):
         return F.one_hot(ids, len(table)).to(table.dtype) @ table + self.positions.weight[None, : ids.size(1)]
 
 
-class StackWithRecursion(StackWithLoop):
-    def forward(self, ids, mask=None):
-        return self.climb(self.embed(ids), list(self.blocks), mask)
-
-    def climb(self, x, blocks, mask):
-        return self.climb(blocks[0](x, mask), blocks[1:], mask) if blocks else x
-
-
 class StackOfFusedBlocks(StackWithLoop):
     make = BlockWithFusedAttention
 
@@ -255,7 +227,7 @@ class StackOfOwnNorms(StackWithSlices):
 class StackWithDropout(StackWithLoop):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, dropout=0.0):
         super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(d_model)  # nothing calls the norm
 
     def embed(self, ids):
         return self.dropout(
@@ -266,14 +238,6 @@ class StackWithDropout(StackWithLoop):
 def block_in_two_lines(x, attention, feed_forward, norm1, norm2, mask=None):
     x = x + attention(norm1(x), mask=mask)[0]
     return x + feed_forward(norm2(x))
-
-
-def block_with_names(x, attention, feed_forward, norm1, norm2, mask=None):
-    normal = norm1(x)
-    gathered, _weights = attention(normal, mask=mask)
-    middle = torch.add(x, gathered)
-    digested = feed_forward(norm2(middle))
-    return torch.add(middle, digested)
 
 
 def block_with_a_loop(x, attention, feed_forward, norm1, norm2, mask=None):
@@ -288,34 +252,9 @@ def block_with_a_stream(x, attention, feed_forward, norm1, norm2, mask=None):
     return stream + feed_forward(norm2(stream))
 
 
-def count_in_one_line(T, d_model, d_ff):
-    return 4 * T * d_model * d_model + 2 * T * T * d_model + 2 * T * d_model * d_ff
-
-
-def count_factored(T, d_model, d_ff):
-    return 2 * T * d_model * (2 * d_model + T + d_ff)
-
-
 def count_products(T, d_model, d_ff):
     products = 4 * [(T, d_model, d_model)] + [(T, d_model, T), (T, T, d_model), (T, d_model, d_ff), (T, d_ff, d_model)]
     return sum(math.prod(product) for product in products)
-
-
-def count_by_token(T, d_model, d_ff):
-    return sum(4 * d_model**2 + 2 * T * d_model + 2 * d_model * d_ff for _ in range(T))
-
-
-def influence_with_jacrev(f, x):
-    return torch.func.jacrev(f)(x).square().sum(dim=(1, 3)).sqrt()
-
-
-def influence_with_jacfwd(f, x):
-    return torch.linalg.vector_norm(torch.func.jacfwd(f)(x), dim=(1, 3))
-
-
-def influence_with_norm(f, x):
-    jacobian = torch.autograd.functional.jacobian(f, x, vectorize=True)
-    return jacobian.transpose(1, 2).norm(dim=(2, 3))
 
 
 def influence_with_einsum(f, x):
@@ -324,34 +263,19 @@ def influence_with_einsum(f, x):
 
 
 VARIANTS = {
-    "layer_norm": (norm_with_var_mean, norm_with_moments, norm_with_a_matrix, norm_by_rows),
-    "FeedForward": (
-        NetworkOfFunctions,
-        NetworkByProducts,
-        NetworkByTokens,
-        NetworkFlattened,
-        NetworkByEinsum,
-        NetworkWithNone,
+    "layer_norm": (norm_with_var_mean, norm_with_moments, norm_by_rows),
+    "FeedForward": (NetworkOfFunctions, NetworkByTokens, NetworkFlattened, NetworkWithNone),
+    "EncoderBlock": (BlockInPlace, BlockWithFusedAttention, BlockWithOwnNorms, BlockHeadByHead, BlockWithDropout),
+    "Encoder": (StackWithSparseGradients, StackWithOneHot, StackOfFusedBlocks, StackOfOwnNorms, StackWithDropout),
+    "fixed_block": (block_in_two_lines, block_with_a_loop, block_with_a_stream),
+    "block_macs": (
+        lambda T, d_model, d_ff: 2 * T * d_model * (2 * d_model + T + d_ff),
+        count_products,
+        lambda T, d_model, d_ff: sum(4 * d_model**2 + 2 * T * d_model + 2 * d_model * d_ff for _ in range(T)),
     ),
-    "EncoderBlock": (
-        BlockWithIf,
-        BlockWithArguments,
-        BlockInPlace,
-        BlockWithFusedAttention,
-        BlockWithOwnNorms,
-        BlockHeadByHead,
-        BlockWithDropout,
+    "token_influence": (
+        lambda f, x: torch.func.jacrev(f)(x).square().sum(dim=(1, 3)).sqrt(),
+        lambda f, x: torch.linalg.vector_norm(torch.func.jacfwd(f)(x), dim=(1, 3)),
+        influence_with_einsum,
     ),
-    "Encoder": (
-        StackWithSlices,
-        StackWithSparseGradients,
-        StackWithOneHot,
-        StackWithRecursion,
-        StackOfFusedBlocks,
-        StackOfOwnNorms,
-        StackWithDropout,
-    ),
-    "fixed_block": (block_in_two_lines, block_with_names, block_with_a_loop, block_with_a_stream),
-    "block_macs": (count_in_one_line, count_factored, count_products, count_by_token),
-    "token_influence": (influence_with_jacrev, influence_with_jacfwd, influence_with_norm, influence_with_einsum),
 }

@@ -1,13 +1,13 @@
 """Other accepted variants of lesson 12's exercises: what competent people write instead of the solution."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.blocks import FeedForward, MultiHeadAttention, RotaryBlock, apply_rope, causal_mask
+from helpers.blocks import FeedForward, MultiHeadAttention, RotaryBlock, apply_rope
 
 
 def ngrams_by_counter(train, test, order, vocab_size, alpha):
@@ -21,18 +21,6 @@ def ngrams_by_counter(train, test, order, vocab_size, alpha):
         for gram in zip(*(test[i:] for i in range(order)), strict=False)
     ]
     return sum(costs) / len(costs)
-
-
-def ngrams_by_tables(train, test, order, vocab_size, alpha):
-    rows = defaultdict(lambda: [0] * vocab_size)
-    train, test = list(map(int, train)), list(map(int, test))
-    for t in range(order - 1, len(train)):
-        rows[tuple(train[t - order + 1 : t])][train[t]] += 1
-    logs = []
-    for t in range(order - 1, len(test)):
-        row = rows[tuple(test[t - order + 1 : t])]
-        logs.append(math.log((row[test[t]] + alpha) / sum(n + alpha for n in row)))
-    return -sum(logs) / len(logs)
 
 
 def ngrams_with_short_contexts(train, test, order, vocab_size, alpha):
@@ -73,13 +61,6 @@ def ngrams_with_tensors(train, test, order, vocab_size, alpha):
     return -((seen + alpha) / (row + alpha * vocab_size)).log().mean().item()
 
 
-def batch_by_stack(data, block_size, batch_size, generator):
-    starts = torch.randint(0, len(data) - block_size, (batch_size,), generator=generator)
-    x = torch.stack([data[i : i + block_size] for i in starts])
-    y = torch.stack([data[i + 1 : i + 1 + block_size] for i in starts])
-    return x, y
-
-
 def batch_by_unfold(data, block_size, batch_size, generator):
     windows = data.unfold(0, block_size + 1, 1)
     rows = windows[torch.randint(len(windows), (batch_size,), generator=generator)]
@@ -99,18 +80,6 @@ def batch_by_uniform_numbers(data, block_size, batch_size, generator):
     starts = (torch.rand(batch_size, generator=generator) * (len(data) - block_size)).long()
     rows = data[starts.unsqueeze(1) + torch.arange(block_size + 1).unsqueeze(0)]
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
-
-
-def loss_by_transpose(logits, targets):
-    return F.cross_entropy(logits.transpose(1, 2), targets)
-
-
-def loss_by_two_views(logits, targets):
-    return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
-
-
-def loss_by_gather(logits, targets):
-    return -torch.log_softmax(logits, dim=-1).gather(-1, targets.unsqueeze(-1)).mean()
 
 
 def loss_by_rows(logits, targets):
@@ -188,28 +157,6 @@ class GPTOfOwnBlocks(GPTWithMaskBuffer):
         return self.unembed(self.norm(self.blocks(self.tokens(ids))))
 
 
-class GPTByLoops(GPTWithMaskBuffer):
-    """The blocks by their indices, and the mask by comparing positions, with an axis for the batch."""
-
-    def forward(self, ids):
-        T = ids.size(1)
-        mask = torch.ones(1, T, T, dtype=torch.bool, device=ids.device).tril()
-        x = self.tokens(ids)
-        for i in range(len(self.blocks)):
-            x = self.blocks[i](x, mask[:, None])
-        return self.unembed(self.norm(x))
-
-
-class GPTWithEmbeddingFunctions(GPTWithMaskBuffer):
-    """Table lookup and layer norm as functions of the parts' weights."""
-
-    def forward(self, ids):
-        x = F.embedding(ids, self.tokens.weight)
-        for block in self.blocks:
-            x = block(x, causal_mask(ids.shape[1]))
-        return self.unembed(F.layer_norm(x, x.shape[-1:], self.norm.weight, self.norm.bias))
-
-
 class GPTThatChecksItsLength(GPTWithMaskBuffer):
     """A text that is longer than the block raises, as in nanoGPT."""
 
@@ -229,18 +176,6 @@ def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, gen
             logits[logits < v[:, [-1]]] = -float("inf")
         ids = torch.cat((ids, torch.multinomial(F.softmax(logits, dim=-1), num_samples=1, generator=generator)), dim=1)
     return ids
-
-
-def generate_into_a_table(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    B, T = ids.shape
-    out = torch.zeros(B, T + max_new_tokens, dtype=ids.dtype)
-    out[:, :T] = ids
-    for t in range(T, T + max_new_tokens):
-        logits = model(out[:, max(0, t - model.block_size) : t])[:, -1]
-        top = logits.topk(top_k or logits.shape[-1], dim=-1)
-        p = torch.zeros_like(logits).scatter(-1, top.indices, torch.softmax(top.values / temperature, dim=-1))
-        out[:, t] = torch.multinomial(p, 1, generator=generator)[:, 0]
-    return out
 
 
 def generate_by_gumbel(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
@@ -266,24 +201,6 @@ def generate_by_inverse(model, ids, max_new_tokens, temperature=1.0, top_k=None,
         new = order.gather(-1, at)
         rows = [torch.cat([row, new[i : i + 1]], dim=1) for i, row in enumerate(rows)]
     return torch.cat(rows)
-
-
-def induction_by_big_numbers(vocab_size, max_len):
-    """Scores large enough without a root; place 0 gets a key that nobody wants."""
-    V, M = vocab_size, max_len
-    C = 3 * V + M
-    q1, k1, v1 = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
-    for t in range(1, M):
-        q1[t - 1, V + t] = 1000.0
-    k1[:, V : V + M] = torch.eye(M)
-    v1[V + M : V + M + V, :V] = torch.eye(V)
-    q2, k2, v2 = torch.zeros(V + 1, C), torch.zeros(V + 1, C), torch.zeros(C, C)
-    q2[:V, :V] = 1000 * torch.eye(V)
-    q2[V, :V] = 1000.0
-    k2[:V, V + M : V + M + V] = torch.eye(V)
-    k2[V, V] = -2.0
-    v2[-V:, :V] = torch.eye(V)
-    return [(q1, k1, v1), (q2, k2, v2)]
 
 
 def induction_by_einsum(vocab_size, max_len):
@@ -335,26 +252,17 @@ def induction_with_angles(vocab_size, max_len):
 VARIANTS = {
     "ngram_loss": (
         ngrams_by_counter,
-        ngrams_by_tables,
         ngrams_with_short_contexts,
         ngrams_that_back_off_at_the_start,
         ngrams_with_tensors,
     ),
-    "get_batch": (batch_by_stack, batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
-    "next_token_loss": (loss_by_transpose, loss_by_two_views, loss_by_gather, loss_by_rows),
-    "GPT": (
-        GPTWithDropout,
-        GPTWithAnUnusedTable,
-        GPTOfOwnBlocks,
-        GPTByLoops,
-        GPTWithEmbeddingFunctions,
-        GPTThatChecksItsLength,
+    "get_batch": (batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
+    "next_token_loss": (
+        lambda logits, targets: F.cross_entropy(logits.transpose(1, 2), targets),
+        lambda logits, targets: -torch.log_softmax(logits, dim=-1).gather(-1, targets.unsqueeze(-1)).mean(),
+        loss_by_rows,
     ),
-    "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
-    "induction_head": (
-        induction_by_big_numbers,
-        induction_by_einsum,
-        induction_without_place_zero_written,
-        induction_with_angles,
-    ),
+    "GPT": (GPTWithDropout, GPTWithAnUnusedTable, GPTOfOwnBlocks, GPTThatChecksItsLength),
+    "generate": (generate_by_cat, generate_by_gumbel, generate_by_inverse),
+    "induction_head": (induction_by_einsum, induction_without_place_zero_written, induction_with_angles),
 }

@@ -20,59 +20,9 @@ def causal_lists(T_q, T_k=None):
     return torch.tensor([[j <= i + T_k - T_q for j in range(T_k)] for i in range(T_q)])
 
 
-def causal_with_past(T_q, T_k=None):
-    past = 0 if T_k is None else T_k - T_q
-    return torch.cat([torch.ones(T_q, past, dtype=torch.bool), torch.ones(T_q, T_q).tril() == 1], dim=1)
-
-
-def padding_lists(lengths, T):
-    return torch.tensor([[j < n for j in range(T)] for n in lengths.tolist()])
-
-
-def padding_expanded(lengths, T):
-    positions = torch.arange(T).expand(lengths.shape[0], T)
-    return positions.lt(lengths.unsqueeze(1))
-
-
-def padding_triangle(lengths, T):
-    return torch.ones(T + 1, T).tril(-1).bool()[lengths]
-
-
-def padding_cumulative(lengths, T):
-    return torch.ones(len(lengths), T).cumsum(-1) <= lengths.view(-1, 1)
-
-
-def combine_einsum(causal, padding):
-    return torch.einsum("qk,bk->bqk", causal.float(), padding.float()).bool().unsqueeze(1)
-
-
-def combine_product(causal, padding):
-    return causal[None, None] * padding.view(padding.shape[0], 1, 1, -1)
-
-
-def combine_loop(causal, padding):
-    return torch.stack([(causal & row)[None] for row in padding])
-
-
 def combine_blocked(causal, padding):
     blocked = ~causal[None, None] | ~padding[:, None, None]
     return ~blocked
-
-
-def scores_where(scores, mask):
-    return torch.where(mask, scores, float("-inf"))
-
-
-def scores_finfo(scores, mask):
-    return scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-
-
-def scores_billion(scores, mask):
-    return scores.masked_fill(mask == 0, -1e9)
-
-
-def scores_add_infinity(scores, mask):
-    return scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf)
 
 
 def scores_clone(scores, mask):
@@ -83,14 +33,6 @@ def scores_clone(scores, mask):
 
 def _softmax(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
-
-
-def softmax_nan_to_num(scores, mask):
-    return _softmax(scores, mask).nan_to_num(0.0)
-
-
-def softmax_finite_fill(scores, mask):
-    return torch.softmax(torch.where(mask, scores, torch.finfo(scores.dtype).min), dim=-1) * mask
 
 
 def softmax_spared_rows(scores, mask):
@@ -122,12 +64,6 @@ def leaks_row_by_row(f, x):
     return worst > 1e-6
 
 
-def leaks_noise(f, x):
-    noise, y = torch.randn_like(x), f(x)
-    later = torch.arange(x.shape[1])[:, None] > torch.arange(x.shape[1])[:, None, None]  # (t, T, 1)
-    return any(bool(((f(x + noise * rows) - y)[:, : t + 1].abs() > 1e-6).any()) for t, rows in enumerate(later))
-
-
 def leaks_twice(f, x):
     for start in range(1, x.shape[1]):
         one, two = (torch.cat([x[:, :start], 2 * torch.randn_like(x[:, start:])], dim=1) for _ in range(2))
@@ -149,14 +85,10 @@ def _mask_of(Q):
     return _causal(Q.shape[-2])
 
 
-def attention_fill(Q, K, V):
-    return torch.softmax(_scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf), dim=-1) @ V
-
-
 def attention_added(Q, K, V):
     T = Q.size(-2)
     blocked = torch.triu(torch.full((T, T), -math.inf, dtype=Q.dtype), diagonal=1)
-    return torch.matmul((torch.matmul(Q, K.mT) * Q.size(-1) ** -0.5 + blocked).softmax(-1), V)
+    return torch.matmul((torch.matmul(Q, K.mT) / torch.tensor(Q.size(-1)).sqrt() + blocked).softmax(-1), V)
 
 
 def attention_einsum(Q, K, V):
@@ -171,11 +103,29 @@ def attention_log_space(Q, K, V):
 
 
 VARIANTS = {
-    "causal_mask": (causal_comparison, causal_last_rows, causal_lists, causal_with_past),
-    "padding_mask": (padding_lists, padding_expanded, padding_triangle, padding_cumulative),
-    "combine_masks": (combine_einsum, combine_product, combine_loop, combine_blocked),
-    "mask_scores": (scores_where, scores_finfo, scores_billion, scores_add_infinity, scores_clone),
-    "masked_softmax": (softmax_nan_to_num, softmax_finite_fill, softmax_spared_rows, softmax_log_space),
-    "leaks_future": (leaks_random, leaks_row_by_row, leaks_noise, leaks_twice),
-    "fixed_causal_attention": (attention_fill, attention_added, attention_einsum, attention_log_space),
+    "causal_mask": (causal_comparison, causal_last_rows, causal_lists),
+    "padding_mask": (
+        lambda lengths, T: torch.tensor([[j < n for j in range(T)] for n in lengths.tolist()]),
+        lambda lengths, T: torch.ones(T + 1, T).tril(-1).bool()[lengths],
+        lambda lengths, T: torch.ones(len(lengths), T).cumsum(-1) <= lengths.view(-1, 1),
+    ),
+    "combine_masks": (
+        lambda causal, padding: torch.einsum("qk,bk->bqk", causal.float(), padding.float()).bool().unsqueeze(1),
+        lambda causal, padding: torch.stack([(causal & row)[None] for row in padding]),
+        combine_blocked,
+    ),
+    "mask_scores": (
+        lambda scores, mask: torch.where(mask, scores, float("-inf")),
+        lambda scores, mask: scores.masked_fill(mask == 0, -1e9),
+        lambda scores, mask: scores.masked_fill(~mask, torch.finfo(torch.float32).min),
+        lambda scores, mask: scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf),
+        scores_clone,
+    ),
+    "masked_softmax": (
+        lambda scores, mask: _softmax(scores, mask).nan_to_num(0.0),
+        softmax_spared_rows,
+        softmax_log_space,
+    ),
+    "leaks_future": (leaks_random, leaks_row_by_row, leaks_twice),
+    "fixed_causal_attention": (attention_added, attention_einsum, attention_log_space),
 }

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.blocks import attention, masked_softmax, scaled_scores
+from helpers.blocks import attention, masked_softmax
 
 
 def refuse(width, num_heads):
@@ -17,12 +17,6 @@ def refuse(width, num_heads):
 def split_by_chunks(x, num_heads):
     refuse(x.shape[-1], num_heads)
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
-
-
-def split_by_slices(x, num_heads):
-    refuse(x.size(2), num_heads)
-    d = x.size(2) // num_heads
-    return torch.stack([x[:, :, h * d : (h + 1) * d] for h in range(num_heads)], 1)
 
 
 def split_by_permute(x, num_heads):
@@ -44,21 +38,8 @@ def merge_by_cat(x):
     return torch.cat(x.unbind(1), dim=-1)
 
 
-def merge_by_slices(x):
-    return torch.cat([x[:, h] for h in range(x.size(1))], dim=2)
-
-
 def merge_by_flatten(x):
     return x.transpose(1, 2).flatten(2)
-
-
-def merge_by_permute(x):
-    B, H, T, d = x.size()
-    return x.permute(0, 2, 1, 3).contiguous().view(B, T, H * d)
-
-
-def merge_backwards(x):
-    return x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)
 
 
 class _Four(nn.Module):
@@ -76,16 +57,6 @@ class _Four(nn.Module):
         if value is None:
             value = key
         return self.run(query, key, value, mask)
-
-
-class ByChunks(_Four):
-    def run(self, query, key, value, mask):
-        Q, K, V = (split_by_chunks(layer(x), self.num_heads) for layer, x in self.pairs(query, key, value))
-        out, weights = attention(Q, K, V, mask)
-        return self.W_o(merge_by_cat(out)), weights
-
-    def pairs(self, query, key, value):
-        return ((self.W_q, query), (self.W_k, key), (self.W_v, value))
 
 
 class SumOfHeads(_Four):
@@ -112,27 +83,6 @@ class FoldedIntoBatch(_Four):
         out, weights = attention(fold(self.W_q(query)), fold(self.W_k(key)), fold(self.W_v(value)), mask)
         out = out.unflatten(0, (B, self.num_heads)).transpose(1, 2).reshape(B, T, D)
         return self.W_o(out), weights.unflatten(0, (B, self.num_heads))
-
-
-class WithNanToNum(_Four):
-    def run(self, query, key, value, mask):
-        Q = split_by_slices(self.W_q(query), self.num_heads)
-        K = split_by_slices(self.W_k(key), self.num_heads)
-        V = split_by_slices(self.W_v(value), self.num_heads)
-        scores = torch.matmul(Q, K.transpose(-2, -1)) / self.d_head**0.5
-        if mask is not None:
-            scores = scores.masked_fill(~mask, float("-inf"))
-        weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
-        return self.W_o(merge_by_permute(weights @ V)), weights
-
-
-class WithEarlierBlocks(_Four):
-    def run(self, query, key, value, mask):
-        Q, K, V = (split_by_permute(x, self.num_heads) for x in (self.W_q(query), self.W_k(key), self.W_v(value)))
-        if mask is None:
-            mask = torch.ones(query.shape[1], key.shape[1], dtype=torch.bool)
-        weights = masked_softmax(scaled_scores(Q, K), mask)
-        return self.W_o(merge_by_cat(weights @ V)), weights
 
 
 def weights_in_log_space(Q, K, mask):
@@ -211,17 +161,6 @@ def load_by_data(mine, theirs):
 
 
 @torch.no_grad()
-def load_by_slices(mine, theirs):
-    D = theirs.embed_dim
-    for i, name in enumerate(("W_q", "W_k", "W_v")):
-        rows = slice(i * D, (i + 1) * D)
-        layer = getattr(mine, name)
-        layer.weight[:] = theirs.in_proj_weight[rows]
-        layer.bias[:] = theirs.in_proj_bias[rows]
-    mine.W_o.weight[:], mine.W_o.bias[:] = theirs.out_proj.weight, theirs.out_proj.bias
-
-
-@torch.no_grad()
 def load_in_a_loop(mine, theirs):
     state = theirs.state_dict()
     weights, biases = state["in_proj_weight"].chunk(3), state["in_proj_bias"].chunk(3)
@@ -234,16 +173,6 @@ def load_in_a_loop(mine, theirs):
 def fixed_by_chunks(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     Q, K, V = (split_by_chunks(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
     return merge_by_cat(attention(Q, K, V, mask)[0]) @ W_o.T
-
-
-def fixed_by_permute(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
-    B, T, D = x.shape
-    q, k, v = (F.linear(x, W).view(B, T, num_heads, D // num_heads).transpose(1, 2) for W in (W_q, W_k, W_v))
-    scores = q @ k.transpose(-2, -1) / (D // num_heads) ** 0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    values = scores.softmax(dim=-1).nan_to_num(0.0) @ v
-    return values.permute(0, 2, 1, 3).reshape(B, T, D) @ W_o.T
 
 
 def fixed_by_einsum(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
@@ -282,14 +211,6 @@ def grouped_by_index(Q, K, V, mask=None):
     return attention(Q, K[:, group], V[:, group], mask)[0]
 
 
-def grouped_by_expand(Q, K, V, mask=None):
-    B, G, T, d = K.shape
-    r = Q.size(1) // G
-    K = K[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
-    V = V[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
-    return attention(Q, K, V, mask)[0]
-
-
 def importance_by_zeroing(mha, x):
     d = x.shape[-1] // mha.num_heads
     changes = []
@@ -314,14 +235,6 @@ def importance_by_hook(mha, x):
     return torch.stack([(head @ column.T).norm() for head, column in zip(heads, columns, strict=True)])
 
 
-def importance_by_functional_call(mha, x):
-    out, changes = mha(x)[0], []
-    for own in torch.eye(mha.num_heads, dtype=torch.bool).repeat_interleave(x.shape[-1] // mha.num_heads, dim=1):
-        weights = {"W_o.weight": mha.W_o.weight.masked_fill(own, 0)}
-        changes.append(torch.dist(out, torch.func.functional_call(mha, weights, (x,))[0]))
-    return torch.stack(changes)
-
-
 def importance_from_weights(mha, x):
     weights = mha(x)[1]
     heads = weights @ split_by_chunks(mha.W_v(x), mha.num_heads)
@@ -330,24 +243,11 @@ def importance_from_weights(mha, x):
 
 
 VARIANTS = {
-    "split_heads": (split_by_chunks, split_by_permute, split_by_vmap, split_backwards),
-    "merge_heads": (merge_by_cat, merge_by_slices, merge_by_flatten, merge_backwards),
-    "MultiHeadAttention": (
-        ByChunks,
-        SumOfHeads,
-        FoldedIntoBatch,
-        WithNanToNum,
-        WithEarlierBlocks,
-        InLogSpace,
-        ScaledQueries,
-    ),
-    "load_from_torch": (load_by_state_dict, load_by_data, load_by_slices, load_in_a_loop),
-    "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_einsum, fixed_in_log_space),
-    "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_in_log_space),
-    "head_importance": (
-        importance_by_zeroing,
-        importance_by_hook,
-        importance_by_functional_call,
-        importance_from_weights,
-    ),
+    "split_heads": (split_by_chunks, split_by_vmap, split_backwards),
+    "merge_heads": (merge_by_cat, merge_by_flatten, lambda x: x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)),
+    "MultiHeadAttention": (SumOfHeads, FoldedIntoBatch, InLogSpace, ScaledQueries),
+    "load_from_torch": (load_by_state_dict, load_by_data, load_in_a_loop),
+    "fixed_heads": (fixed_by_chunks, fixed_by_einsum, fixed_in_log_space),
+    "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_in_log_space),
+    "head_importance": (importance_by_zeroing, importance_by_hook, importance_from_weights),
 }

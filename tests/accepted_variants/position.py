@@ -15,12 +15,6 @@ def gap_infinity_norm(f, x, perm):
         return float(torch.linalg.vector_norm(f(x[perm]) - f(x)[perm], ord=math.inf))
 
 
-def gap_unshuffled(f, x, perm):
-    back = torch.argsort(perm)
-    difference = f(x.index_select(0, perm))[back] - f(x)
-    return max(difference.max().item(), -difference.min().item())
-
-
 def gap_numpy(f, x, perm):
     a, b = f(x[perm]).detach().numpy(), f(x).detach().numpy()[perm.numpy()]
     return float(abs(a - b).max())
@@ -48,13 +42,6 @@ def positions_phase(length, d_model):
     return torch.sin(angles + (column % 2) * (math.pi / 2))
 
 
-def positions_complex(length, d_model):
-    _guard(d_model)
-    speeds = torch.pow(10000.0, -torch.arange(0, d_model, 2) / d_model)
-    hands = torch.polar(torch.ones(length, d_model // 2), torch.einsum("t,i->ti", torch.arange(length).float(), speeds))
-    return torch.stack((hands.imag, hands.real), dim=2).reshape(length, d_model)
-
-
 def positions_powers(length, d_model):
     _guard(d_model)
     step = torch.exp(1j * 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model))
@@ -67,13 +54,6 @@ def add_index(x, table):
     if T > table.size(0):
         raise ValueError(f"T = {T} > {table.size(0)}")
     return x + torch.nn.functional.embedding(torch.arange(T), table)
-
-
-def add_expanded(x, table):
-    T, D = x.shape[-2:]
-    if T > table.shape[0]:
-        raise ValueError
-    return torch.add(x, table.narrow(0, 0, T).reshape(*[1] * (x.dim() - 2), T, D).expand_as(x))
 
 
 def add_rows(x, table):
@@ -90,22 +70,6 @@ def add_select(x, table):
     return x + torch.einsum("tn,nd->td", choose, table)
 
 
-def layer_transposed(x, pe):
-    return (x.transpose(0, 1) + pe[: x.size(1)]).transpose(0, 1)
-
-
-def layer_table_transposed(x, pe):
-    return x + pe.transpose(0, 1)[:, : x.size(1)]
-
-
-def layer_indexed(x, pe):
-    return x + pe[: x.shape[1], 0]
-
-
-def layer_loop(x, pe):
-    return torch.stack([sentence + pe[: len(sentence), 0, :] for sentence in x])
-
-
 def _blocks(angles, block):
     return torch.block_diag(*[torch.tensor(block(math.cos(a), math.sin(a))) for a in angles])
 
@@ -113,10 +77,6 @@ def _blocks(angles, block):
 def _angles(offset, d_model):
     _guard(d_model)
     return [offset * 10000 ** (-i / d_model) for i in range(0, d_model, 2)]
-
-
-def shift_block_diag(offset, d_model):
-    return _blocks(_angles(offset, d_model), lambda c, s: [[c, s], [-s, c]])
 
 
 def _table(length, d_model):
@@ -133,24 +93,19 @@ def shift_from_table(offset, d_model):
     return M.index_put((even, even + 1), sines).index_put((even + 1, even), -sines)
 
 
-def shift_matrix_power(offset, d_model):
-    step = _blocks(_angles(1, d_model), lambda c, s: [[c, s], [-s, c]])
-    return torch.linalg.matrix_power(step if offset >= 0 else step.T, abs(offset))
-
-
 def shift_matrix_exp(offset, d_model):
     generators = [torch.tensor([[0.0, a], [-a, 0.0]]) for a in _angles(offset, d_model)]
     return torch.linalg.matrix_exp(torch.block_diag(*generators))
 
 
-def _turn(x, positions, base=10000.0):
+def _turn(x, positions, base):
     D = x.shape[-1]
     angles = positions[:, None].double() * base ** (-torch.arange(0, D, 2).double() / D)
-    return angles.cos().to(x.dtype), angles.sin().to(x.dtype), x[..., 0::2], x[..., 1::2]
+    return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 
 def rotate_complex(x, positions, base=10000.0):
-    c, s, _, _ = _turn(x, positions, base)
+    c, s = _turn(x, positions, base)
     z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
     return torch.view_as_real(z * torch.complex(c, s)).flatten(-2)
 
@@ -163,27 +118,25 @@ def rotate_float32_tables(x, positions, base=10000.0):
     return x * cos + crossed * sin
 
 
-def rotate_filled(x, positions, base=10000.0):
-    D = x.size(-1)
-    inverse = 1.0 / base ** (torch.arange(0, D, 2).to(x.dtype) / D)
-    angles = torch.einsum("t,i->ti", positions.to(x.dtype), inverse)
-    out = torch.empty_like(x)
-    out[..., ::2] = x[..., ::2] * angles.cos() - x[..., 1::2] * angles.sin()
-    out[..., 1::2] = x[..., ::2] * angles.sin() + x[..., 1::2] * angles.cos()
-    return out
-
-
 def rotate_matrices(x, positions, base=10000.0):
-    c, s, _, _ = _turn(x, positions, base)
+    c, s = _turn(x, positions, base)
     R = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)  # (T, D/2, 2, 2)
     return torch.einsum("tiab,...tib->...tia", R, x.unflatten(-1, (-1, 2))).flatten(-2)
 
 
 VARIANTS = {
-    "equivariance_error": (gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
-    "sinusoidal_positions": (positions_loops, positions_phase, positions_complex, positions_powers),
-    "add_positions": (add_index, add_expanded, add_rows, add_select),
-    "fixed_position_layer": (layer_transposed, layer_table_transposed, layer_indexed, layer_loop),
-    "shift_matrix": (shift_block_diag, shift_from_table, shift_matrix_power, shift_matrix_exp),
-    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices),
+    "equivariance_error": (gap_matrix, gap_infinity_norm, gap_numpy),
+    "sinusoidal_positions": (positions_loops, positions_phase, positions_powers),
+    "add_positions": (add_index, add_rows, add_select),
+    "fixed_position_layer": (
+        lambda x, pe: (x.transpose(0, 1) + pe[: x.size(1)]).transpose(0, 1),
+        lambda x, pe: x + pe[: x.shape[1], 0],
+        lambda x, pe: torch.stack([sentence + pe[: len(sentence), 0, :] for sentence in x]),
+    ),
+    "shift_matrix": (
+        lambda offset, d_model: _blocks(_angles(offset, d_model), lambda c, s: [[c, s], [-s, c]]),
+        shift_from_table,
+        shift_matrix_exp,
+    ),
+    "apply_rope": (rotate_complex, rotate_float32_tables, rotate_matrices),
 }

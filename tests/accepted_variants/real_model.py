@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from helpers.blocks import cosine_similarity, layer_norm, one_hot
+from helpers.blocks import one_hot
 
 PAIRS = [  # longer names first
     ("attention.self.query", "attention.W_q"),
@@ -36,13 +36,6 @@ def renamed_by_pattern(state_dict):
     return {f"blocks.{m[1]}.{dict(PAIRS)[m[2]]}.{m[3]}": tensor for m, tensor in found if m}
 
 
-def renamed_with_embeddings(state_dict):
-    mine = renamed_by_pattern(state_dict)
-    if "embeddings.word_embeddings.weight" in state_dict:
-        mine["tokens.weight"] = state_dict["embeddings.word_embeddings.weight"]
-    return mine
-
-
 def renamed_copies(state_dict):
     """Copies, in another order, so that the result shares no memory with the file."""
     return {name: tensor.clone() for name, tensor in reversed(renamed_by_pattern(state_dict).items())}
@@ -61,11 +54,6 @@ def embedded_by_hand(ids, weights):
     centered = x - x.mean(-1, keepdim=True)
     variance = (centered * centered).mean(-1, keepdim=True)
     return weights[GAMMA] * centered / torch.sqrt(variance + 1e-12) + weights[BETA]
-
-
-def embedded_with_own_norm(ids, weights):
-    x = torch.stack([weights[WORDS][row] for row in ids]) + weights[POSITIONS][torch.arange(ids.shape[-1])]
-    return layer_norm(x + weights[TYPES][0], weights[GAMMA], weights[BETA], 1e-12)
 
 
 def embedded_by_products(ids, weights):
@@ -87,12 +75,6 @@ def head_by_unravel(attention, query, key):
     return int(layer), int(head), float(table[layer, head])
 
 
-def head_by_two_maxima(attention, query, key):
-    best, heads = attention[:, :, query, key].max(dim=1)
-    layer = int(best.argmax())
-    return layer, int(heads[layer]), float(best[layer])
-
-
 def head_by_nonzero(attention, query, key):
     table = attention.select(3, key).select(2, query)
     layer, head = (table == table.max()).nonzero()[0].tolist()
@@ -110,12 +92,6 @@ def pooled_by_einsum(x, mask):
     return total / mask.sum(1, keepdim=True).clamp_min(1)
 
 
-def pooled_by_products(x, mask):
-    counts = mask.sum(dim=1, keepdim=True)
-    shares = mask.to(x.dtype) / torch.where(counts == 0, 1, counts)  # (B, T)
-    return (shares.unsqueeze(1) @ x).squeeze(1)
-
-
 def pooled_with_where(x, mask):
     visible = torch.where(mask[..., None], x, 0.0)
     return visible.sum(dim=-2) / mask.sum(-1)[:, None].clamp(min=1e-9)
@@ -129,11 +105,6 @@ def searched_by_library(query, keys, values, k):
     scores = F.cosine_similarity(keys, query.expand_as(keys), dim=-1, eps=1e-12)
     order = scores.argsort(descending=True)[:k]
     return [(values[int(i)], float(scores[i])) for i in order]
-
-
-def searched_with_lesson_1(query, keys, values, k):
-    scores = cosine_similarity(query[None], keys)[0]
-    return [(values[i], scores[i].item()) for i in scores.topk(k).indices]
 
 
 def searched_by_normalizing(query, keys, values, k):
@@ -163,13 +134,6 @@ def vectors_one_by_one(encode, ids, pad_id):
     return torch.stack(rows)
 
 
-def vectors_with_lengths(encode, ids, pad_id):
-    lengths = (ids != pad_id).sum(dim=1)
-    mask = torch.arange(ids.shape[1])[None] < lengths[:, None]
-    x = encode(ids, mask.view(len(ids), 1, 1, -1))
-    return torch.stack([one[:n].mean(0) for one, n in zip(x, lengths.tolist(), strict=True)])
-
-
 def vectors_by_einsum(encode, ids, pad_id):
     real = ids != pad_id
     mask = real.unsqueeze(1).unsqueeze(1).expand(-1, 1, ids.shape[1], -1)
@@ -178,15 +142,10 @@ def vectors_by_einsum(encode, ids, pad_id):
 
 
 VARIANTS = {
-    "rename_weights": (renamed_by_replacing, renamed_by_pattern, renamed_with_embeddings, renamed_copies),
-    "bert_embeddings": (embedded_by_hand, embedded_with_own_norm, embedded_by_products, embedded_by_modules),
-    "strongest_head": (head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
-    "mean_pool": (pooled_by_einsum, pooled_by_products, pooled_with_where, pooled_by_filling),
-    "search": (
-        searched_by_library,
-        searched_with_lesson_1,
-        searched_by_normalizing,
-        searched_with_a_guard_on_each_length,
-    ),
-    "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_with_lengths, vectors_by_einsum),
+    "rename_weights": (renamed_by_replacing, renamed_by_pattern, renamed_copies),
+    "bert_embeddings": (embedded_by_hand, embedded_by_products, embedded_by_modules),
+    "strongest_head": (head_by_unravel, head_by_nonzero, head_by_python),
+    "mean_pool": (pooled_by_einsum, pooled_with_where, pooled_by_filling),
+    "search": (searched_by_library, searched_by_normalizing, searched_with_a_guard_on_each_length),
+    "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_by_einsum),
 }

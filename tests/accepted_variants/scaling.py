@@ -6,11 +6,6 @@ import torch
 import torch.nn.functional as F
 
 
-def variance_from_deviations(Q, K):
-    scores = Q @ K.transpose(-2, -1)
-    return ((scores - scores.mean()) ** 2).mean()
-
-
 def variance_from_moments(Q, K):
     scores = torch.einsum("...id,...jd->...ij", Q, K)
     return (scores**2).mean() - scores.mean() ** 2
@@ -26,25 +21,9 @@ def variance_from_loops(Q, K):
     return sum((s - mean) ** 2 for s in scores) / len(scores)
 
 
-def variance_from_standard_deviation(Q, K):
-    return torch.std(torch.matmul(Q, K.mT), correction=0) ** 2
-
-
-def scores_by_einsum(Q, K):
-    return torch.einsum("...id,...jd->...ij", Q, K) * Q.size(-1) ** -0.5
-
-
-def scores_queries_first(Q, K):
-    return torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
-
-
 def scores_both_by_fourth_root(Q, K):
     c = Q.shape[-1] ** 0.25
     return (Q / c) @ (K / c).transpose(-1, -2)
-
-
-def scores_by_broadcasting(Q, K):
-    return (Q[..., :, None, :] * K[..., None, :, :]).sum(dim=-1) / torch.tensor(Q.shape[-1]).sqrt()
 
 
 def scores_by_loops(Q, K):
@@ -55,15 +34,6 @@ def scores_by_loops(Q, K):
         rows = [torch.stack([torch.dot(q, k) / math.sqrt(d_k) for k in k_rows]) for q in q_rows]
         blocks.append(torch.stack(rows))
     return torch.stack(blocks).reshape(*lead, Q.shape[-2], K.shape[-2])
-
-
-def jacobian_with_eye(p):
-    eye = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
-    return p[..., :, None] * (eye - p[..., None, :])
-
-
-def jacobian_by_einsum(p):
-    return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
 
 
 def jacobian_rows_sum_to_zero(p):
@@ -92,12 +62,6 @@ def gradient_from_largest_probability(scores):
     return top - top**2
 
 
-def gradient_from_shifted_exponentials(scores):
-    e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
-    p = e / e.sum(dim=-1, keepdim=True)
-    return (p * (1 - p)).amax(-1)
-
-
 def gradient_from_log_softmax(scores):
     p = torch.log_softmax(scores, dim=-1).exp()
     return torch.amax(p - p * p, dim=-1)
@@ -111,11 +75,6 @@ def head_by_linear(x, W_q, W_k):
 def head_by_one_form(x, W_q, W_k):
     M = W_q.T @ W_k / W_k.shape[0] ** 0.5
     return x @ M @ x.transpose(-2, -1)
-
-
-def head_queries_first(x, W_q, W_k):
-    q = x.matmul(W_q.t()).div(len(W_q) ** 0.5)
-    return q.matmul(x.matmul(W_k.t()).transpose(-1, -2))
 
 
 def head_by_loops(x, W_q, W_k):
@@ -146,37 +105,27 @@ def jacobian_of_weights_by_loops(q, K, divisor):
     return torch.stack([weight * (key - mean) / divisor for weight, key in zip(p, K, strict=True)])
 
 
-def jacobian_of_weights_with_eye(q, K, divisor):
-    p = (q @ K.T / divisor).softmax(-1)
-    return p.unsqueeze(1) * (torch.eye(len(p), dtype=p.dtype) - p) @ K / divisor
-
-
 VARIANTS = {
     "score_variance": (
-        variance_from_deviations,
         variance_from_moments,
         variance_from_loops,
-        variance_from_standard_deviation,
+        lambda Q, K: torch.std(torch.matmul(Q, K.mT), correction=0) ** 2,
     ),
     "scaled_scores": (
-        scores_by_einsum,
-        scores_queries_first,
         scores_both_by_fourth_root,
-        scores_by_broadcasting,
+        lambda Q, K: (Q[..., :, None, :] * K[..., None, :, :]).sum(dim=-1) / torch.tensor(Q.shape[-1]).sqrt(),
         scores_by_loops,
     ),
-    "softmax_jacobian": (jacobian_with_eye, jacobian_by_einsum, jacobian_rows_sum_to_zero, jacobian_by_autograd),
-    "max_gradient": (
-        gradient_from_jacobian,
-        gradient_from_largest_probability,
-        gradient_from_shifted_exponentials,
-        gradient_from_log_softmax,
+    "softmax_jacobian": (
+        lambda p: torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p),
+        jacobian_rows_sum_to_zero,
+        jacobian_by_autograd,
     ),
+    "max_gradient": (gradient_from_jacobian, gradient_from_largest_probability, gradient_from_log_softmax),
     "weights_jacobian": (
         jacobian_of_weights_centered,
         jacobian_of_weights_keys_divided_first,
         jacobian_of_weights_by_loops,
-        jacobian_of_weights_with_eye,
     ),
-    "head_scores": (head_by_linear, head_by_one_form, head_queries_first, head_by_loops),
+    "head_scores": (head_by_linear, head_by_one_form, head_by_loops),
 }

@@ -6,12 +6,6 @@ import torch
 import torch.nn.functional as F
 
 
-def soft_by_max_values(x, dim=-1):
-    m = x.max(dim, keepdim=True).values.detach()
-    e = (x - m).exp()
-    return e.div(e.sum(dim, keepdim=True))
-
-
 def soft_through_log(x, dim=-1):
     m = torch.max(x, dim=dim, keepdim=True)[0]
     return torch.exp(x - (m + torch.log(torch.sum(torch.exp(x - m), dim=dim, keepdim=True))))
@@ -27,20 +21,10 @@ def soft_by_loop(x, dim=-1):
     return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
 
 
-def soft_normalized(x, dim=-1):
-    return F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim)
-
-
 def soft_in_double(x, dim=-1):
     wide = x.double()
     e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
     return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
-
-
-def heads_by_matmul(q, k):
-    q, k = q.transpose(-3, -2), k.transpose(-3, -2)  # (..., H, T, d_k)
-    weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
-    return weights.movedim(-3, -1)
 
 
 def heads_by_broadcasting(q, k):
@@ -55,19 +39,9 @@ def heads_by_torch(q, k):
     return F.scaled_dot_product_attention(q, k, one_of_each).movedim(-3, -1)
 
 
-def heads_by_log(q, k):
-    return torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp()
-
-
 def above_zero(temperature):
     if not temperature > 0:
         raise ValueError(f"{temperature} is no temperature")
-
-
-def warm_functional(x, temperature):
-    if not temperature > 0:
-        raise ValueError(f"temperature {temperature} is not above 0")
-    return F.softmax(x / temperature, dim=-1)
 
 
 def warm_inverse(x, temperature):
@@ -87,35 +61,10 @@ def warm_log(x, temperature):
     return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
 
 
-def entropy_right(p):
-    return torch.special.entr(p).sum(dim=-1)
-
-
-def entropy_by_xlogy(p):
-    return -torch.xlogy(p, p).sum(-1)
-
-
-def entropy_tiny_epsilon(p):
-    return -(p * torch.log(p + 1e-12)).sum(dim=-1)
-
-
-def entropy_nan_to_num(p):
-    return -(p * p.log()).nan_to_num(0.0).sum(-1)
-
-
-def entropy_by_distribution(p):
-    return torch.distributions.Categorical(probs=p).entropy()
-
-
 def log_by_max_values(x, dim=-1):
     m = x.max(dim, keepdim=True).values.detach()
     total = torch.exp(x - m).sum(dim, keepdim=True)
     return x - m - torch.log(total)
-
-
-def log_minus_whole(x, dim=-1):
-    m = torch.amax(x, dim, keepdim=True)
-    return x - (m + (x - m).exp().sum(dim, keepdim=True).log())
 
 
 def log_by_loop(x, dim=-1):
@@ -131,13 +80,6 @@ def log_by_loop(x, dim=-1):
 def log_with_log1p(x, dim=-1):
     m = x.amax(dim=dim, keepdim=True)
     return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
-
-
-def loss_with_gather(logits, targets, ignore_index=-100):
-    mask = targets != ignore_index
-    safe = targets.masked_fill(~mask, 0)
-    loss = -F.log_softmax(logits, dim=-1).gather(-1, safe.unsqueeze(-1)).squeeze(-1)
-    return (loss * mask).sum() / mask.sum()
 
 
 def loss_by_logsumexp(logits, targets, ignore_index=-100):
@@ -164,10 +106,6 @@ def back_by_table(p, grad):
     return (J @ grad.unsqueeze(-1)).squeeze(-1)
 
 
-def back_by_einsum(p, grad):
-    return p * grad - p * torch.einsum("...i,...i->...", p, grad)[..., None]
-
-
 def back_by_loops(p, grad):
     out = []
     for row, g in zip(p.reshape(-1, p.shape[-1]), grad.reshape(-1, p.shape[-1]), strict=True):
@@ -191,12 +129,6 @@ def ceb_flat(logits, targets):
     p = torch.log_softmax(logits.reshape(-1, logits.shape[-1]), dim=-1).exp()
     p[torch.arange(len(p)), targets.reshape(-1)] -= 1
     return (p / len(p)).reshape(logits.shape)
-
-
-def ceb_by_comparison(logits, targets):
-    e = (logits - logits.amax(-1, keepdim=True)).exp()
-    p = e / e.sum(-1, keepdim=True)
-    return (p - (torch.arange(logits.shape[-1]) == targets[..., None]).to(p.dtype)) / max(targets.numel(), 1)
 
 
 def ceb_by_eye(logits, targets):
@@ -245,26 +177,32 @@ def stream_from_the_end(score_blocks, value_blocks):
     return o / l
 
 
-def stream_counting(score_blocks, value_blocks):
-    score_blocks, value_blocks = list(score_blocks), list(value_blocks)
-    sizes = [block.shape[-1] for block in score_blocks]
-    m = score_blocks[0].new_full((*score_blocks[0].shape[:-1], 1), -1e30)
-    l, o = torch.zeros_like(m), torch.zeros_like(value_blocks[0][..., 0, :])
-    for i in range(len(sizes)):
-        new = torch.max(m, score_blocks[i].amax(-1, True))
-        p, a = torch.exp(score_blocks[i] - new), torch.exp(m - new)
-        l, o, m = a * l + p.sum(-1, True), a * o + (p.unsqueeze(-2) @ value_blocks[i]).squeeze(-2), new
-    return o / l
-
-
 VARIANTS = {
-    "softmax": (soft_by_max_values, soft_through_log, soft_by_loop, soft_normalized, soft_in_double),
-    "fixed_head_weights": (heads_by_matmul, heads_by_broadcasting, heads_by_torch, heads_by_log),
-    "softmax_with_temperature": (warm_functional, warm_inverse, warm_shifted_first, warm_log),
-    "entropy": (entropy_right, entropy_by_xlogy, entropy_tiny_epsilon, entropy_nan_to_num, entropy_by_distribution),
-    "log_softmax": (log_by_max_values, log_minus_whole, log_by_loop, log_with_log1p),
-    "cross_entropy": (loss_with_gather, loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
-    "softmax_backward": (back_by_table, back_by_einsum, back_by_loops, back_by_pairs),
-    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_comparison, ceb_by_eye),
-    "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end, stream_counting),
+    "softmax": (
+        soft_through_log,
+        soft_by_loop,
+        lambda x, dim=-1: F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim),
+        soft_in_double,
+    ),
+    "fixed_head_weights": (
+        heads_by_broadcasting,
+        heads_by_torch,
+        lambda q, k: torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp(),
+    ),
+    "softmax_with_temperature": (warm_inverse, warm_shifted_first, warm_log),
+    "entropy": (
+        lambda p: -(p * torch.log(p + 1e-12)).sum(dim=-1),
+        lambda p: -(p * p.log()).nan_to_num(0.0).sum(-1),
+        lambda p: torch.distributions.Categorical(probs=p).entropy(),
+    ),
+    "log_softmax": (log_by_max_values, log_by_loop, log_with_log1p),
+    "cross_entropy": (loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
+    "softmax_backward": (
+        back_by_table,
+        back_by_loops,
+        back_by_pairs,
+        lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum is no autograd
+    ),
+    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_eye),
+    "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end),
 }

@@ -16,16 +16,6 @@ def norm_by_rsqrt(x, weight, eps=1e-6):
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
 
 
-def norm_by_length(x, weight, eps=1e-6):
-    length = (x * x).sum(-1, keepdim=True)
-    return weight * (x / torch.sqrt(length / x.size(-1) + eps))
-
-
-def norm_by_einsum(x, weight, eps=1e-6):
-    squares = torch.einsum("...d,...d->...", x, x).div(x.shape[-1]).unsqueeze(-1)
-    return x.div(squares.add(eps).sqrt()).mul(weight)
-
-
 def norm_in_double(x, weight, eps=1e-6):
     wide = x.double()
     return (wide * (wide.pow(2).mean(-1, True) + eps).pow(-0.5)).to(x.dtype) * weight
@@ -48,16 +38,6 @@ class GatedByHand(nn.Module):
         return self.down(z * torch.sigmoid(z) * self.up(x))
 
 
-class GatedByProducts(GatedByHand):
-    def forward(self, x):
-        return (F.silu(x @ self.gate.weight.T) * (x @ self.up.weight.T)) @ self.down.weight.T
-
-
-class GatedByF(GatedByHand):
-    def forward(self, x):
-        return F.linear(F.linear(x, self.up.weight) * F.silu(F.linear(x, self.gate.weight)), self.down.weight)
-
-
 class GatedInOneProduct(GatedByHand):
     def forward(self, x):
         gate, up = F.linear(x, torch.cat([self.gate.weight, self.up.weight])).chunk(2, dim=-1)
@@ -73,12 +53,6 @@ class GatedByExp(GatedByHand):
 class GatedByTokens(GatedByHand):
     def forward(self, x):
         return torch.stack([self.down(F.silu(self.gate(row)) * self.up(row)) for row in x.unbind(1)], dim=1)
-
-
-class GatedByEinsum(GatedByHand):
-    def forward(self, x):
-        z, up = (torch.einsum("btd,fd->btf", x, layer.weight) for layer in (self.gate, self.up))
-        return torch.einsum("btf,df->btd", F.silu(z) * up, self.down.weight)
 
 
 class GatedWithDropout(GatedByHand):
@@ -119,14 +93,6 @@ def by_lesson_2(x, positions, base=10000.0):
     return torch.cat([turned[..., 0::2], turned[..., 1::2]], dim=-1)
 
 
-def by_matrices(x, positions, base=10000.0):
-    d, angles = x.shape[-1], _angles(x, positions, base)
-    cos, sin = torch.diag_embed(angles.cos()), torch.diag_embed(angles.sin())
-    R = torch.cat([torch.cat([cos, -sin], -1), torch.cat([sin, cos], -1)], -2).to(x.dtype)  # (T, d, d)
-    assert R.shape[-1] == d
-    return torch.einsum("tij,...tj->...ti", R, x)
-
-
 def by_tokens(x, positions, base=10000.0):
     half, rows = x.shape[-1] // 2, []
     for t, place in enumerate(positions.tolist()):
@@ -155,10 +121,6 @@ def by_index(W, num_heads):
     width = W.shape[0] // num_heads
     head = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
     return W[torch.cat([head + h * width for h in range(num_heads)])]
-
-
-def by_heads(W, num_heads):
-    return torch.cat([torch.cat([head[::2], head[1::2]]) for head in W.chunk(num_heads)])
 
 
 def by_matrix(W, num_heads):
@@ -277,24 +239,6 @@ class HeadByHead(Plain):
         return torch.cat(outs, dim=-1)
 
 
-class WithAttentionInside(Plain):
-    """A function for the attention sublayer, and a bias in place of a mask."""
-
-    def attend(self, q, k, v, mask):
-        bias = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -1e30)
-        seen = mask.any(-1, keepdim=True)
-        return torch.where(seen, torch.softmax(q @ k.mT * self.d**-0.5 + bias, -1), 0.0) @ v
-
-
-class WithTorchsOrder(Plain):
-    """Sublayers as methods, and the norms' results kept."""
-
-    def forward(self, x, mask=None):
-        mask = causal_mask(x.shape[1]) if mask is None else mask
-        h = x + self.W_o(self.heads(self.norm1(x), mask))
-        return h + self.feed_forward(self.norm2(h))
-
-
 def by_replacing(state_dict):
     table = {
         "model.layers.": "blocks.",
@@ -336,22 +280,6 @@ def by_counting(state_dict):
     return mine | {"tokens.weight": tokens} | ends
 
 
-def by_pattern(state_dict):
-    parts = dict(zip(("input", "post_attention"), ("norm1", "norm2"), strict=True))
-
-    def ours(name):
-        if found := re.fullmatch(r"model\.layers\.(\d+)\.self_attn\.([qkvo])_proj\.weight", name):
-            return f"blocks.{found[1]}.W_{found[2]}.weight"
-        if found := re.fullmatch(r"model\.layers\.(\d+)\.mlp\.(gate|up|down)_proj\.weight", name):
-            return f"blocks.{found[1]}.feed_forward.{found[2]}.weight"
-        if found := re.fullmatch(r"model\.layers\.(\d+)\.(\w+)_layernorm\.weight", name):
-            return f"blocks.{found[1]}.{parts[found[2]]}.weight"
-        ends = {"model.embed_tokens": "tokens", "model.norm": "norm", "lm_head": "unembed"}
-        return f"{ends[name.removesuffix('.weight')]}.weight" if name.removesuffix(".weight") in ends else name
-
-    return {"unembed.weight": state_dict["model.embed_tokens.weight"]} | {ours(n): t for n, t in state_dict.items()}
-
-
 def by_parts(state_dict):
     mine, norms = {}, {"input_layernorm": "norm1", "post_attention_layernorm": "norm2"}
     for name, tensor in state_dict.items():
@@ -382,16 +310,6 @@ def by_causal_mask(T_q, T_k=None, window=4, sinks=0):
     far = ~torch.triu(torch.ones_like(causal), causal.shape[1] - T_q - window + 1)
     far[:, :sinks] = False
     return causal & ~far
-
-
-def by_loops(T_q, T_k=None, window=4, sinks=0):
-    T_k = T_k if T_k is not None else T_q
-    mask = torch.zeros(T_q, T_k, dtype=torch.bool)
-    for q in range(T_q):
-        place = q + T_k - T_q
-        for k in range(place + 1):
-            mask[q, k] = place - k < window or k < sinks
-    return mask
 
 
 def by_lists(T_q, T_k=None, window=4, sinks=0):
@@ -474,17 +392,6 @@ def train_with_numbers(text, num_merges):
     return merges
 
 
-def train_recursively(text, num_merges):
-    def go(pieces, left):
-        counts = Counter(pair for tokens in pieces for pair in zip(tokens, tokens[1:], strict=False))
-        if left == 0 or not counts:
-            return []
-        best = max(counts.items(), key=lambda item: item[::-1])[0]
-        return [best, *go([_merge(tokens, best) for tokens in pieces], left - 1)]
-
-    return go(_cut(text), num_merges)
-
-
 def encode_by_rank(text, merges):
     """The pair of lowest rank first, as GPT-2's code does."""
     ranks, found = {pair: rank for rank, pair in enumerate(merges)}, []
@@ -496,13 +403,6 @@ def encode_by_rank(text, merges):
             tokens = _merge(tokens, pair)
         found.extend(tokens)
     return found
-
-
-def encode_by_merges(text, merges):
-    pieces = _cut(text)
-    for pair in merges:
-        pieces = [_merge(tokens, pair) for tokens in pieces]
-    return [token for tokens in pieces for token in tokens]
 
 
 def encode_with_memory(text, merges):
@@ -570,11 +470,6 @@ class ThinByWeight(Thin):
         return F.linear(x, weight, self.linear.bias)
 
 
-class ThinByEinsum(Thin):
-    def forward(self, x):
-        return self.linear(x) + (self.alpha / self.rank) * torch.einsum("...i,ri,or->...o", x, self.A, self.B)
-
-
 class ThinByCopy(Thin):
     def merged(self):
         new = copy.deepcopy(self.linear)
@@ -605,30 +500,14 @@ class ThinByTheIdentity(Thin):
 
 
 VARIANTS = {
-    "rms_norm": (norm_by_rsqrt, norm_by_length, norm_by_einsum, norm_in_double, norm_at_least_float32),
-    "SwiGLU": (
-        GatedByProducts,
-        GatedByF,
-        GatedInOneProduct,
-        GatedByExp,
-        GatedByTokens,
-        GatedByEinsum,
-        GatedWithDropout,
-    ),
-    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2, by_matrices),
-    "interleaved_to_half_split": (by_view, by_index, by_heads, by_matrix),
-    "LlamaBlock": (
-        WithBlocks,
-        WithLaterPlaces,
-        WithGroupsOfQueries,
-        WithAWeightTable,
-        HeadByHead,
-        WithAttentionInside,
-        WithTorchsOrder,
-    ),
-    "rename_llama": (by_replacing, by_counting, by_pattern, by_parts),
-    "sliding_window_mask": (by_triangles, by_causal_mask, by_loops, by_lists),
-    "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers, train_recursively),
-    "encode_bpe": (encode_by_rank, encode_by_merges, encode_with_memory, encode_in_place),
-    "LoRA": (ThinNormal, ThinByWeight, ThinByEinsum, ThinByCopy, ThinByState, ThinByTheIdentity),
+    "rms_norm": (norm_by_rsqrt, norm_in_double, norm_at_least_float32),
+    "SwiGLU": (GatedInOneProduct, GatedByExp, GatedByTokens, GatedWithDropout),
+    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2),
+    "interleaved_to_half_split": (by_view, by_index, by_matrix),
+    "LlamaBlock": (WithBlocks, WithLaterPlaces, WithGroupsOfQueries, WithAWeightTable, HeadByHead),
+    "rename_llama": (by_replacing, by_counting, by_parts),
+    "sliding_window_mask": (by_triangles, by_causal_mask, by_lists),
+    "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers),
+    "encode_bpe": (encode_by_rank, encode_with_memory, encode_in_place),
+    "LoRA": (ThinNormal, ThinByWeight, ThinByCopy, ThinByState, ThinByTheIdentity),
 }

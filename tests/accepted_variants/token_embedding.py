@@ -1,7 +1,6 @@
 """Lesson 1: other right answers."""
 
 import itertools
-import math
 import re
 
 import torch
@@ -16,20 +15,6 @@ def _all(sentences):
 
 def _dots(center, context, negatives):
     return (center * context).sum(-1), (negatives @ center[:, :, None])[..., 0]
-
-
-def tokenize_translate(sentence):
-    return sentence.translate(str.maketrans("", "", ",.!?;:")).split()
-
-
-def tokenize_regex(sentence):
-    return [token for token in re.split(r"\s+", re.sub(r"[,.!?;:]", "", sentence)) if token]
-
-
-def tokenize_replace(sentence):
-    for mark in ",.!?;:":
-        sentence = sentence.replace(mark, "")
-    return sentence.split()
 
 
 def tokenize_per_token(sentence):
@@ -48,26 +33,9 @@ def vocab_set(sentences):
     return {token: number for number, token in enumerate(sorted(distinct))}
 
 
-def vocab_zip(sentences):
-    distinct = sorted(set(itertools.chain.from_iterable(map(_tokens, sentences))))
-    return dict(zip(distinct, range(len(distinct)), strict=True))
-
-
 def vocab_joined(sentences):
     tokens = sorted(dict.fromkeys(_tokens(" ".join(sentences))))
     return {token: tokens.index(token) for token in tokens}
-
-
-def vocab_grouped(sentences):
-    return {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all(sentences))))}
-
-
-def encode_comprehension(sentence, vocab):
-    return torch.LongTensor([vocab[token] for token in _tokens(sentence)])
-
-
-def encode_map(sentence, vocab):
-    return torch.tensor(list(map(vocab.__getitem__, _tokens(sentence))), dtype=torch.long)
 
 
 def encode_loop(sentence, vocab):
@@ -75,51 +43,9 @@ def encode_loop(sentence, vocab):
     ids = torch.empty(len(tokens), dtype=torch.int64)
     for t, token in enumerate(tokens):
         if token not in vocab:
-            raise KeyError(f"unknown token: {token}")
+            raise KeyError(f"{token!r} is not one of {sorted(vocab)}")
         ids[t] = vocab[token]
     return ids
-
-
-def encode_stack(sentence, vocab):
-    return torch.stack([torch.tensor(vocab[token]) for token in _tokens(sentence)])
-
-
-def encode_reraised(sentence, vocab):
-    ids = []
-    for token in _tokens(sentence):
-        found = vocab.get(token)
-        if found is None:
-            raise KeyError(token)
-        ids.append(found)
-    return torch.as_tensor(ids)
-
-
-def one_hot_eye(ids, vocab_size):
-    return torch.eye(vocab_size)[ids]
-
-
-def one_hot_compare(ids, vocab_size):
-    return (ids.unsqueeze(-1) == torch.arange(vocab_size)).float()
-
-
-def one_hot_scatter(ids, vocab_size):
-    return torch.zeros(*ids.shape, vocab_size).scatter_(-1, ids.unsqueeze(-1), 1.0)
-
-
-def one_hot_embedding(ids, vocab_size):
-    return F.embedding(ids, torch.eye(vocab_size))
-
-
-def embed_index(ids, table):
-    return table[ids]
-
-
-def embed_functional(ids, table):
-    return F.embedding(ids, table)
-
-
-def embed_product(ids, table):
-    return F.one_hot(ids, table.shape[0]).to(table.dtype) @ table
 
 
 def embed_loop(ids, table):
@@ -136,22 +62,6 @@ def cosine_with_clamp(a, b):
 def cosine_where(a, b):
     lengths = a.norm(dim=-1)[:, None] * b.norm(dim=-1)
     return torch.where(lengths == 0, torch.zeros_like(lengths), (a @ b.T) / lengths.masked_fill(lengths == 0, 1.0))
-
-
-def cosine_masked_product(a, b):
-    lengths = a.norm(dim=-1, keepdim=True) * b.norm(dim=-1)
-    return (a @ b.T) / lengths.masked_fill(lengths == 0, 1)
-
-
-def cosine_with_added_epsilon(a, b):
-    return a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T
-
-
-def forces_einsum(center, context, negatives):
-    pull = torch.sigmoid(torch.einsum("d,d->", center, context)) - 1
-    push = torch.sigmoid(torch.einsum("d,kd->k", center, negatives))
-    d_center = pull * context + torch.einsum("k,kd->d", push, negatives)
-    return d_center, pull * center, torch.einsum("k,d->kd", push, center)
 
 
 def forces_together(center, context, negatives):
@@ -175,13 +85,6 @@ def forces_tanh(center, context, negatives):
     return half * context + (push[:, None] * negatives).sum(0), half * center, torch.outer(push, center)
 
 
-def neighbors_keepdim(table, k):
-    unit = table / table.norm(dim=-1, keepdim=True)
-    similarity = unit @ unit.T
-    similarity.fill_diagonal_(-math.inf)
-    return similarity.topk(k).indices
-
-
 def neighbors_normalize(table, k):
     unit = F.normalize(table)
     return (unit @ unit.T - 9 * torch.eye(len(table), dtype=table.dtype)).argsort(dim=1, descending=True)[:, :k]
@@ -198,15 +101,6 @@ def neighbors_loop(table, k):
         cosines = [(float(x @ y / y.norm()), j) for j, y in enumerate(table) if j != i]
         rows.append([j for _, j in sorted(cosines, reverse=True)[:k]])
     return torch.tensor(rows)
-
-
-def pairs_slices(ids, window):
-    ids = torch.as_tensor(ids).tolist()
-    pairs = []
-    for i, center in enumerate(ids):
-        near = ids[max(0, i - window) : i] + ids[i + 1 : i + 1 + window]
-        pairs.extend((center, other) for other in near)
-    return pairs
 
 
 def pairs_offsets(ids, window):
@@ -226,12 +120,6 @@ def pairs_mask(ids, window):
 def pairs_permutations(ids, window):
     pairs = itertools.permutations(range(len(ids)), 2)
     return [(int(ids[i]), int(ids[j])) for i, j in pairs if abs(i - j) <= window]
-
-
-def loss_logsigmoid(center, context, negatives):
-    good = torch.einsum("bd,bd->b", center, context)
-    bad = torch.einsum("bd,bkd->bk", center, negatives)
-    return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(1)).mean()
 
 
 def loss_softplus(center, context, negatives):
@@ -254,25 +142,6 @@ def loss_logaddexp(center, context, negatives):
     return (torch.logaddexp(zero, -good) + torch.logaddexp(zero, bad).sum(-1)).mean()
 
 
-def wordpiece_while(word, vocab, unk="[UNK]"):
-    pieces, start = [], 0
-    while start < len(word):
-        end, found = len(word), None
-        while start < end:
-            piece = word[start:end]
-            if start > 0:
-                piece = "##" + piece
-            if piece in vocab:
-                found = piece
-                break
-            end -= 1
-        if found is None:
-            return [unk]
-        pieces.append(found)
-        start = end
-    return pieces
-
-
 def wordpiece_recursive(word, vocab, unk="[UNK]", first=True):
     if not word:
         return []
@@ -284,16 +153,16 @@ def wordpiece_recursive(word, vocab, unk="[UNK]", first=True):
     return [unk]
 
 
-def wordpiece_next(word, vocab, unk="[UNK]"):
-    pieces, rest = [], word
+def wordpiece_by_vocabulary(word, vocab, unk="[UNK]"):
+    found, rest = [], word
     while rest:
-        prefix = "##" if pieces else ""
-        size = next((n for n in range(len(rest), 0, -1) if prefix + rest[:n] in vocab), 0)
-        if size == 0:
+        fits = [p for p in vocab if p.startswith("##") == bool(found) and rest.startswith(p.removeprefix("##"))]
+        fits = [p for p in fits if p != "##"]
+        if not fits:
             return [unk]
-        pieces.append(prefix + rest[:size])
-        rest = rest[size:]
-    return pieces
+        found.append(max(fits, key=len))
+        rest = rest[len(found[-1].removeprefix("##")) :]
+    return found
 
 
 def wordpiece_marked(word, vocab, unk="[UNK]"):
@@ -309,15 +178,39 @@ def wordpiece_marked(word, vocab, unk="[UNK]"):
 
 
 VARIANTS = {
-    "tokenize": (tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token),
-    "build_vocab": (vocab_set, vocab_zip, vocab_joined, vocab_grouped),
-    "encode": (encode_comprehension, encode_map, encode_loop, encode_stack, encode_reraised),
-    "one_hot": (one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_embedding),
-    "embed": (embed_index, embed_functional, embed_product, embed_loop),
-    "cosine_similarity": (cosine_with_clamp, cosine_where, cosine_masked_product, cosine_with_added_epsilon),
-    "negative_sampling_gradients": (forces_einsum, forces_together, forces_softplus, forces_tanh),
-    "fixed_neighbors": (neighbors_keepdim, neighbors_normalize, neighbors_library, neighbors_loop),
-    "skipgram_pairs": (pairs_slices, pairs_offsets, pairs_mask, pairs_permutations),
-    "negative_sampling_loss": (loss_logsigmoid, loss_softplus, loss_with_logits, loss_logaddexp),
-    "wordpiece": (wordpiece_while, wordpiece_recursive, wordpiece_next, wordpiece_marked),
+    "tokenize": (
+        lambda sentence: sentence.translate(str.maketrans("", "", ",.!?;:")).split(),
+        lambda sentence: [token for token in re.split(r"\s+", re.sub(r"[,.!?;:]", "", sentence)) if token],
+        tokenize_per_token,
+    ),
+    "build_vocab": (
+        vocab_set,
+        vocab_joined,
+        lambda sentences: {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all(sentences))))},
+    ),
+    "encode": (
+        lambda sentence, vocab: torch.LongTensor([vocab[token] for token in _tokens(sentence)]),
+        encode_loop,
+        lambda sentence, vocab: torch.stack([torch.tensor(vocab[token]) for token in _tokens(sentence)]),
+    ),
+    "one_hot": (
+        lambda ids, vocab_size: torch.eye(vocab_size)[ids],
+        lambda ids, vocab_size: (ids.unsqueeze(-1) == torch.arange(vocab_size)).float(),
+        lambda ids, vocab_size: torch.zeros(*ids.shape, vocab_size).scatter_(-1, ids.unsqueeze(-1), 1.0),
+    ),
+    "embed": (
+        lambda ids, table: F.embedding(ids, table),
+        lambda ids, table: F.one_hot(ids, table.shape[0]).to(table.dtype) @ table,
+        embed_loop,
+    ),
+    "cosine_similarity": (
+        cosine_with_clamp,
+        cosine_where,
+        lambda a, b: a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T,
+    ),
+    "negative_sampling_gradients": (forces_together, forces_softplus, forces_tanh),
+    "fixed_neighbors": (neighbors_normalize, neighbors_library, neighbors_loop),
+    "skipgram_pairs": (pairs_offsets, pairs_mask, pairs_permutations),
+    "negative_sampling_loss": (loss_softplus, loss_with_logits, loss_logaddexp),
+    "wordpiece": (wordpiece_recursive, wordpiece_by_vocabulary, wordpiece_marked),
 }

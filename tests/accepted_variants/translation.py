@@ -20,20 +20,6 @@ def batch_by_pad_sequence(pairs, pad_id, bos_id, eos_id):
     }
 
 
-def batch_by_filling(pairs, pad_id, bos_id, eos_id):
-    B = len(pairs)
-    src = torch.full((B, max(len(s) for s, _ in pairs)), pad_id)
-    tgt_in = torch.full((B, 1 + max(len(t) for _, t in pairs)), pad_id)
-    tgt_out = tgt_in.clone()
-    for b, (s, t) in enumerate(pairs):
-        src[b, : len(s)] = torch.tensor(s)
-        tgt_in[b, 0] = bos_id
-        tgt_in[b, 1 : len(t) + 1] = torch.tensor(t)
-        tgt_out[b, : len(t)] = torch.tensor(t)
-        tgt_out[b, len(t)] = eos_id
-    return {"src": src, "tgt_in": tgt_in, "tgt_out": tgt_out}
-
-
 def batch_by_shift(pairs, pad_id, bos_id, eos_id):
     """One framed target, cut at both ends: where padding follows, tgt_in holds eos, which nobody hears."""
     framed = [[bos_id, *t, eos_id] for _, t in pairs]
@@ -69,21 +55,10 @@ def accuracy_by_loops(logits, targets, pad_id):
     return right / asked
 
 
-def accuracy_by_selection(logits, targets, pad_id):
-    mask = targets != pad_id
-    return (logits[mask].max(dim=-1).indices == targets[mask]).double().mean().item()
-
-
-def accuracy_by_topk(logits, targets, pad_id):
-    best = logits.topk(1, dim=-1).indices[..., 0]
-    weights = (targets != pad_id).float()
-    return float(((best == targets).float() * weights).sum() / weights.sum())
-
-
-def rate_by_cases(step, d_model, warmup):
-    if step < warmup:
-        return step / (warmup * math.sqrt(d_model * warmup))
-    return 1 / math.sqrt(d_model * step)
+def accuracy_by_view_in_float32(logits, targets, pad_id):
+    best, flat = logits.float().view(-1, logits.shape[-1]).topk(1).indices[:, 0], targets.view(-1)
+    weights = (flat != pad_id).float()
+    return float(((best == flat).float() * weights).sum() / weights.sum())
 
 
 def rate_by_logs(step, d_model, warmup):
@@ -98,15 +73,6 @@ def rate_by_peak(step, d_model, warmup):
 def rate_in_double_tensors(step, d_model, warmup):
     s = torch.tensor(float(step), dtype=torch.float64)
     return float(d_model**-0.5 * torch.minimum(s.rsqrt(), s * warmup**-1.5))
-
-
-def loss_by_target(logits, targets, smoothing, pad_id):
-    V = logits.shape[-1]
-    q = torch.full_like(logits, smoothing / V)
-    q = q.scatter_add(-1, targets[..., None], torch.full_like(q[..., :1], 1 - smoothing))
-    losses = -(q * F.log_softmax(logits, dim=-1)).sum(-1)
-    mask = (targets != pad_id).to(logits.dtype)
-    return (losses * mask).sum() / mask.sum()
 
 
 def loss_by_nll(logits, targets, smoothing, pad_id):
@@ -128,25 +94,19 @@ def loss_by_logsumexp(logits, targets, smoothing, pad_id):
 def loss_by_one_hot(logits, targets, smoothing, pad_id):
     V = logits.shape[-1]
     q = F.one_hot(targets, V).to(logits.dtype) * (1 - smoothing) + smoothing / V
-    return -(q * torch.log_softmax(logits, -1)).sum(-1).masked_select(targets != pad_id).mean()
+    losses = -(q * torch.log_softmax(logits, -1)).sum(-1).reshape(-1)
+    return losses[targets.view(-1) != pad_id].mean()
 
 
-def align_by_sum(cross_weights):
-    return cross_weights.sum(0).max(-1).indices
-
-
-def align_by_einsum(cross_weights):
-    return torch.einsum("hts->ts", cross_weights).argmax(1)
+def align_by_view(cross_weights):
+    H, T_t, T_s = cross_weights.shape
+    return cross_weights.view(H, T_t * T_s).mean(0).view(T_t, T_s).topk(1, dim=-1).indices.squeeze(-1)
 
 
 def align_by_loops(cross_weights):
     H, T_t, T_s = cross_weights.shape
     rows = [[sum(float(cross_weights[h, t, s]) for h in range(H)) for s in range(T_s)] for t in range(T_t)]
     return torch.tensor([row.index(max(row)) for row in rows])
-
-
-def align_by_topk(cross_weights):
-    return cross_weights.mean(dim=0).topk(1, dim=-1).indices.squeeze(-1)
 
 
 def _words(text):
@@ -177,24 +137,6 @@ def bleu_by_lists(candidates, references):
     return 100 * penalty * math.prod(precisions) ** 0.25
 
 
-def bleu_by_defaultdict(candidates, references):
-    matches, totals = collections.defaultdict(int), collections.defaultdict(int)
-    c_len = r_len = 0
-    for cand, ref in zip(candidates, references, strict=True):
-        cand, ref = list(_words(cand)), list(_words(ref))
-        c_len += len(cand)
-        r_len += len(ref)
-        for n in range(1, 5):
-            counts = collections.Counter(_grams(ref, n))
-            for gram, k in collections.Counter(_grams(cand, n)).items():
-                matches[n] += min(k, counts[gram])
-                totals[n] += k
-    if any(matches[n] == 0 for n in range(1, 5)):
-        return 0.0
-    log_p = sum(math.log(matches[n]) - math.log(totals[n]) for n in range(1, 5)) / 4
-    return 100 * math.exp(min(0.0, 1 - r_len / c_len) + log_p)
-
-
 def bleu_by_numpy_mean(candidates, references):
     c, r = [_words(x) for x in candidates], [_words(x) for x in references]
     p = []
@@ -216,10 +158,14 @@ def bleu_by_strings(candidates, references):
 
 
 VARIANTS = {
-    "make_batch": (batch_by_pad_sequence, batch_by_filling, batch_by_shift, batch_by_nested),
-    "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_selection, accuracy_by_topk),
-    "noam_lr": (rate_by_cases, rate_by_logs, rate_by_peak, rate_in_double_tensors),
-    "label_smoothed_loss": (loss_by_target, loss_by_nll, loss_by_logsumexp, loss_by_one_hot),
-    "alignment": (align_by_sum, align_by_einsum, align_by_loops, align_by_topk),
-    "corpus_bleu": (bleu_by_lists, bleu_by_defaultdict, bleu_by_numpy_mean, bleu_by_strings),
+    "make_batch": (batch_by_pad_sequence, batch_by_shift, batch_by_nested),
+    "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_view_in_float32),
+    "noam_lr": (rate_by_logs, rate_by_peak, rate_in_double_tensors),
+    "label_smoothed_loss": (loss_by_nll, loss_by_logsumexp, loss_by_one_hot),
+    "alignment": (
+        lambda cross_weights: torch.einsum("hts->ts", cross_weights).argmax(1),
+        align_by_loops,
+        align_by_view,
+    ),
+    "corpus_bleu": (bleu_by_lists, bleu_by_numpy_mean, bleu_by_strings),
 }

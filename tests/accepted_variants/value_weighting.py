@@ -6,23 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.blocks import masked_softmax, scaled_scores
-
-
-def values_by_einsum(weights, V):
-    return torch.einsum("...qk,...kd->...qd", weights, V)
-
-
-def values_by_broadcasting(weights, V):
-    return (weights[..., :, :, None] * V[..., None, :, :]).sum(dim=-2)
-
-
-def values_added_up(weights, V):
-    total = torch.zeros(*weights.shape[:-1], V.shape[-1], dtype=V.dtype)
-    for j in range(V.shape[-2]):
-        total = total + weights[..., j : j + 1] * V[..., j : j + 1, :]
-    return total
-
 
 def values_by_loops(weights, V):
     blocks = []
@@ -103,12 +86,6 @@ def attention_by_rows(Q, K, V, mask=None):
     return torch.stack(outs).reshape(*lead, Q.shape[-2], V.shape[-1]), torch.stack(shares).reshape(shape)
 
 
-def attention_from_blocks(Q, K, V, mask=None):
-    scores = scaled_scores(Q, K)
-    weights = masked_softmax(scores, torch.ones_like(scores, dtype=torch.bool) if mask is None else mask)
-    return weights @ V, weights
-
-
 class _Head(nn.Module):
     """A head whose way of attending can be replaced."""
 
@@ -121,18 +98,10 @@ class _Head(nn.Module):
     def forward(self, x, mask=None):
         return self.attend(self.W_q(x), self.W_k(x), self.W_v(x), mask)
 
-    def attend(self, q, k, v, mask):
-        return attention_with_nan_to_num(q, k, v, mask)[0]
-
 
 class HeadWithFiniteFill(_Head):
     def attend(self, q, k, v, mask):
         return attention_with_finite_fill(q, k, v, mask)[0]
-
-
-class HeadWithSparedRows(_Head):
-    def attend(self, q, k, v, mask):
-        return attention_with_spared_rows(q, k, v, mask)[0]
 
 
 class HeadByHand(_Head):
@@ -140,19 +109,9 @@ class HeadByHand(_Head):
         return attention_by_hand(q, k, v, mask)[0]
 
 
-class HeadWithAddedBias(_Head):
-    def attend(self, q, k, v, mask):
-        return attention_with_added_bias(q, k, v, mask)[0]
-
-
-class HeadByRows(_Head):
-    def attend(self, q, k, v, mask):
-        return attention_by_rows(q, k, v, mask)[0]
-
-
 class HeadThatMixesFirst(_Head):
     def forward(self, x, mask=None):
-        mixed = self.attend(self.W_q(x), self.W_k(x), x, mask)
+        mixed, _ = attention_with_added_bias(self.W_q(x), self.W_k(x), x, mask)
         return self.W_v(mixed)
 
 
@@ -179,29 +138,9 @@ def _qkv(x, W_q, W_k, W_v):
     return x @ W_q.T, x @ W_k.T, x @ W_v.T
 
 
-def fixed_by_linear(x, W_q, W_k, W_v):
-    return attention_with_nan_to_num(F.linear(x, W_q), F.linear(x, W_k), F.linear(x, W_v))[0]
-
-
 def fixed_by_one_form(x, W_q, W_k, W_v):
     scores = x @ (W_q.T @ W_k / math.sqrt(len(W_k))) @ x.mT
     return (torch.softmax(scores, dim=-1) @ x) @ W_v.T
-
-
-def fixed_by_rows(x, W_q, W_k, W_v):
-    return attention_by_rows(*_qkv(x, W_q, W_k, W_v))[0]
-
-
-def fixed_by_hand(x, W_q, W_k, W_v):
-    return attention_by_hand(*_qkv(x, W_q, W_k, W_v))[0]
-
-
-def shift_by_library(before, after):
-    return 1 - F.cosine_similarity(before, after, dim=-1)
-
-
-def shift_by_directions(before, after):
-    return 1 - (F.normalize(before, dim=-1) * F.normalize(after, dim=-1)).sum(dim=-1)
 
 
 def shift_by_loops(before, after):
@@ -218,11 +157,6 @@ def shift_with_an_epsilon_on_each(before, after):
     return 1 - (a * b).sum(dim=-1)
 
 
-def lookup_query_first(query, keys, values, temperature=1.0):
-    weights = F.softmax(keys.matmul(query / temperature), dim=-1)
-    return weights.matmul(values)
-
-
 def lookup_by_einsum(query, keys, values, temperature=1.0):
     scores = torch.einsum("nd,d->n", keys, query) / torch.tensor(temperature)
     return torch.einsum("n,ne->e", scores.softmax(dim=0), values)
@@ -237,22 +171,6 @@ def lookup_by_library(query, keys, values, temperature=1.0):
     return F.scaled_dot_product_attention(query[None], keys, values, scale=1 / temperature)[0]
 
 
-def _weights(Q, K):
-    return torch.softmax(plain_scores(Q, K) / Q.shape[-1] ** 0.5, dim=-1)
-
-
-def _right_dS(Q, K, V, grad_out):
-    W, dW = _weights(Q, K), grad_out @ V.transpose(-2, -1)
-    return W * (dW - (W * dW).sum(dim=-1, keepdim=True))
-
-
-def _through(Q, K, V, grad_out, dS, scale=None):
-    """The three gradients from that at the scores."""
-    scale = Q.shape[-1] ** -0.5 if scale is None else scale
-    dV = _weights(Q, K).transpose(-2, -1) @ grad_out
-    return dS @ K * scale, dS.transpose(-2, -1) @ Q * scale, dV
-
-
 def backward_by_einsum(Q, K, V, grad_out):
     c = Q.shape[-1] ** -0.5
     W = torch.einsum("...id,...jd->...ij", Q * c, K).softmax(-1)
@@ -263,15 +181,10 @@ def backward_by_einsum(Q, K, V, grad_out):
 
 
 def backward_from_the_output(Q, K, V, grad_out):
-    W = _weights(Q, K)
-    mixed = (grad_out * (W @ V)).sum(dim=-1, keepdim=True)
-    return _through(Q, K, V, grad_out, W * (grad_out @ V.mT - mixed))
-
-
-def backward_scaled_scores(Q, K, V, grad_out):
-    root = math.sqrt(K.shape[-1])
-    dS = _right_dS(Q, K, V, grad_out) / root
-    return torch.matmul(dS, K), torch.matmul(dS.mT, Q), torch.matmul(_weights(Q, K).mT, grad_out)
+    scale = Q.shape[-1] ** -0.5
+    W = torch.softmax(Q @ K.mT * scale, dim=-1)
+    dS = W * (grad_out @ V.mT - (grad_out * (W @ V)).sum(dim=-1, keepdim=True)) * scale
+    return dS @ K, dS.mT @ Q, W.mT @ grad_out
 
 
 def backward_by_loops(Q, K, V, grad_out):
@@ -322,10 +235,6 @@ def tiled_on_both_sides(Q, K, V, block):
     return torch.cat([tiled_by_slices(part, K, V, block) for part in Q.split(block, dim=-2)], dim=-2)
 
 
-def tiled_with_keys_scaled_first(Q, K, V, block):
-    return tiled_by_slices(Q * Q.shape[-1] ** 0.25, K / Q.shape[-1] ** 0.25, V, block)
-
-
 def tiled_in_padded_blocks(Q, K, V, block):
     missing = -K.shape[-2] % block
     K, V = F.pad(K, (0, 0, 0, missing)), F.pad(V, (0, 0, 0, missing))
@@ -346,26 +255,24 @@ def tiled_in_padded_blocks(Q, K, V, block):
 
 
 VARIANTS = {
-    "weighted_values": (values_by_einsum, values_by_broadcasting, values_added_up, values_by_loops),
-    "attention": (attention_with_nan_to_num, attention_with_spared_rows, attention_by_rows, attention_from_blocks),
-    "AttentionHead": (
-        HeadWithFiniteFill,
-        HeadWithSparedRows,
-        HeadByHand,
-        HeadWithAddedBias,
-        HeadByRows,
-        HeadThatMixesFirst,
-        HeadWithAScaleBuffer,
+    "weighted_values": (
+        lambda weights, V: torch.einsum("...qk,...kd->...qd", weights, V),
+        lambda weights, V: (weights[..., :, :, None] * V[..., None, :, :]).sum(dim=-2),
+        values_by_loops,
     ),
-    "fixed_head": (fixed_by_linear, fixed_by_one_form, fixed_by_rows, fixed_by_hand),
-    "context_shift": (shift_by_library, shift_by_directions, shift_by_loops, shift_with_an_epsilon_on_each),
-    "soft_lookup": (lookup_query_first, lookup_by_einsum, lookup_by_logs, lookup_by_library),
-    "attention_backward": (backward_by_einsum, backward_from_the_output, backward_scaled_scores, backward_by_loops),
-    "tiled_attention": (
-        tiled_by_slices,
-        tiled_by_pairs,
-        tiled_on_both_sides,
-        tiled_with_keys_scaled_first,
-        tiled_in_padded_blocks,
+    "attention": (attention_with_nan_to_num, attention_with_spared_rows, attention_by_rows),
+    "AttentionHead": (HeadWithFiniteFill, HeadByHand, HeadThatMixesFirst, HeadWithAScaleBuffer),
+    "fixed_head": (
+        fixed_by_one_form,
+        lambda x, W_q, W_k, W_v: attention_by_rows(*_qkv(x, W_q, W_k, W_v))[0],
+        lambda x, W_q, W_k, W_v: attention_by_hand(*_qkv(x, W_q, W_k, W_v))[0],
     ),
+    "context_shift": (
+        lambda before, after: 1 - F.cosine_similarity(before, after, dim=-1),
+        shift_by_loops,
+        shift_with_an_epsilon_on_each,
+    ),
+    "soft_lookup": (lookup_by_einsum, lookup_by_logs, lookup_by_library),
+    "attention_backward": (backward_by_einsum, backward_from_the_output, backward_by_loops),
+    "tiled_attention": (tiled_by_pairs, tiled_on_both_sides, tiled_in_padded_blocks),
 }

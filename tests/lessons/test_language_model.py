@@ -1,7 +1,6 @@
 """Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
 the numbers said."""
 
-import functools
 import math
 import random
 import re
@@ -23,18 +22,18 @@ from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
-from helpers.checking.rendering import as_text
 from helpers.checking.scenarios import WrongParts
 from helpers.corpus.source import BETWEEN, Source
-from helpers.course import course
 from helpers.lessons.language_model import figures, watch, writing
 from helpers.lessons.language_model import probes as check_12
 from helpers.lessons.language_model.figures import COMPUTE, DROPOUT, LADDER
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from helpers.lessons.language_model.stand_ins import STAND_INS
-from tests.judged import made_key, stored_verdict, verdict_of
+from tests.judged import made_key
+from tests.lessons.lesson_text import says, text_of
 
 torch.set_num_threads(1)
+LESSON = "12_language_model"
 
 
 def seeded(seed):
@@ -123,9 +122,8 @@ def test_sentences_are_what_the_lesson_says():
 
 def test_the_source_is_seeded_and_its_two_predictions_agree():
     source = Source()
-    assert torch.equal(source.text(500, 7), source.text(500, 7)) and not torch.equal(
-        source.text(500, 7), source.text(500, 8)
-    )
+    assert torch.equal(source.text(500, 7), source.text(500, 7))
+    assert not torch.equal(source.text(500, 7), source.text(500, 8))
     row = source.passages(1, 64, 5)[0]
     table, nats = source.next_probabilities(row), source.nats(row)
     assert source.symbols[row[0]] == "." and nats[0] == 0
@@ -366,20 +364,15 @@ def test_what_is_said_of_rare_contexts():
     middle = {width: found[len(found) // 2] for width, found in counts.items()}
     assert middle[2] > 1000 and middle[5] == 1
     assert 1 / 3 < counts[5].count(0) / len(counts[5]) < 0.4
-    assert "half of the five-token contexts in the test text were counted at most once" in lesson_text()
+    says(LESSON, "half of the five-token contexts in the test text were counted at most once")
 
 
 def test_passages_that_begin_with_a_sentence_cost_more():
     assert corpus.entropy_rate() < 1.42 < LADDER["line"]
-    assert f"{LADDER['line']:.2f}" == "1.44" and "1.41 for long texts; 1.44 for the 200 short passages" in lesson_text()
+    assert f"{LADDER['line']:.2f}" == "1.44"
+    says(LESSON, "1.41 for long texts; 1.44 for the 200 short passages")
     nats = corpus.language_unseen()["nats"]
     assert nats[:, 1:9].mean() > nats[:, 33:].mean() + 0.2  # beginnings are the least certain
-
-
-def lesson_text():
-    """The lesson in one line."""
-    text = (course().root / "solutions" / "12_language_model" / "12_language_model.py").read_text(encoding="utf-8")
-    return " ".join(line.removeprefix("#").strip() for line in text.split("\n"))
 
 
 def test_every_rung_of_the_ladder_is_better_than_the_one_below():
@@ -390,7 +383,7 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     gains = [below - above for below, above in zip(means, means[1:], strict=False)]
     assert min(gains) >= bench_ladder.LEAST == 0.05
     assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
-    said = re.search(r"The first head contributes(.*?)All of these models stay far above", lesson_text()).group(1)
+    said = re.search(r"The first head contributes(.*?)All of these models stay far above", text_of(LESSON))[1]
     assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
     without, within = list(rungs.values())[-2:]
     extent = max(max(losses) - min(losses) for losses in (without, within))
@@ -405,7 +398,7 @@ def test_dropout_helps_where_the_model_memorizes():
     assert max(rates["0.0"]["seen"]) < DROPOUT["line"] - 0.1  # below the line: memorized
     assert max(rates["0.1"]["unseen"]) < min(rates["0.0"]["unseen"]) - 0.2
     for value in (unseen["0.0"], unseen["0.1"], np.mean(rates["0.0"]["seen"])):
-        assert f"{value:.2f}" in lesson_text()
+        assert f"{value:.2f}" in text_of(LESSON)
 
 
 def test_the_dropout_of_the_bench_acts_in_training_alone():
@@ -540,287 +533,9 @@ def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
     assert check_12.batch_behavior(args, {}, made) == {"x and y are": "no tensors"}
 
 
-# ---------------------------------------------------------------- what is said of answers
-
-
-judged = functools.partial(stored_verdict, "12_language_model", time_limit=10.0, forbidden=())
-
-
-def windows_of(data, starts, block_size, more=1):
-    """x and y from slices."""
-    return tuple(torch.stack([data[s + i : s + i + block_size] for s in starts.tolist()]) for i in (0, more))
-
-
-def batches(last=lambda N, block_size: N - block_size, change=lambda x, y: (x, y)):
-    def get_batch(data, block_size, batch_size, generator):
-        starts = torch.randint(0, last(len(data), block_size), (batch_size,), generator=generator)
-        return change(*windows_of(data, starts, block_size))
-
-    return get_batch
-
-
-def by_unfolding(data, block_size, batch_size, generator):
-    starts = torch.randint(len(data) - block_size + 1, (batch_size,), generator=generator)
-    return data.unfold(0, block_size, 1)[starts], data.unfold(0, block_size, 1)[starts + 1]
-
-
-def one_window(data, block_size, batch_size, generator):
-    start = torch.randint(len(data) - block_size, (1,), generator=generator)
-    return tuple(rows.repeat(batch_size, 1) for rows in windows_of(data, start, block_size))
-
-
-NAMED_BATCHES = {
-    "one_place_beyond": by_unfolding,
-    "not_shifted": batches(change=lambda x, y: (x, x)),
-    "one_window_for_all": one_window,
-    "last_answers_alone": batches(change=lambda x, y: (x, y[:, -1])),
-    "shifted_backward": batches(change=lambda x, y: (y, x)),
-}
-
-
-def test_what_a_batch_is_instead_is_said():
-    said = as_text(judged("get_batch", batches(change=lambda x, y: (x.float(), y))))
-    assert "yours:    x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)" in said
-
-
-def chances(cost, order_of=lambda order: order, last=None):
-    """An n-gram loss by Counters: cost(windows, contexts, gram, V, alpha, train), None where a position is left out."""
-
-    def ngram_loss(train, test, order, vocab_size, alpha):
-        order = order_of(order)
-        train, test = torch.as_tensor(train).tolist(), torch.as_tensor(test).tolist()
-        grams = list(zip(*(train[i:] for i in range(order)), strict=False))[:last]
-        asked = list(zip(*(test[i:] for i in range(order)), strict=False))[:last]
-        windows, contexts = Counter(grams), Counter(gram[:-1] for gram in grams)
-        costs = [cost(windows, contexts, gram, vocab_size, alpha, train) for gram in asked]
-        known = [one for one in costs if one is not None]
-        return sum(known) / max(1, len(known))
-
-    return ngram_loss
-
-
-def additive(windows, contexts, gram, V, alpha, train):
-    return -math.log((windows[gram] + alpha) / (contexts[gram[:-1]] + alpha * V))
-
-
-def where_the_context_is_known(windows, contexts, gram, *rest):
-    return additive(windows, contexts, gram, *rest) if contexts[gram[:-1]] else None
-
-
-NAMED_NGRAMS = {
-    "unseen_skipped": chances(where_the_context_is_known),
-    "divided_by_the_whole_text": chances(lambda w, c, g, V, a, train: -math.log((w[g] + a) / (len(train) + a * V))),
-    "order_is_the_context": chances(additive, order_of=lambda order: order + 1),
-    "last_windows_left_out": chances(additive, last=-1),
-}
-
-
-def by_exp(logits, targets):
-    e = torch.exp(logits)
-    return -torch.log(torch.gather(e / e.sum(dim=2, keepdim=True), 2, targets.unsqueeze(2))).mean()
-
-
-def by_nll(logits, targets):
-    return F.nll_loss(torch.log(F.softmax(logits, dim=2)).permute(0, 2, 1), targets)
-
-
-NAMED_LOSSES = {
-    "exp_over_sum": by_exp,
-    "logarithm_of_zero": by_nll,
-    "shifted_again": lambda logits, targets: F.cross_entropy(logits[:, :-1].mT, targets[:, 1:]),
-}
-
-
-@pytest.mark.parametrize("seed", [606, 1, 2])
-def test_a_logarithm_of_zero_and_an_infinite_exp_are_told_apart(seed):
-    key = made_key("12_language_model", "next_token_loss", seed)
-    for name in ("exp_over_sum", "logarithm_of_zero"):
-        assert decide(key, observe_all(NAMED_LOSSES[name], key.cases, key.facts)).mistake == name
-
-
-def writes(cut=None, spread=lambda logits, t: F.softmax(logits / t, dim=-1), window=lambda ids, size: ids[:, -size:]):
-    """As people write it, with something else in one place."""
-
-    def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-        for _ in range(max_new_tokens):
-            logits = model(window(ids, model.block_size))[:, -1, :]
-            if top_k is not None:
-                kth = logits.sort(dim=-1, descending=True).values[:, top_k - 1 : top_k]
-                logits = torch.where(logits < kth, -math.inf, logits) if cut is None else cut(logits, kth)
-            ids = torch.cat([ids, torch.multinomial(spread(logits, temperature), 1, generator=generator)], dim=1)
-        return ids
-
-    return generate
-
-
-NAMED_WRITERS = {
-    "temperature_ignored": writes(spread=lambda logits, t: F.softmax(logits, dim=-1) / t),
-    "softmax_of_the_softmax": writes(spread=lambda logits, t: F.softmax(F.softmax(logits / t, dim=-1), dim=-1)),
-    "cut_to_zero": writes(lambda logits, kth: torch.where(logits < kth, 0.0, logits)),
-    "not_cropped": writes(window=lambda ids, size: ids),
-}
-
-
-NAMED = {
-    "get_batch": NAMED_BATCHES,
-    "ngram_loss": NAMED_NGRAMS,
-    "next_token_loss": NAMED_LOSSES,
-    "generate": NAMED_WRITERS,
-}
-
-
-@pytest.mark.parametrize(("exercise", "mistake"), [(name, mistake) for name in NAMED for mistake in NAMED[name]])
-def test_a_known_mistake_in_another_form_has_its_name(exercise, mistake):
-    assert judged(exercise, NAMED[exercise][mistake]).mistake == mistake
-
-
-def test_targets_rolled_around_are_not_called_the_input_itself():
-    def rolled(data, block_size, batch_size, generator):
-        x, _ = blocks.get_batch(data, block_size, batch_size, generator)
-        return x, x.roll(-1, dims=1)
-
-    verdict = judged("get_batch", rolled)
-    assert verdict.mistake == "rolled_in_the_window"
-    assert judged("get_batch", lambda *args: blocks.get_batch(*args)[:1] * 2).mistake == "not_shifted"
-
-
-def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
-    def carries_the_token_before(vocab_size, max_len):
-        (first, (match, keys, say)) = blocks.induction_head(vocab_size, max_len)
-        before = slice(vocab_size + max_len, 2 * vocab_size + max_len)
-        moved = torch.zeros_like(say)
-        moved[:, before] = say[:, :vocab_size]
-        return [first, (match, keys, moved)]
-
-    words = as_text(judged("induction_head", carries_the_token_before))
-    assert "but the current token is predicted" in words and re.search(r"yours: .* at 0 of \d+ positions", words)
-
-
-def drawn(starts_of):
-    """Windows at starts_of(the number of possible starts, the size of the batch, a generator)."""
-
-    def get_batch(data, block_size, batch_size, generator):
-        return windows_of(data, starts_of(len(data) - block_size, batch_size, generator), block_size)
-
-    return get_batch
-
-
-def in_a_row(possible, size, generator):
-    return (torch.randint(possible, (1,), generator=generator) + torch.arange(size)) % possible
-
-
-def mostly_early(possible, size, generator):
-    return (torch.randn(size, generator=generator).abs() * possible / 4).long().clamp(max=possible - 1)
-
-
-EQUALLY = "how often starts are drawn: about equally often"
-DRAWN = {
-    "in a row": (in_a_row, "each row is drawn by itself"),
-    "rounded": (lambda n, size, g: (torch.rand(size, generator=g) * (n - 1)).round().long(), EQUALLY),
-    "mostly early": (mostly_early, EQUALLY),
-    "by a remainder": (lambda n, size, g: torch.randint(n + 5, (size,), generator=g) % n, EQUALLY),
-}
-
-
-@pytest.mark.parametrize("how", DRAWN)
-def test_windows_that_are_not_drawn_alike_are_refused(how):
-    starts_of, words = DRAWN[how]
-    assert words in as_text(judged("get_batch", drawn(starts_of)))
-
-
-def test_what_is_said_of_y_is_what_it_holds():
-    def rolled(data, *rest):
-        x, _ = blocks.get_batch(data, *rest)
-        return x, x.flatten().roll(-1).reshape(x.shape)
-
-    verdict = judged("get_batch", rolled)
-    assert not verdict.passed and verdict.mistake is None and "something else" in as_text(verdict)
-
-
-# ---------------------------------------------------------------- what passed once, and was wrong
-
-
-def quickly(name, answer):
-    return verdict_of("12_language_model", name, answer, 5, named=False, forbidden=(), time_limit=10.0)
-
-
-def masked(mask_of):
-    class Masked(blocks.GPT):
-        def forward(self, ids):
-            x = self.tokens(ids)
-            for block in self.blocks:
-                x = block(x, mask_of(self, ids.shape[1]))
-            return self.unembed(self.norm(x))
-
-    return Masked
-
-
-def first_mask(model, T):
-    """The mask of the first call serves all later ones."""
-    return model.__dict__.setdefault("mask", causal_mask(T))[:T, :T]
-
-
 class AlwaysDropped(blocks.GPT):
     def forward(self, ids):
         return F.dropout(super().forward(ids))
-
-
-class Pair(blocks.GPT):
-    def forward(self, ids):
-        return super().forward(ids), None
-
-
-class PlainList(blocks.GPT):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        plain = list(self.blocks)
-        del self.blocks
-        self.blocks = plain
-
-
-class OtherNames(blocks.GPT):
-    """The names of nanoGPT."""
-
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.wte, self.h = self.tokens, self.blocks
-        del self.tokens, self.blocks
-
-
-class NarrowNetworks(blocks.GPT):
-    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
-        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
-        self.blocks = torch.nn.ModuleList(RotaryBlock(d_model, num_heads, d_model) for _ in range(num_layers))
-
-
-class OneBlock(blocks.GPT):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.blocks = torch.nn.ModuleList([self.blocks[0]] * len(self.blocks))
-
-
-class Tied(blocks.GPT):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.unembed.weight = self.tokens.weight
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (masked(first_mask), "called twice"),
-        (masked(lambda model, T: causal_mask(T) | model.training), "no position sees a later token in training mode"),
-        (Pair, "expected a tensor of shape"),
-        (PlainList, "Your blocks is a plain list"),
-        (OtherNames, "your module has no part called tokens; its parts are: norm, unembed, wte, h"),
-        (NarrowNetworks, "blocks.0.feed_forward.up.weight has shape"),
-        (OneBlock, "of your module are one and the same tensor"),
-        (Tied, "tokens.weight and unembed.weight of your module are one and the same tensor"),
-    ],
-)
-def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words):
-    verdict = judged("GPT", answer)
-    assert not verdict.passed and words in as_text(verdict)
 
 
 def test_dropout_in_evaluation_mode_breaks_a_promise():
@@ -852,35 +567,6 @@ def test_weights_fit_into_the_learners_gpt_and_into_the_stand_in():
 def test_logits_that_hold_on_to_a_gradient_are_refused():
     with pytest.raises(WrongParts, match="without"):
         check_12.without_gradient(lambda ids: torch.zeros(2, 3, requires_grad=True) * 2, (torch.arange(3),), {})
-
-
-def test_an_induction_head_is_told_which_layer_looks_everywhere():
-    def without(layer):
-        def answer(vocab_size, max_len):
-            layers = blocks.induction_head(vocab_size, max_len)
-            layers[layer] = (1e-3 * layers[layer][0], *layers[layer][1:])
-            return layers
-
-        return as_text(quickly("induction_head", answer))
-
-    assert "the first layer attends to a mixture" in without(0) and "the second layer attends to a mixture" in without(
-        1
-    )
-
-
-def test_a_writer_of_floats_is_told_so():
-    said = as_text(quickly("generate", lambda *args, **named: blocks.generate(*args, **named).float()))
-    assert "a LongTensor of shape (600, 5)" in said
-
-
-def test_a_head_must_be_sharp_enough_for_the_largest_sizes():
-    def dull(vocab_size, max_len):
-        (W_q, *first), second = blocks.induction_head(vocab_size, max_len)
-        match, keys, say = second
-        return [(W_q, *first), (50.0 * match / match.max(), keys, say)]
-
-    said = as_text(quickly("induction_head", dull))
-    assert "✗ a long text of many words" in said and "✓ values" in said
 
 
 def test_logits_that_were_kept_of_an_earlier_call_are_refused():

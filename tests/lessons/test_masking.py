@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import blocks, translator
+from helpers import translator
 from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future, masked_softmax, padding_mask
 from helpers.lessons.masking import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
@@ -48,12 +48,6 @@ def test_leaks_are_found_with_the_generator_in_the_state_that_made_x(seed):
         assert leaks_future(lambda x: x.mean(1, keepdim=True) + x, x[:, :width].repeat(1, 6 // width, 1)) is True
         torch.manual_seed(seed)
         assert leaks_future(lambda x: x.cumsum(1), x[:, :width].repeat(1, 6 // width, 1)) is False
-
-
-@pytest.mark.parametrize("size", [0.5, 1.0])
-def test_noise_added_to_the_old_rows_is_right(size):
-    noisy = compared(lambda x, t: torch.cat([x[:, :t], x[:, t:] + size * torch.randn_like(x[:, t:])], dim=1), largest)
-    assert judged(noisy, "leaks_future").passed
 
 
 def test_multihead_attention_means_the_opposite():
@@ -247,98 +241,18 @@ def test_clumsy_detectors_are_refused_and_named_only_where_the_name_is_true(how)
     assert not verdict.passed and (how not in TOLD or verdict.mistake == TOLD[how])
 
 
-def test_a_careful_detector_passes():
-    assert judged(compared(replaced, largest), "leaks_future").passed
-
-
-def test_a_detector_that_asks_for_slopes_is_refused():
-    def slopes(f, x):
-        jacobian = torch.autograd.functional.jacobian(f, x).abs().amax((0, 2, 3, 5))
-        return bool((jacobian.triu(1) > 1e-6).any())
-
-    assert not judged(slopes, "leaks_future").passed
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64])
-def test_masks_of_numbers_are_told_of_their_dtype(dtype):
-    for name in ("causal_mask", "padding_mask", "combine_masks"):
-        answer = getattr(blocks, name)
-        verdict = judged(lambda *args, answer=answer, **given: answer(*args, **given).to(dtype), name)
-        assert not verdict.passed and "bool" in verdict.message, name
-
-
-def test_a_root_rounded_to_float32_is_right():
-    def fixed_causal_attention(Q, K, V):
-        scores = Q @ K.mT / torch.tensor(Q.shape[-1]).sqrt()
-        return torch.softmax(scores.masked_fill(~causal_mask(Q.shape[-2]), -math.inf), dim=-1) @ V
-
-    assert judged(fixed_causal_attention, "fixed_causal_attention").passed
-
-
-def test_a_cut_input_is_told_to_be_replaced():
-    cut = judged(compared(lambda x, t: x[:, :t], lambda a, b, t: (a - b[:, :t]).abs().max() > 1e-6), "leaks_future")
-    assert not cut.passed and "replace the rows after t, do not cut them off" in cut.message
-
-
-def test_a_large_number_subtracted_gives_wrong_values():
-    verdict = judged(lambda s, m: s - 1e9 * ~m, "mask_scores")
-    assert verdict.points == 0 and verdict.mistake == "large_number_added"
-
-
-def test_rows_rolled_instead_of_replaced_are_not_told_of_later_outputs():
-    rolled = judged(lambda f, x: bool((f(x) != f(x.roll(1, 1))).any()), "leaks_future")
-    assert not rolled.passed and rolled.mistake is None
-    later = judged(compared(replaced, lambda a, b, t: (a - b).abs().max() > 1e-6), "leaks_future")
-    assert later.mistake == "later_outputs_compared"
-
-
-def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
-    cut = judged(lambda s, m: s[m.expand(s.shape)], "mask_scores")
-    assert cut.mistake == "wrong_shape" and cut.message.startswith("scores that may be seen:\nexpected shape (4, 6)\n")
-    rounded = judged(lambda s, m: s.masked_fill(~m, -math.inf).float(), "mask_scores")
-    assert rounded.message.splitlines() == [
-        "scores that may be seen: expected dtype float64, yours is float32",
-        "with mask_scores(<float64 (4, 6)>, <bool (4, 6)>)",
-    ]
-
-
-def test_any_constant_fill_that_vanishes_is_right():
-    for fill in (-1e9, -math.inf, torch.finfo(torch.float32).min):
-        assert judged(lambda s, m, fill=fill: s.masked_fill(~m, fill), "mask_scores").passed
-    assert judged(lambda s, m: s.masked_fill(~m, -1000.0), "mask_scores").mistake == "minus_1000_filled"
-    assert judged(lambda s, m: s + ~m * -1e9, "mask_scores").mistake == "large_number_added"
-
-
-def test_a_detector_that_rounds_x_to_float32_is_refused():
-    rounding = compared(replaced, largest)
-    verdict = judged(lambda f, x: rounding(f, x.detach().float()), "leaks_future")
-    assert not verdict.passed and "dtype" in verdict.message
-
-
 @pytest.mark.parametrize(
     ("change", "look"),
     [
+        (replaced, largest),
         (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)),
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6),
         (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest),
-        (lambda x, t: torch.cat([x[:, :t], x[:, t:] + 0.3 * torch.randn_like(x[:, t:])], dim=1), largest),
+        *(
+            (lambda x, t, size=size: torch.cat([x[:, :t], x[:, t:] + size * torch.randn_like(x[:, t:])], 1), largest)
+            for size in (0.3, 0.5, 1.0)
+        ),
     ],
 )
 def test_detectors_that_find_every_leak_of_a_model_pass(change, look):
     assert judged(compared(change, look), "leaks_future").passed
-
-
-@pytest.mark.parametrize(
-    ("fill", "words"),
-    [
-        (lambda s: s.amin(-1, keepdim=True) - 1000, "softmax turns each into 0 here"),
-        (lambda s: s.amin(-1, keepdim=True) - 1e9, "numbers that differ"),
-        (lambda s: -1e6 - s.abs(), "numbers that differ"),
-        (lambda s: s - 1e9, "the score plus -1e+09"),
-    ],
-)
-def test_a_fill_is_called_what_it_is(fill, words):
-    verdict = judged(lambda s, m: torch.where(m, s, fill(s)), "mask_scores")
-    details = "".join(item.detail for item in verdict.parts)
-    assert not verdict.passed
-    assert words in details and ("plus" in words or "plus" not in details)

@@ -1,18 +1,15 @@
 """Lesson 8: its blocks against torch's own attention, and the numbers that its text says."""
 
-import copy
 import math
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import apply_rope, causal_mask, equivariance_error, leaks_future
-from helpers.checking.rendering import as_text
 from helpers.lessons.multi_head import figures
 from tests.draws import random
 from tests.judged import stored_verdict
@@ -63,115 +60,6 @@ def test_many_heads_are_torchs(seed, H, width, B, t_q, t_k, kind, precision, inp
     out, weights = mine(*args, mask=mask)
     torch.testing.assert_close(out, expected, atol=tolerance, rtol=tolerance)
     torch.testing.assert_close(weights, expected_weights, atol=tolerance, rtol=tolerance)
-
-
-def verdict_on(name, answer):
-    """The verdict on an answer, and the words that a learner reads."""
-    verdict = stored_verdict("08_multi_head", name, answer)
-    return verdict, as_text(verdict)
-
-
-class Late(blocks.MultiHeadAttention):
-    """Heads that do not fit are refused by split_heads, when it runs: too late."""
-
-    def __init__(self, d_model, num_heads):
-        nn.Module.__init__(self)
-        self.num_heads = num_heads
-        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
-
-
-class ValueFromQuery(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        return super().forward(query, key, query if value is None else value, mask)
-
-
-@pytest.mark.parametrize(("answer", "mistake"), [(Late, "no_check"), (ValueFromQuery, "value_is_query")])
-def test_slips_of_many_heads_have_names(answer, mistake):
-    verdict, words = verdict_on("MultiHeadAttention", answer)
-    assert verdict.mistake == mistake and not verdict.passed
-    assert "{" not in words, "no raw dictionary"
-
-
-class OneLayerFourTimes(blocks.MultiHeadAttention):
-    def __init__(self, d_model, num_heads):
-        super().__init__(d_model, num_heads)
-        self.W_q, self.W_k, self.W_v, self.W_o = [nn.Linear(d_model, d_model)] * 4
-
-
-def test_a_shared_layer_is_called_one():
-    words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
-    assert "W_q.weight and W_k.weight of your module are one and the same tensor" in words and "raised" not in words
-
-
-def test_an_importance_that_leaves_its_module_frozen_is_refused():
-    def frozen(mha, x):
-        mha.requires_grad_(False)
-        return blocks.head_importance(mha, x)
-
-    verdict, words = verdict_on("head_importance", frozen)
-    assert not verdict.passed and "mha can still be trained" in words and "{" not in words
-
-
-def with_new_parameters(mine, theirs):
-    mine.W_o = copy.deepcopy(theirs.out_proj)
-    blocks.load_from_torch(mine, theirs)
-
-
-def freezing(mine, theirs):
-    blocks.load_from_torch(mine, theirs.requires_grad_(False))
-
-
-def switching_the_mode(mine, theirs):
-    blocks.load_from_torch(mine, theirs.eval())
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (with_new_parameters, "mine has the parameters that it had, and no new ones"),
-        (freezing, "theirs can still be trained"),
-        (switching_the_mode, "theirs is in training mode, as before"),
-    ],
-)
-def test_a_transplant_keeps_mines_parameters_and_leaves_theirs_alone(answer, words):
-    verdict, said = verdict_on("load_from_torch", answer)
-    assert not verdict.passed and words in said
-
-
-def with_mask(change):
-    class Changed(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            return super().forward(query, key, value, change(self, query, key, mask))
-
-    return Changed
-
-
-mask_once_trained = with_mask(lambda module, query, key, mask: None if module.training else mask)
-
-
-class WithDropout(blocks.MultiHeadAttention):
-    """Dropout of the outputs while it trains: in lesson 9 it is no part of this module either."""
-
-    def forward(self, query, key=None, value=None, mask=None):
-        out, weights = super().forward(query, key, value, mask)
-        return F.dropout(out, 0.1, self.training), weights
-
-
-def test_numbers_that_are_drawn_are_told_from_wrong_ones():
-    said = "two results for the same numbers"
-    assert said in verdict_on("MultiHeadAttention", WithDropout)[1]
-    assert said not in verdict_on("MultiHeadAttention", mask_once_trained)[1]
-
-
-def test_outputs_of_two_calls_share_no_memory():
-    kept: dict = {}
-
-    def in_one_buffer(x, num_heads):
-        heads = blocks.split_heads(x, num_heads)
-        return kept.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
-
-    verdict, words = verdict_on("split_heads", in_one_buffer)
-    assert not verdict.passed and "compared after the second" in words
 
 
 def test_blocks_keep_dtype_and_device():
@@ -272,11 +160,6 @@ def test_pictures_say_their_numbers():
     assert "not answered yet" in figures.transplant(unanswered, None, None)
 
 
-def opened(mask, *, where=True):
-    """The mask with everything seen in rows with nothing to see."""
-    return mask if mask is None or not where else mask | ~mask.any(-1, keepdim=True)
-
-
 def test_masks_of_queries_split_into_groups_are_tried():
     def five_axes(Q, K, V, mask=None):
         B, H, T, d = Q.shape
@@ -286,84 +169,5 @@ def test_masks_of_queries_split_into_groups_are_tried():
         Q = Q.reshape(B, K.shape[1], -1, T, d)
         return blocks.attention(Q, K[:, :, None], V[:, :, None], mask)[0].reshape(B, H, T, d)
 
-    verdict = verdict_on("grouped_query_attention", five_axes)[0]
+    verdict = stored_verdict("08_multi_head", "grouped_query_attention", five_axes)
     assert [item.name for item in verdict.parts if not item.passed] == ["a mask"]
-
-
-class Unnamed(blocks.MultiHeadAttention):
-    """Keeps its number of heads under another name, makes heads that do not fit, and never learns W_q's bias."""
-
-    def __init__(self, d_model, num_heads):
-        nn.Module.__init__(self)
-        self.heads = num_heads
-        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
-        self.W_q.bias.requires_grad_(False)
-
-    def forward(self, query, key=None, value=None, mask=None):
-        given = blocks.MultiHeadAttention(query.shape[-1], self.heads)
-        given.W_q, given.W_k, given.W_v, given.W_o = self.W_q, self.W_k, self.W_v, self.W_o
-        return given(query, key, value, mask)
-
-
-def test_what_a_module_lacks_is_said_in_its_own_words():
-    words = verdict_on("MultiHeadAttention", Unnamed)[1]
-    assert "your module has no num_heads" in words and "a string" not in words
-    assert "expected a ValueError, but your code made the module" in words
-    assert "your parameter W_q.bias is frozen" in words and "differentiated Tensors" not in words
-
-
-def copied_in_a_computation(mine, theirs):
-    mine.requires_grad_(False)
-    with torch.enable_grad():
-        layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
-        for kind, theirs_of_it in (("weight", theirs.in_proj_weight), ("bias", theirs.in_proj_bias)):
-            parts = (*theirs_of_it.chunk(3), getattr(theirs.out_proj, kind))
-            for layer, part in zip(layers, parts, strict=True):
-                getattr(layer, kind).copy_(part)
-    mine.requires_grad_(True)
-
-
-def test_numbers_that_autograd_takes_for_results_are_refused():
-    verdict, words = verdict_on("load_from_torch", copied_in_a_computation)
-    assert not verdict.passed and "parameters, not results of a computation" in words
-
-
-def test_shared_memory_is_said_as_what_should_hold():
-    def taken(mine, theirs):
-        mine.W_o.weight.data = theirs.out_proj.weight.data
-        blocks.load_from_torch(mine, theirs)
-
-    words = verdict_on("load_from_torch", taken)[1]
-    assert "this should be so, but it isn't yet: mine shares no memory with theirs" in words
-
-
-def test_a_padded_item_is_not_called_the_only_one_that_is_right():
-    found = with_mask(lambda module, query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4))
-    assert "first item" not in verdict_on("MultiHeadAttention", found)[1]
-
-
-def test_a_view_that_transposed_inputs_refuse_keeps_its_mistakes_name():
-    def by_view(x, num_heads):
-        B, T, D = x.shape
-        if D % num_heads:
-            raise ValueError
-        return x.view(B, num_heads, T, D // num_heads)
-
-    assert verdict_on("split_heads", by_view)[0].mistake == "cut_without_moving"
-
-
-@pytest.mark.parametrize(("fill", "passed"), [(-1e4, False), (-1e9, True)])
-def test_what_is_added_to_hidden_scores_must_outweigh_all_scores(fill, passed):
-    class Added(blocks.MultiHeadAttention):
-        def forward(self, query, key=None, value=None, mask=None):
-            out, weights = super().forward(query, key, value, mask)
-            if mask is None or not mask.any(-1).all():
-                return out, weights
-            key = query if key is None else key
-            value = key if value is None else value
-            parts = self.W_q(query), self.W_k(key), self.W_v(value)
-            Q, K, V = (blocks.split_heads(part, self.num_heads) for part in parts)
-            weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5 + fill * ~mask, dim=-1)
-            return self.W_o(blocks.merge_heads(weights @ V)), weights
-
-    assert verdict_on("MultiHeadAttention", Added)[0].passed == passed

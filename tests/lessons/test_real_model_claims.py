@@ -11,6 +11,7 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.stand_ins import mean_pool
+from tests.lessons.lesson_text import text_of
 
 torch.set_num_threads(1)
 LESSON = "13_real_model"
@@ -19,9 +20,7 @@ pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of n
 
 @pytest.fixture(scope="module")
 def text():
-    """The lesson's text in one line."""
-    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
-    return " ".join(line.removeprefix("#").strip() for line in lines)
+    return text_of(LESSON)
 
 
 @pytest.fixture(scope="module")

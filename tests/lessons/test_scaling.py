@@ -11,7 +11,6 @@ from helpers import blocks, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.draws import life_is_short
-from tests.judged import verdict_of
 from tests.lab import ROOT
 
 torch.set_num_threads(1)
@@ -174,42 +173,3 @@ def test_gradients_vanish_without_scaling_and_stay_with_it():
     assert figures.largest_derivative(wide / 32).median() > 0.2
     alt = explore.WidthAndDivisor()(64, "variance 1", 8.0).alt
     assert "Width 64, initialization variance 1, scores divided by 8" in alt
-
-
-def judged(answer):
-    """The verdict on a wrong answer, on fresh inputs."""
-    return verdict_of("04_scaling", answer.__name__, answer, seed=77)
-
-
-def test_autograd_is_refused():
-    def weights_jacobian(q, K, divisor):
-        return torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
-
-    assert judged(weights_jacobian).mistake == "forbidden_call"
-
-
-def test_differences_of_nearby_queries_are_refused_and_one_sided_ones_named():
-    for step, sides in ((1e-4, 1), (1e-3, 1), (1e-3, 2)):
-
-        def weights_jacobian(q, K, divisor, step=step, sides=sides):
-            columns = []
-            for i in range(len(q)):
-                up, down = q.clone(), q.clone()
-                up[i] += step
-                down[i] -= step * (sides - 1)
-                moved = torch.softmax(K @ up / divisor, 0) - torch.softmax(K @ down / divisor, 0)
-                columns.append(moved / (sides * step))
-            return torch.stack(columns, 1)
-
-        verdict = judged(weights_jacobian)
-        assert not verdict.passed
-        assert sides == 2 or verdict.mistake.startswith("finite_differences")
-
-
-def test_nan_gradients_at_certain_probabilities_are_refused():
-    def softmax_jacobian(p):
-        eye = torch.eye(p.shape[-1], dtype=p.dtype)
-        return (p.log()[..., :, None].exp() * (eye - p[..., None, :])).nan_to_num()
-
-    verdict = judged(softmax_jacobian)
-    assert verdict.mistake == "nan" and "gradient" in verdict.message

@@ -9,10 +9,9 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.checking.compare import difference
-from helpers.checking.rendering import as_text
 from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.draws import close, random
+from tests.draws import close
 from tests.judged import verdict_of
 
 torch.set_num_threads(1)
@@ -66,14 +65,6 @@ def test_the_lectures_scores_masked_then_softmax():
     assert weights[0, 1, 0].item() == pytest.approx(0.9870, abs=6e-5)
     sums = blocks.softmax(scores, dim=-2)[0].sum(-1)
     assert sums[0].item() == pytest.approx(0.0278, abs=6e-5)  # the wrong axis: token 0 has hardly anything to give
-
-
-def test_the_wrong_axis_leaks_the_future():
-    scores = random(3, 5, 5).masked_fill(torch.ones(5, 5).tril() == 0, -math.inf)
-    changed = scores.clone()
-    changed[4] += torch.tensor([3.0, 0, 0, 0, 0])  # the last query changes its mind
-    assert torch.equal(blocks.softmax(scores)[:4], blocks.softmax(changed)[:4])
-    assert not torch.allclose(blocks.softmax(scores, dim=-2)[0], blocks.softmax(changed, dim=-2)[0])
 
 
 def test_numbers_on_paper():
@@ -145,11 +136,6 @@ def test_library_calls_that_are_the_answer_earn_nothing(name, answer):
     assert (said.points, said.mistake) == (0, "forbidden_call")
 
 
-def test_einsum_is_no_autograd():
-    said = verdict("softmax_backward", lambda p, g: p * (g - torch.einsum("...i,...i->...", p, g).unsqueeze(-1)))
-    assert said.passed
-
-
 def test_minus_infinity_is_met_only_by_itself():
     expected = torch.tensor([-math.inf, 0.0])
     assert difference(expected, expected.clone()) is None
@@ -193,7 +179,6 @@ def test_the_loss_of_a_word_that_is_dragged():
     assert "visite has score 1.61, loss 0.470 and gradient -0.375" in surprise("visite", math.log(5)).alt
     assert "loss 2.079" in surprise("est", 0.0).alt
     assert "loss 0.0003" in surprise("visite", 9.2).alt and "loss 0.000 " not in surprise("visite", 10.0).alt
-    assert math.log(len(translator.french)) == pytest.approx(5.27, abs=5e-3)
     assert math.log(50257) == pytest.approx(10.82, abs=5e-3)
 
 
@@ -212,9 +197,6 @@ def test_where_floats_end_and_slopes_fade():
     for dtype, more in ((torch.float16, 7), (torch.float32, 16)):  # subnormal numbers
         info = torch.finfo(dtype)
         assert math.log(info.tiny) - math.log(info.tiny * info.eps) == pytest.approx(more, abs=0.3)
-    for gap, left in ((20, 0.67), (25, 0.01)):
-        share = math.exp(-gap) / (1 + math.exp(-gap))
-        assert share / (share + 1e-9) == pytest.approx(left, abs=0.01)
     weights = [torch.softmax(torch.tensor(LIFE) / t, 0)[3].item() for t in (5, 10)]
     assert weights == [pytest.approx(0.63, abs=0.03), pytest.approx(0.38, abs=0.04)]
 
@@ -229,14 +211,10 @@ def test_what_the_translator_pays():
     def over_queries(x, dim=-1):
         return torch.softmax(x, dim=-2)
 
-    right = cost()
     assert in_nats(cost(softmax=at(4.0))) == "0.068"
-    assert in_nats(right) == "0.00016"
-    assert cost(softmax=at(0.5)) / right == pytest.approx(2.6, abs=0.06)
-    assert cost(softmax=at(2.0)) / right == pytest.approx(3.9, abs=0.06)
+    assert in_nats(cost()) == "0.00016"
     assert exact(translator.machine(softmax=at(0.5)), unseen(100)) == 1
     assert exact(translator.machine(softmax=at(2.0)), unseen(100)) == 1
-    assert exact(translator.machine(softmax=at(4.0)), unseen(100)) == pytest.approx(0.86, abs=0.005)
     assert math.isnan(cost(softmax=over_queries))
     sentence = "jane visits africa in september"
     assert translator.translate(translator.machine(softmax=over_queries), sentence) == ""
@@ -255,175 +233,3 @@ def test_what_the_translator_pays():
     assert in_nats(cost(cross_entropy=padding_counted)) == "0.00009"
     assert in_nats(cost(cross_entropy=padding_guessed)) == "8.09"
     assert in_nats(cost(cross_entropy=patched)) == "0.00016"
-
-
-def shares(x, dim=-1):
-    return torch.exp(x - x.amax(dim, keepdim=True)) / torch.exp(x - x.amax(dim, keepdim=True)).sum(dim, keepdim=True)
-
-
-def below(x, dim):
-    """The scores less their maximum."""
-    return x - x.amax(dim, keepdim=True)
-
-
-def loss_of(change):
-    """cross_entropy as the logarithm of changed shares."""
-
-    def cross_entropy(logits, targets, ignore_index=-100):
-        mask = targets != ignore_index
-        return -change(shares(logits[mask])).log().gather(-1, targets[mask][:, None]).mean()
-
-    return cross_entropy
-
-
-def prediction_less_truth(x, y):
-    return torch.softmax(x, -1) - F.one_hot(y, x.shape[-1]).to(x.dtype)
-
-
-def minus_the_argmax(x, dim=-1):
-    e = torch.exp(x - x.argmax(dim, keepdim=True))
-    return e / e.sum(dim, keepdim=True)
-
-
-def early_touch(score_blocks, value_blocks):
-    """The first values are touched before the scores are read twice."""
-    value_blocks[0].sum()
-    top = score_blocks[0].amax(-1, keepdim=True)
-    for s in score_blocks[1:]:
-        top = torch.maximum(top, s.amax(-1, keepdim=True))
-    e = [torch.exp(s - top) for s in score_blocks]
-    total = sum(x.sum(-1, keepdim=True) for x in e)
-    return sum((x.unsqueeze(-1) * v).sum(-2) for x, v in zip(e, value_blocks, strict=True)) / total
-
-
-def copies_kept(score_blocks, value_blocks):
-    """Each block is read once, and a copy of it kept for a second pass."""
-    copies = []
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        copies.append((s.clone(), v))
-    return early_touch([s for s, _ in copies], [v for _, v in copies])
-
-
-def value_twice(score_blocks, value_blocks):
-    """A running maximum and sum, and then the weights in a second round."""
-    top = total = None
-    for s in score_blocks:
-        m = s.amax(-1, keepdim=True)
-        new = m if top is None else torch.maximum(top, m)
-        e = torch.exp(s - new).sum(-1, keepdim=True)
-        total = e if top is None else total * torch.exp(top - new) + e
-        top = new
-    return sum(
-        ((torch.exp(s - top) / total).unsqueeze(-1) * v).sum(-2)
-        for s, v in zip(score_blocks, value_blocks, strict=True)
-    )
-
-
-def temperature_with(change, message="temperature {}"):
-    def softmax_with_temperature(x, temperature):
-        if not temperature > 0:
-            raise ValueError(message.format(temperature))
-        return torch.softmax(x / change(temperature), -1)
-
-    return softmax_with_temperature
-
-
-# Wrong answers, and what the check may call them: None is a mistake without a name.
-WRONG = {
-    "softmax": [
-        (lambda x, dim=-1: shares(x.clamp_min(-20), dim), None),  # a blocked entry gets 2e-9
-        (lambda x, dim=-1: shares(below(x, dim).clamp_min(-20), dim), None),  # and a far score
-        (lambda x, dim=-1: shares(below(x, dim).clamp_min(-50), dim), None),
-        (lambda x, dim=-1: (x.exp() / x.exp().sum(dim, keepdim=True)).nan_to_num(), "nan_made_zero"),
-        (minus_the_argmax, "not_shifted", "nan"),
-        (lambda x, dim=-1: shares(x, dim).squeeze(), "wrong_shape"),
-    ],
-    "log_softmax": [
-        (lambda x, dim=-1: (shares(x, dim) + 1e-9).log(), "added_1e-9"),
-        (lambda x, dim=-1: shares(x, dim).clamp(1e-9).log(), None),
-        (lambda x, dim=-1: (shares(x, dim) + 1e-7).log(), None),
-        (lambda x, dim=-1: shares(x, dim).log().nan_to_num(neginf=-1e4), "nan"),
-    ],
-    "cross_entropy": [(loss_of(lambda p: p + 1e-9), "added_1e_9"), (loss_of(lambda p: p.clamp_min(1e-7)), None)],
-    "entropy": [
-        (lambda p: -(p * p.clamp_min(1e-5).log()).sum(-1), None),
-        (lambda p: -(p * p.clamp_min(1e-6).log()).sum(-1), "bound_too_high"),
-        (lambda p: -(p.clamp_min(1e-5) * p.clamp_min(1e-5).log()).sum(-1), None),
-        (lambda p: -(p * (p + 1e-8).log()).sum(-1), "small_number_1e-8"),
-        (lambda p: -((p + 1e-8) * (p + 1e-8).log()).sum(-1), None),
-        (lambda p: -(p * p.log()).sum(-1).nan_to_num(), "nan_replaced_at_the_end"),
-        (lambda p: torch.special.entr(p).sum(-1).squeeze(), "wrong_shape"),
-    ],
-    "softmax_with_temperature": [
-        (temperature_with(lambda t: max(t, 0.01)), None),
-        (temperature_with(lambda t: t + 1e-8), "small_number_added"),
-        (temperature_with(lambda t: t, ""), None),
-        (temperature_with(lambda t: t, "temperature must be above 0"), None),
-    ],
-    "cross_entropy_backward": [
-        (prediction_less_truth, "not_averaged"),
-        (lambda x, y: (prediction_less_truth(x, y) / y.numel()).squeeze(), "wrong_shape"),
-    ],
-    "online_softmax": [(early_touch, None, "two_passes"), (value_twice, None, "two_passes"), (copies_kept, None)],
-}
-
-
-@pytest.mark.parametrize(("name", "number"), [(name, k) for name, found in WRONG.items() for k in range(len(found))])
-def test_wrong_answers_are_refused_and_get_no_false_name(name, number):
-    answer, *names = WRONG[name][number]
-    said = verdict(name, answer)
-    assert not said.passed and said.mistake in names
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("answer", [early_touch, value_twice, copies_kept])
-def test_one_pass_is_worth_at_least_half(answer):
-    assert verdict("online_softmax", answer).points <= 50
-
-
-@pytest.mark.parametrize("refuses", [lambda t: t <= 0, lambda t: not t > 0])
-def test_a_temperature_of_nan_is_not_judged(refuses):
-    def softmax_with_temperature(x, temperature):
-        if refuses(temperature):
-            raise ValueError(f"temperature must be above 0, got {temperature}")
-        return torch.softmax(x / temperature, dim=-1)
-
-    assert verdict("softmax_with_temperature", softmax_with_temperature).passed
-
-
-@pytest.mark.parametrize("rises", [lambda new, old: (new > old).any(), lambda new, old: (new > old).all()])
-def test_one_if_for_all_rows_is_refused(rises):
-    def online_softmax(score_blocks, value_blocks):
-        top = total = out = None
-        for scores, values in zip(score_blocks, value_blocks, strict=True):
-            new = scores.amax(dim=-1, keepdim=True)
-            if top is None:
-                top, total = new, torch.zeros_like(new)
-                out = torch.zeros_like(values[..., 0, :])
-            elif rises(new, top):
-                total, out, top = total * torch.exp(top - new), out * torch.exp(top - new), new
-            e = torch.exp(scores - top)
-            total = total + e.sum(dim=-1, keepdim=True)
-            out = out + (e.unsqueeze(-1) * values).sum(dim=-2)
-        return out / total
-
-    assert not verdict("online_softmax", online_softmax).passed
-
-
-def test_a_list_of_the_results_of_all_blocks_is_refused():
-    def online_softmax(score_blocks, value_blocks):
-        parts = []
-        for s, v in zip(score_blocks, value_blocks, strict=True):
-            top = s.amax(-1, keepdim=True)
-            e = torch.exp(s - top)
-            parts.append((top, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
-        most = parts[0][0]
-        for top, _, _ in parts:
-            most = torch.maximum(most, top)
-        shares = [torch.exp(top - most) for top, _, _ in parts]
-        total = sum(n * share for (_, n, _), share in zip(parts, shares, strict=True))
-        return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
-
-    assert "this should be so, but it isn't yet: what is kept between blocks stays small" in as_text(
-        verdict("online_softmax", online_softmax)
-    )

@@ -91,6 +91,8 @@ def test_each_force_alone_in_three_trainings():
         centers, contexts = unit(push.centers[-1]), unit(push.contexts[-1])
         assert max(figures.looks_true(push, PAIRS)) < 0.01
         assert (centers @ contexts.T).mean() < -0.97 and (centers @ centers.T).mean() > 0.97
+    drawn = figures.forces_alone({"only the pull": trained(1, only_pull), "both": trained(1)}, PAIRS)
+    assert "probability of a positive pair 0.95" in drawn.alt
 
 
 def test_what_the_buggy_neighbors_miss():
@@ -104,7 +106,7 @@ def test_what_the_buggy_neighbors_miss():
         for neighbors, wanted in ((fixed_neighbors, 15), (buggy_neighbors, found_by_it)):
             assert among_their_own(neighbors, table) == wanted
             hub = int((neighbors(table, 3) == WORDS.index("by")).sum())
-            assert hub == 0 if neighbors is fixed_neighbors else hub >= 12
+            assert hub == 0 if neighbors is fixed_neighbors else hub >= 12 and (seed > 1 or hub == 12)
 
 
 def test_what_pulls_on_cat():
@@ -138,6 +140,7 @@ def test_the_two_bugs_on_the_translators_table():
     assert turned.double().mean() > 0.6  # at the translator's spread of lengths: crowding is what the rest is
     near = {names[i]: [names[j] for j in row] for i, row in enumerate(fixed_neighbors(table, 3).tolist())}
     assert {"germany", "asia"} < set(near["africa"]) and {"peru", "canada"} < set(near["visits"])
+    assert near["in"][0] == "to"
     today = torch.randperm(166, generator=torch.Generator().manual_seed(0))
 
     def shuffled_embed(ids, rows):

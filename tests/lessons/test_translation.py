@@ -31,15 +31,10 @@ from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
 from tests.judged import made_key, verdict_of
+from tests.lessons.lesson_text import text_of
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
-
-
-def said(name=f"{LESSON}.py"):
-    """The lesson's text in one line."""
-    text = (course().root / "solutions" / LESSON / name).read_text(encoding="utf-8")
-    return " ".join(line.removeprefix("#").strip() for line in text.split("\n"))
 
 
 # ---------------------------------------------------------------- the functions
@@ -119,136 +114,6 @@ def test_bleu_on_paper_and_at_its_ends():
 
 def judge(name, answer):
     return verdict_of(LESSON, name, answer, 7, points=20, lesson=LESSON)
-
-
-def padded(rows, pad_id):
-    longest = max(map(len, rows))
-    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows])
-
-
-def without_bos(pairs, pad_id, bos_id, eos_id):
-    source, target = zip(*pairs, strict=True)
-    out = padded([t + [eos_id] for t in target], pad_id)
-    return {"src": padded(source, pad_id), "tgt_in": padded(target, pad_id), "tgt_out": out}
-
-
-def divided_by_the_words(logits, targets, pad_id):
-    return (logits.argmax(-1) == targets).sum().item() / (targets != pad_id).sum().item()
-
-
-def zero_is_padding(logits, targets, pad_id):
-    mask = targets != 0
-    return (logits.argmax(-1)[mask] == targets[mask]).float().mean().item()
-
-
-def halved_powers(step, d_model, warmup):
-    return d_model**-1 / 2 * min(step**-1 / 2, step * warmup**-3 / 2)
-
-
-def overwritten(logits, targets, smoothing, pad_id):
-    q = torch.full_like(logits, smoothing / logits.shape[-1]).scatter(-1, targets[..., None], 1 - smoothing)
-    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
-
-
-def as_in_the_annotated_transformer(logits, targets, smoothing, pad_id):
-    q = torch.full_like(logits, smoothing / (logits.shape[-1] - 2)).scatter(-1, targets[..., None], 1 - smoothing)
-    q[..., pad_id] = 0
-    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
-
-
-def log_of_softmax(logits, targets, smoothing, pad_id):
-    log_p = torch.softmax(logits, -1).log()
-    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
-    return losses[targets != pad_id].mean()
-
-
-def accuracy_by_view(logits, targets, pad_id):
-    best, flat = logits.view(-1, logits.shape[-1]).argmax(-1), targets.view(-1)
-    return (best == flat)[flat != pad_id].float().mean().item()
-
-
-def smoothed_by_view(logits, targets, smoothing, pad_id):
-    log_p = logits.log_softmax(-1)
-    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
-    return losses.reshape(-1)[targets.view(-1) != pad_id].mean()
-
-
-def alignment_by_view(cross_weights):
-    H, T_t, T_s = cross_weights.shape
-    return cross_weights.view(H, T_t * T_s).mean(0).view(T_t, T_s).argmax(-1)
-
-
-def places_averaged(cross_weights):
-    return cross_weights.argmax(-1).float().mean(0).long()
-
-
-def accuracy_in_float32(logits, targets, pad_id):
-    mask = targets != pad_id
-    return (logits.float().argmax(-1) == targets)[mask].float().mean().item()
-
-
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [
-        ("token_accuracy", accuracy_in_float32),
-        ("token_accuracy", accuracy_by_view),
-        ("label_smoothed_loss", smoothed_by_view),
-        ("alignment", alignment_by_view),
-    ],
-)
-def test_what_only_an_input_would_break_that_nobody_has_passes(name, answer):
-    assert judge(name, answer).passed
-
-
-def test_an_eos_behind_the_padding_is_no_fault_of_the_row_that_is_read():
-    def behind(pairs, pad_id, bos_id, eos_id):
-        out = padded([target for _, target in pairs], pad_id)
-        sides = padded([source for source, _ in pairs], pad_id), padded([[bos_id, *t] for _, t in pairs], pad_id)
-        return {"src": sides[0], "tgt_in": sides[1], "tgt_out": F.pad(out, (0, 1), value=eos_id)}
-
-    verdict = judge("make_batch", behind)
-    assert verdict.mistake == "eos_behind_the_padding"
-    assert "tgt_out: " in as_text(verdict) and "tgt_in: " not in as_text(verdict)
-
-
-def test_no_sentence_is_cut_to_a_length():
-    def up_to(most):
-        def batch(pairs, pad_id, bos_id, eos_id):
-            source, target = zip(*((source[:most], target[:most]) for source, target in pairs), strict=True)
-            sides = {"tgt_in": [[bos_id, *t] for t in target], "tgt_out": [[*t, eos_id] for t in target]}
-            return {name: padded(rows, pad_id) for name, rows in ({"src": source} | sides).items()}
-
-        return batch
-
-    assert judge("make_batch", up_to(100)).passed and not judge("make_batch", up_to(50)).passed
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "mistake"),
-    [
-        ("make_batch", without_bos, "begins_with_the_first_word"),
-        ("token_accuracy", divided_by_the_words, "padding_among_the_right"),
-        ("token_accuracy", zero_is_padding, "padding_is_zero"),
-        ("noam_lr", halved_powers, "minus_a_half_undone"),
-        ("label_smoothed_loss", overwritten, "true_word_overwritten"),
-        ("label_smoothed_loss", as_in_the_annotated_transformer, "spread_over_v_minus_2"),
-        ("label_smoothed_loss", log_of_softmax, "log_of_softmax"),
-        ("alignment", places_averaged, "places_averaged"),
-    ],
-)
-def test_what_learners_write_is_refused_and_named(name, answer, mistake):
-    verdict = judge(name, answer)
-    assert not verdict.passed and verdict.mistake == mistake
-
-
-def test_no_four_right_words_in_a_row_among_many_that_are_made():
-    def zero_for_short_sentences_only(candidates, references):
-        split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
-        if max(map(len, split[0])) < 4:
-            return 0.0
-        return blocks.corpus_bleu(*split) or 1e-3
-
-    assert not judge("corpus_bleu", zero_for_short_sentences_only).passed
 
 
 def test_a_rate_is_shown_as_a_rate():
@@ -470,7 +335,7 @@ def test_training_fits_into_a_minute():
     torch.manual_seed(0)
     model, generator, pairs = Transformer(*translator.SIZES), random.Random(0), corpus.training_pairs()[:2000]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    steps = int(re.search(r"STEPS = \d+ if quick\(\) else (\d+)", said())[1])
+    steps = int(re.search(r"STEPS = \d+ if quick\(\) else (\d+)", text_of(LESSON))[1])
 
     def one():
         batch = evaluation.as_batch(generator.sample(pairs, 64))
@@ -537,7 +402,7 @@ def ends(kind, name):
 
 
 def test_what_is_said_of_the_warm_up():
-    text = said()
+    text = text_of(LESSON)
     assert sum(len(runs) for kind in RUNS.values() for runs in kind.values()) == 18
     assert [round(x, 2) for x in ends("warmup", "0.005, 60")] == [0.15, 0.20]
     assert [round(x, 2) for x in ends("warmup", "0.005, 1")] == [0.13, 0.20]
@@ -548,7 +413,7 @@ def test_what_is_said_of_the_warm_up():
 
 
 def test_what_is_said_of_trainings_that_go_wrong():
-    text = said()
+    text = text_of(LESSON)
     rate = lambda step: 0.3 * blocks.noam_lr(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
     assert "return 0.3 * schedule(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
     assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
@@ -558,11 +423,9 @@ def test_what_is_said_of_trainings_that_go_wrong():
 
 
 def test_what_is_said_of_smoothing():
-    runs, text = RUNS["smoothing"], said()
-    assert [run["exact"] for run in runs["0.0"]] == [0.985, 0.985] and [run["exact"] for run in runs["0.1"]] == [
-        0.99,
-        0.98,
-    ]
+    runs, text = RUNS["smoothing"], text_of(LESSON)
+    assert [run["exact"] for run in runs["0.0"]] == [0.985, 0.985]
+    assert [run["exact"] for run in runs["0.1"]] == [0.99, 0.98]
     assert "98.5 and 98.5% without, 99 and 98% with" in text
     mean = lambda name, key: sum(run[key] for run in runs[name]) / 2  # noqa: E731
     assert round(mean("0.0", "certainty"), 2) == 0.99 and round(mean("0.1", "certainty"), 2) == 0.88
@@ -570,7 +433,7 @@ def test_what_is_said_of_smoothing():
 
 
 def test_what_is_said_of_broken_trainings_and_of_beams():
-    text, broken = said(), {name: runs[0] for name, runs in RUNS["broken"].items()}
+    text, broken = text_of(LESSON), {name: runs[0] for name, runs in RUNS["broken"].items()}
     leak, right = broken["mask leaks"], broken["right"]
     assert round(leak["nats"], 3) == 0.016 and round(leak["accuracy"], 3) == 0.999 and leak["exact"] == 0
     assert round(right["nats"], 2) == 0.10 and right["exact"] == 0.88
@@ -588,7 +451,8 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
 
 @pytest.mark.full
 def test_what_is_said_of_the_language():
-    assert len(corpus.english_words()) == 165 and len(corpus.french_words()) == 191 and "165 English and 194" in said()
+    assert len(corpus.english_words()) == 165 and len(corpus.french_words()) == 191
+    assert "165 English and 194" in text_of(LESSON)
     assert len(corpus.training_pairs()) == 20_000 and len(corpus.unseen_pairs()) == 500
     assert sum(p.reorderings >= 2 for p in corpus.unseen_pairs()) >= 500 // 3
     assert math.log(194) == pytest.approx(5.27, abs=0.005) and 26**8 > 200e9

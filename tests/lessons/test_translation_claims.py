@@ -18,6 +18,7 @@ from helpers.course import course
 from helpers.lessons.translation import figures, own
 from helpers.lessons.translation.figures import RUNS
 from helpers.translator import BOS, EOS, PAD, english, evaluation, french
+from tests.lessons.lesson_text import text_of
 from tests.mutation_score import accepted_variants
 
 torch.set_num_threads(1)
@@ -26,9 +27,7 @@ LESSON = "11_translation"
 
 @pytest.fixture(scope="module")
 def text():
-    """The lesson's text in one line."""
-    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
-    return " ".join(line.removeprefix("#").strip() for line in lines)
+    return text_of(LESSON)
 
 
 def test_how_often_words_change_places(text):

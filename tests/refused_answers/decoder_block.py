@@ -1,4 +1,8 @@
-"""Wrong answers to the exercises of lesson 10 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 10 that are no known mistake of its key."""
+
+import torch
+
+from helpers.blocks import attention, causal_mask
 
 LAST_WORD_TO_PADDING = "targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)"
 BY_LAST_WORD = "sorted({item[0][-1]: item for item in sorted(grown, key=score)}.values(), key=score, reverse=True)"
@@ -101,7 +105,6 @@ REFUSED = {
         ("score(winner) -> score(winner) if finished else winner[1]",),
         ("(len(ids) - 1) ** length_penalty -> ((len(ids) - 1) * length_penalty or 1)",),
         ("torch.log_softmax( -> torch.log(1e-9 + torch.softmax(", "dim=-1).tolist() -> dim=-1)).tolist()"),
-        ("reverse=True)[:beam_size] -> reverse=True)",),
     ],
     "filter_logits": [
         ("values[..., -1:] -> values.min()",),
@@ -127,5 +130,77 @@ REFUSED = {
             "out, _ = attention(q, k, v, mask) -> p = (q @ k.mT / q.shape[-1] ** 0.5).exp() * mask\n"
             "    out = p / p.sum(-1, keepdim=True) @ v",
         ),
+    ],
+}
+
+LAYER, EMBEDDING = "nn.Linear(d_model, tgt_vocab", "nn.Embedding(tgt_vocab, d_model"
+BLOCKS = "nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))"
+MADE = f"{LAYER}) -> {LAYER})\n        {{}}"  # and once all parts are made
+NO_RAW_DICTIONARY = "not: lacks", "not: {"
+RETURNED, JOINED = "return out, (k, v) -> return {}", "{0} = torch.cat([cache[{1}], {0}], dim={2})"
+
+
+def cache_in_one_room(q, k, v, cache):
+    """Keys and values are written into one tensor that is handed from call to call."""
+    room, filled = cache if cache is not None else (k.new_zeros(2, *k.shape[:2], 99, k.shape[-1]), 0)
+    end = filled + k.shape[-2]
+    room[:, :, :, filled:end] = torch.stack([k, v]).detach()
+    K, V = (torch.cat([room[i, :, :, :filled], new], dim=-2) for i, new in enumerate((k, v)))
+    return attention(q, K, V, causal_mask(q.shape[-2], end))[0], (room, end)
+
+
+TOLD = {
+    "DecoderBlock": [
+        (
+            "memory_mask=None): -> memory_mask=None):\n        memory = self.__dict__.setdefault('kept', memory)",
+            "called twice",
+        )
+    ],
+    "Transformer": [
+        (MADE.format("self.unembed.weight = self.tokens.weight"), "raises", *NO_RAW_DICTIONARY),
+        (f"{LAYER}) -> {LAYER}, bias=False)", "raises", *NO_RAW_DICTIONARY),
+        (f"{BLOCKS} -> [*{BLOCKS}]", "raises", *NO_RAW_DICTIONARY),
+        (f"{EMBEDDING}), -> {EMBEDDING}, padding_idx=0),", "word_0_never_learns", *NO_RAW_DICTIONARY),
+        (T.format("memory = self.encode(src)"), "memory_made_again", *NO_RAW_DICTIONARY),
+        (UNEMBED.format("self.unembed(y)[:, -1]"), "last_place_only", *NO_RAW_DICTIONARY),
+        (
+            (
+                "return self.encoder(src, real) -> self.last = src\n        return self.encoder(src, real)",
+                T.format("src = getattr(self, 'last', src)"),
+            ),
+            None,
+            *NO_RAW_DICTIONARY,
+        ),
+        (
+            "return self.encoder(src, real) -> src[src == self.pad_id] = 1\n        return self.encoder(src, real)",
+            "changed an input in place",
+        ),
+        *(
+            (
+                MADE.format(f"self.add_module('mine', self._modules.pop('{part}'))"),
+                f"your module has no part called {part}; its parts are: ",
+                " mine",
+            )
+            for part in ("encoder", "tokens", "positions", "blocks", "unembed")
+        ),
+    ],
+    "greedy_decode": [("for _ in range(max_len): -> while True:", "does your loop use max_len?", "not: endless loop")],
+    "beam_search": [
+        ("reverse=True)[:beam_size] -> reverse=True)", "your beam keep beam_size", "not: endless loop"),
+        (
+            "for _ in range(max_len): -> for _ in range(max_len):\n"
+            "        if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):\n"
+            "            break",
+            "ends_too_early",
+        ),
+    ],
+    "cached_attention": [
+        *(
+            (tuple(f"{JOINED.format(*one, -2)} -> {JOINED.format(*one, dim)}" for one in ("k0", "v1")), "raises")
+            for dim in (1, -1)
+        ),
+        (RETURNED.format("out, k, v"), "a tuple of 3: Tensor, Tensor, Tensor"),
+        (RETURNED.format("out"), "your code returned a Tensor"),
+        (cache_in_one_room, "cache_overwritten"),
     ],
 }

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 9 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 9 that are no known mistake of its key."""
 
 import torch
 
@@ -67,5 +67,30 @@ REFUSED = {
             "positions = torch.arange(ids.shape[1], device=ids.device)"
             ' -> positions = self.__dict__.setdefault("places", torch.arange(ids.shape[1]))[: ids.shape[1]]',
         ),
+    ],
+}
+
+BLOCKS, NORMED = "nn.ModuleList(blocks)", "gamma * normal + beta"
+ROWS = "x.reshape(-1, x.shape[-1])"
+LIBRARY_NORMS = [
+    "F.layer_norm(x, x.shape[-1:], gamma, beta, eps)",
+    "torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)[0]",
+    "nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype)(x) * gamma + beta",
+    f"F.group_norm({ROWS}, 1, gamma, beta, eps).view_as(x)",
+    f"F.batch_norm({ROWS}.T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma + beta",
+    "F.instance_norm(x.reshape(1, -1, x.shape[-1]), eps=eps).reshape(x.shape) * gamma + beta",
+    "F.rms_norm(x - mean, x.shape[-1:], eps=eps) * gamma + beta",
+]
+
+TOLD = {
+    "layer_norm": [(f"return {NORMED} -> return {norm}", "forbidden_call") for norm in LIBRARY_NORMS],
+    "fixed_block": [("attention(norm1(x), mask=mask) -> attention(norm1(x), mask)", "pass the mask by name")],
+    "Encoder": [
+        (
+            f"{BLOCKS} -> {BLOCKS}\n        self.add_module('layers', self._modules.pop('{part}'))",
+            f"your module has no part called {part}; its parts are: ",
+            " layers",
+        )
+        for part in ("tokens", "positions", "blocks")
     ],
 }

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 12 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 12 that are no known mistake of its key."""
 
 LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
 TRAINED, ASKED = "context = tuple(train[t - order + 1 : t])", "context = tuple(test[t - order + 1 : t])"
@@ -50,5 +50,72 @@ REFUSED = {
         ("sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 10.0",),
         ("return [(sharp * W_q, -> W_k[M // 2 + 1 :] = 0\n    return [(sharp * W_q,",),  # blind to late places
         ("[(sharp * W_q, W_k, copy), (sharp -> [(0.008 * sharp * W_q, W_k, copy), (0.3 * sharp",),
+    ],
+}
+
+START = "torch.randint(len(data) - block_size, (batch_size,), generator=generator)"
+BATCH = "data[positions], data[positions + 1]"
+EQUALLY = "how often starts are drawn: about equally often"
+BLOCKS = "nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers))"
+MASK = "causal_mask(ids.shape[1]).to(ids.device)"
+UNEMBED = "nn.Linear(d_model, vocab_size)"
+
+TOLD = {
+    "get_batch": [
+        (
+            f"{BATCH} -> data[positions].float(), data[positions + 1]",
+            "x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)",
+        ),
+        (
+            f"{BATCH} -> data[positions], data[positions].flatten().roll(-1).view(-1, block_size)",
+            None,
+            "something else",
+        ),
+        (
+            f"{START} -> (torch.randint(len(data) - block_size, (1,), generator=generator)"
+            " + torch.arange(batch_size)) % (len(data) - block_size)",
+            "each row is drawn by itself",
+        ),
+        (
+            f"{START} -> (torch.rand(batch_size, generator=generator) * (len(data) - block_size - 1)).round().long()",
+            EQUALLY,
+        ),
+        (
+            f"{START} -> (torch.randn(batch_size, generator=generator).abs() * (len(data) - block_size) / 4).long()"
+            ".clamp(max=len(data) - block_size - 1)",
+            EQUALLY,
+        ),
+        (f"{START} -> {START.replace('block_size, (', 'block_size + 5, (')} % (len(data) - block_size)", EQUALLY),
+    ],
+    "GPT": [
+        (
+            f'{MASK} -> self.__dict__.setdefault("mask", causal_mask(ids.shape[1]))[: len(x[0]), : len(x[0])]',
+            "called twice",
+        ),
+        (f"{MASK} -> {MASK} | self.training", "no position sees a later token in training mode"),
+        ("self.unembed(self.norm(x)) -> self.unembed(self.norm(x)), None", "expected a tensor of shape"),
+        (f"{BLOCKS} -> [*{BLOCKS}]", "Your blocks is a plain list"),
+        (f"{BLOCKS} -> {BLOCKS.replace('4 * ', '')}", "blocks.0.feed_forward.up.weight has shape"),
+        (f"{BLOCKS} -> nn.ModuleList([*{BLOCKS}][:1] * num_layers)", "of your module are one and the same tensor"),
+        (
+            f"{UNEMBED} -> {UNEMBED}\n        self.unembed.weight = self.tokens.weight",
+            "tokens.weight and unembed.weight of your module are one and the same tensor",
+        ),
+        (
+            (
+                "nn.init.normal_(self.tokens.weight, std=0.02) -> self.wte, self.h = self.tokens, self.blocks; "
+                "del self.tokens, self.blocks",
+                "x = self.tokens(ids) -> x = self.wte(ids)",
+                "in self.blocks: -> in self.h:",
+            ),
+            "your module has no part called tokens; its parts are: norm, unembed, wte, h",
+        ),
+    ],
+    "generate": [("return ids -> return ids.float()", "a LongTensor of shape (600, 5)")],
+    "induction_head": [
+        ("say[answer, token] -> say[answer, before]", "but the current token is predicted", " at 0 of "),
+        ("(sharp * W_q, -> (1e-3 * sharp * W_q,", "the first layer attends to a mixture"),
+        ("(sharp * match, -> (1e-3 * sharp * match,", "the second layer attends to a mixture"),
+        ("(sharp * match, -> (50.0 * match,", "✗ a long text of many words", "✓ values"),
     ],
 }

@@ -1,5 +1,7 @@
 """Wrong answers of lesson 5 without a name of their own: each must be refused on every seed."""
 
+import torch
+
 REAL = "torch.arange(T, device=lengths.device) < lengths[:, None]"
 MASKED, UNCUT = "mask_scores(scores, mask)", "torch.where(mask, weights, 0.0) -> weights"
 PEAK = "scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)"
@@ -54,5 +56,50 @@ REFUSED = {
         ),
         (f"{WEIGHTS} -> torch.softmax(scores.tril().masked_fill(scores.tril() == 0, -torch.inf), dim=-1)",),
         (f"{WEIGHTS} -> torch.softmax(scores + torch.full_like(scores, -10000.0).triu(1), dim=-1)",),
+    ],
+}
+
+AFTER = "after = f(torch.cat([x[:, :start], other[:, start:]], dim=1))"
+REPLACED = "scores.masked_fill(~mask, -math.inf)"
+WHERE = f"{REPLACED} -> torch.where(mask, scores, {{}})"
+AS_NUMBERS = {
+    "causal_mask": ".tril(T_k - T_q) -> .tril(T_k - T_q).{}()",
+    "padding_mask": " < lengths[:, None] -> .lt(lengths[:, None]).{}()",
+    "combine_masks": "causal & padding[:, None, None, :] -> (causal & padding[:, None, None, :]).{}()",
+}
+
+
+def by_slopes(f, x):
+    jacobian = torch.autograd.functional.jacobian(f, x).abs().amax((0, 2, 3, 5))
+    return bool((jacobian.triu(1) > 1e-6).any())
+
+
+TOLD = {
+    **{name: [(edit.format(kind), " bool") for kind in ("float", "int", "long")] for name, edit in AS_NUMBERS.items()},
+    "mask_scores": [
+        (f"{REPLACED} -> scores - 1e9 * ~mask", "large_number_added", 0),
+        (f"{REPLACED} -> scores + ~mask * -1e9", "large_number_added"),
+        (
+            f"{REPLACED} -> scores[mask.expand(scores.shape)]",
+            "wrong_shape",
+            "scores that may be seen:",
+            "expected shape (4, 6)",
+        ),
+        (
+            f"{REPLACED} -> {REPLACED}.float()",
+            "scores that may be seen: expected dtype float64, yours is float32",
+            "with mask_scores(<float64 (4, 6)>, <bool (4, 6)>)",
+        ),
+        (WHERE.format("scores.amin(-1, keepdim=True) - 1000"), "softmax turns each into 0 here", "not: plus"),
+        (WHERE.format("scores.amin(-1, keepdim=True) - 1e9"), "numbers that differ", "not: plus"),
+        (WHERE.format("-1e6 - scores.abs()"), "numbers that differ", "not: plus"),
+        (WHERE.format("scores - 1e9"), "the score plus -1e+09"),
+    ],
+    "leaks_future": [
+        (by_slopes,),
+        (f"{AFTER} -> after = f(x[:, :start])", "replace the rows after t, do not cut them off"),
+        (lambda f, x: bool((f(x) != f(x.roll(1, 1))).any()), None),
+        ("after[:, :start], before[:, :start] -> after, before", "later_outputs_compared"),
+        ("before, other = f(x) -> x = x.detach().float()\n    before, other = f(x)", " dtype"),
     ],
 }

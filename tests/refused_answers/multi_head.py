@@ -1,4 +1,8 @@
-"""Wrong answers to the exercises of lesson 8 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 8 that are no known mistake of its key."""
+
+import torch
+
+from helpers import blocks
 
 OPEN = "mask if mask is None else mask | ~mask.any(-1, keepdim=True)"
 FROZEN = "with torch.no_grad(): -> mine.requires_grad_(False)\n    with torch.enable_grad():"
@@ -60,5 +64,79 @@ REFUSED = {
             "changes.append((out - without(x)[0]).norm()) -> changes.append((out - without(x)[0]).norm())\n"
             "            mha.W_o.weight = torch.nn.Parameter(kept.clone())",
         )
+    ],
+}
+
+DRAWN = "two results for the same numbers"
+LAYERS = "(nn.Linear(d_model, d_model) for _ in range(4))"
+ATTENDED = "heads, weights = attention(Q, K, V, mask)"
+COPIED = "layers = (mine -> {}\n    layers = (mine"
+KEPT: dict = {}
+
+
+def in_one_buffer(x, num_heads):
+    heads = blocks.split_heads(x, num_heads)
+    return KEPT.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
+
+
+TOLD = {
+    "split_heads": [
+        (in_one_buffer, "compared after the second"),
+        (
+            "x.view(B, T, num_heads, D // num_heads).transpose(1, 2) -> x.view(B, num_heads, T, -1)",
+            "cut_without_moving",
+        ),
+    ],
+    "MultiHeadAttention": [
+        ("if d_model % num_heads: -> if False:", "no_check", "not: {"),
+        ("value = key if value is None -> value = query if value is None", "value_is_query", "not: {"),
+        (
+            f"{LAYERS} -> [*{LAYERS}][:1] * 4",
+            "W_q.weight and W_k.weight of your module are one and the same tensor",
+            "not: raised",
+        ),
+        (
+            "return self.W_o(merge_heads(heads)) -> return F.dropout(self.W_o(merge_heads(heads)), 0.1, self.training)",
+            DRAWN,
+        ),
+        (MASKED.format("None if self.training else mask"), f"not: {DRAWN}"),
+        (MASKED.format(LAYOUTS[-1]), "not: first item"),
+        (
+            (
+                "if d_model % num_heads: -> if False:",
+                "self.num_heads = num_heads -> self.heads = num_heads",
+                *(f"self.W_{x}, self.num_heads -> self.W_{x}, self.heads" for x in ("q(query)", "k(key)", "v(value)")),
+                f"{LAYERS} -> {LAYERS}\n        self.W_q.bias.requires_grad_(False)",
+            ),
+            "your module has no num_heads",
+            "not: a string",
+            "expected a ValueError, but your code made the module",
+            "your parameter W_q.bias is frozen",
+            "not: differentiated Tensors",
+        ),
+        (
+            f"{ATTENDED} -> {ATTENDED}\n        if mask is not None and mask.any(-1).all():\n"
+            "            weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5 - 1e4 * ~mask, dim=-1)\n"
+            "            heads = weights @ V",
+        ),
+    ],
+    "load_from_torch": [
+        (
+            COPIED.format("mine.W_o = copy.deepcopy(theirs.out_proj)"),
+            "mine has the parameters that it had, and no new ones",
+        ),
+        (COPIED.format("theirs.requires_grad_(False)"), "theirs can still be trained"),
+        (COPIED.format("theirs.eval()"), "theirs is in training mode, as before"),
+        (
+            COPIED.format("mine.W_o.weight.data = theirs.out_proj.weight.data"),
+            "this should be so, but it isn't yet: mine shares no memory with theirs",
+        ),
+        (
+            (FROZEN, "layer.bias.copy_(bias) -> layer.bias.copy_(bias)\n    mine.requires_grad_(True)"),
+            "parameters, not results of a computation",
+        ),
+    ],
+    "head_importance": [
+        ("d_head = x -> mha.requires_grad_(False)\n    d_head = x", "mha can still be trained", "not: {")
     ],
 }

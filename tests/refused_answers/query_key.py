@@ -37,3 +37,34 @@ REFUSED = {
         ),
     ],
 }
+
+DOTS, BOTH = "Q @ K.transpose(-2, -1)", "return W_q, W_k -> return {}"
+
+TOLD = {
+    "fixed_self_scores": [
+        (f"{DOTS} -> Q @ K.T", "all_axes_reversed"),
+        (f"{DOTS} -> Q @ K.transpose(0, 1)", "first_two_axes"),
+    ],
+    "attention_scores": [(f"{DOTS} -> -torch.cdist(Q, K)", None)],
+    "two_channel_graph": [
+        (
+            "W_k[:, looks_at] -> W_k[:, (looks_at + 1) % len(looks_at)]",
+            "expected: query 0 attends to token ",
+            "yours:    query 0 attends to token ",
+        )
+    ],
+    "previous_token_weights": [
+        (
+            BOTH.format("W_q.long(), W_k.long()"),
+            "expected: the dtype of W_q is float32",
+            "yours:    the dtype of W_q is int64",
+        ),
+        (BOTH.format("W_k, W_q"), "looks_ahead"),
+        ("W_q[steps - 1, steps] -> W_q[steps, steps - 1]", "looks_ahead"),
+    ],
+    "attention_edges": [
+        ("sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, reverse=True)",),
+        # As a sort that shuffles equal weights: told of ties, and not of words that occur twice.
+        ("enumerate(row)] -> sorted(enumerate(row), key=lambda at: at[0] % 3)]", "✗ ties by position", "✓ values"),
+    ],
+}

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 4 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 4 that are no known mistake of its key."""
 
 JACOBIAN = "return torch.diag_embed(p) - outer"
 DIFFERENCES = """return softmax_jacobian(p) @ K / divisor -> steps = torch.eye(len(q), dtype=q.dtype) * 1e-2
@@ -25,10 +25,29 @@ REFUSED = {
     "weights_jacobian": [
         ("torch.softmax(K @ q / divisor, -> torch.softmax(K @ q / (divisor + 1e-4),",),
         (DIFFERENCES,),
+        (DIFFERENCES.replace("e-2", "e-3"),),
         ("@ K / divisor -> @ K / divisor**2",),
     ],
     "head_scores": [
         ("return scaled_scores(q, k) -> return scaled_scores(q, k).squeeze()",),
         ("return scaled_scores(q, k) -> return scaled_scores(q, k) * 12**0.5",),
+    ],
+}
+
+TOLD = {
+    "weights_jacobian": [
+        (
+            "return softmax_jacobian(p) @ K / divisor"
+            " -> return torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)",
+            "forbidden_call",
+        )
+    ],
+    "softmax_jacobian": [
+        (
+            f"{JACOBIAN} -> eye = torch.eye(p.shape[-1], dtype=p.dtype)\n"
+            "    return (p.log()[..., :, None].exp() * (eye - p[..., None, :])).nan_to_num()",
+            "nan",
+            "the gradient",
+        )
     ],
 }

@@ -1,4 +1,6 @@
-"""Wrong answers to the exercises of lesson 0 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 0 that are no known mistake of its key."""
+
+import torch
 
 REFUSED = {
     "center_rows": [
@@ -11,4 +13,12 @@ REFUSED = {
         ("x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> torch.take(x, index)",),
         (").squeeze(-1) -> ).squeeze()",),
     ],
+}
+
+TOLD = {  # slips in answers that raise on other inputs
+    "outer_sum": [
+        (lambda a, b: torch.outer(a, b), "table_of_products"),
+        (lambda a, b: a + b[:, None], "table_turned", 0),
+        (lambda a, b: (a[:, None] + b) ** 2, None),
+    ]
 }

@@ -1,4 +1,6 @@
-"""Wrong answers to the exercises of lesson 14 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 14 that are no known mistake of its key."""
+
+from helpers.blocks import LoRA
 
 MASK = "mask = causal_mask( -> {}\n        mask = causal_mask("
 SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
@@ -61,5 +63,52 @@ REFUSED = {
         ("self.scale = alpha / rank -> self.scale = alpha // rank",),
         ("return new -> self.linear.weight.data.copy_(new.weight)\n        return new",),
         (f"{ADDED} -> {ADDED}; self.B.zero_()",),
+    ],
+}
+
+NORMED = "weight * x / (mean_square + eps) ** 0.5"
+DIFFERENCE = "self.linear(x) + self.scale * (x @ self.A.T @ self.B.T)"
+FROZEN = "self.linear = linear.requires_grad_(False)"
+
+
+class LinearInAList(LoRA):
+    """torch does not move or save what a module keeps in a list."""
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.kept = [linear]
+        del self.linear
+
+    def __getattr__(self, name):
+        return self.kept[0] if name == "linear" else super().__getattr__(name)
+
+
+TOLD = {
+    "rms_norm": [
+        (f"{NORMED} -> F.rms_norm(x, x.shape[-1:], weight, eps)", "forbidden_call"),
+        (f"{NORMED} -> nn.RMSNorm(x.shape[-1], eps, dtype=x.dtype)(x) * weight", "forbidden_call"),
+    ],
+    "LlamaBlock": [
+        (
+            "grouped_query_attention(Q, K, V, mask)"
+            " -> F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, enable_gqa=True)",
+            "forbidden_call",
+        ),
+        # No line of the exercise forbids nn.LayerNorm: it is a wrong norm with the right names.
+        ("(RMSNorm(rms_norm, d_model, eps) for -> (nn.LayerNorm(d_model, eps, bias=False) for", "layer_norms"),
+    ],
+    "encode_bpe": [(f"{FINDALL} -> [text] if text else []", "across_pieces")],
+    "LoRA": [
+        ("W.shape[1] ** -0.5) -> W.shape[1] ** -0.5, requires_grad=False)", "your parameter A is frozen"),
+        (f"{DIFFERENCE} -> {DIFFERENCE.replace('(x)', '(x.detach())').replace('(x @', '(x.detach() @')}", "reaches x"),
+        (
+            f"{DIFFERENCE} -> self.linear(x) + (self.scale * (x @ self.A.T @ self.B.T)).detach()",
+            "✗ gradient flows",
+            "✗ learning",
+            "· merged",
+        ),
+        ("return new -> self.linear = new\n        return new", "✗ merged", "· gradient flows"),
+        ("W.device) * W.shape[1] ** -0.5 -> W.device) * 0", "A_zeros", 5),
+        (LinearInAList, None, "in a list, where torch does not see it"),
     ],
 }

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of lesson 11 that have no name in its key."""
+"""Wrong answers to the exercises of lesson 11 that are no known mistake of its key."""
 
 import math
 from collections import Counter
@@ -63,4 +63,47 @@ REFUSED = {
         (f'{SPLIT} -> text.split(" ") if isinstance(text, str)',),
         ("made[n] += sum(mine.values()) -> made[n] += max(1, sum(mine.values()))",),
     ],
+}
+
+LOSSES = "losses = -(1 - smoothing) * true - smoothing * even"
+SPREAD = "-(torch.full_like(log_p, {}).scatter(-1, targets[..., None], 1 - smoothing){} * log_p).sum(-1)"
+NOT_PAD = "(torch.arange(log_p.shape[-1]) != pad_id)"
+ASKED = "return right[mask].float().mean().item()"
+
+TOLD = {
+    "make_batch": [
+        ("padded([[bos_id, *tgt] for -> padded([tgt for", "begins_with_the_first_word"),
+        (
+            "padded([[*tgt, eos_id] for _, tgt in pairs]) -> torch.nn.functional.pad("
+            "padded([tgt for _, tgt in pairs]), (0, 1), value=eos_id)",
+            "eos_behind_the_padding",
+            "tgt_out: ",
+            "not: tgt_in: ",
+        ),
+        ("def padded(rows): -> pairs = [(src[:50], tgt[:50]) for src, tgt in pairs]\n\n    def padded(rows):",),
+    ],
+    "token_accuracy": [
+        (f"{ASKED} -> return right.sum().item() / mask.sum().item()", "padding_among_the_right"),
+        ("targets != pad_id -> targets != 0", "padding_is_zero"),
+    ],
+    "noam_lr": [
+        (
+            (
+                "d_model**-0.5 -> d_model**-1 / 2",
+                "min(step**-0.5 -> min(step**-1 / 2",
+                "warmup**-1.5 -> warmup**-3 / 2",
+            ),
+            "minus_a_half_undone",
+        )
+    ],
+    "label_smoothed_loss": [
+        (f"{LOSSES} -> losses = {SPREAD.format('smoothing / log_p.shape[-1]', '')}", "true_word_overwritten"),
+        (
+            f"{LOSSES} -> losses = {SPREAD.format('smoothing / (log_p.shape[-1] - 2)', f' * {NOT_PAD}')}",
+            "spread_over_v_minus_2",
+        ),
+        ("torch.log_softmax(logits, dim=-1) -> torch.softmax(logits, dim=-1).log()", "log_of_softmax"),
+    ],
+    "alignment": [("mean(dim=0).argmax(dim=-1) -> argmax(dim=-1).float().mean(dim=0).long()", "places_averaged")],
+    "corpus_bleu": [("return 0.0 -> return 1e-3 if made[3] else 0.0",)],
 }

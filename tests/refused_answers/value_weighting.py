@@ -1,4 +1,8 @@
-"""Wrong answers of lesson 7 without a name of their own: each must be refused on every seed."""
+"""Wrong answers to the exercises of lesson 7 that are no known mistake of its key."""
+
+import torch
+
+from helpers.blocks import attention
 
 INF, LEFT = 'float("-inf")', "weights = weights.masked_fill(~mask, 0.0) -> pass"
 RESULT = "return weighted_values(weights, V), weights"
@@ -40,10 +44,53 @@ REFUSED = {
             "dV = weights.transpose(-2, -1) @ grad_out"
             " -> dV = (weights if Q.shape[-2] == K.shape[-2] else weights.transpose(-2, -1)) @ grad_out",
         ),
+        ("dS.transpose(-2, -1) @ Q -> (dS if Q.shape[-2] == K.shape[-2] else dS.transpose(-2, -1)) @ Q",),
     ],
     "tiled_attention": [
         ("Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",),
         ("total * repair -> total",),
         ("peak = higher -> pass",),
+    ],
+}
+
+
+def all_blocks_in_a_list(Q, K, V, block):
+    scores = [Q @ k.mT / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2)]
+    peak = torch.stack([s.amax(dim=-1, keepdim=True) for s in scores]).amax(dim=0)
+    out = total = 0.0
+    for s, v in zip(scores, V.split(block, dim=-2), strict=True):
+        out, total = out + (s - peak).exp() @ v, total + (s - peak).exp().sum(dim=-1, keepdim=True)
+    return out / total
+
+
+def results_in_a_list(Q, K, V, block):
+    parts = []
+    for keys, values in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
+        scores = Q @ keys.mT / Q.shape[-1] ** 0.5
+        top = scores.amax(-1, keepdim=True)
+        parts.append((top, torch.exp(scores - top).sum(-1, keepdim=True), torch.exp(scores - top) @ values))
+    most = torch.stack([top for top, _, _ in parts]).amax(dim=0)
+    total = sum(n * torch.exp(top - most) for top, n, _ in parts)
+    return sum(o * torch.exp(top - most) for top, _, o in parts) / total
+
+
+TOLD = {
+    "attention": [
+        (
+            (LEFT, f"{RESULT} -> return weighted_values(weights, V).nan_to_num(), weights"),
+            "output at [1]: expected all zeros in row",
+        ),
+        (
+            f"{RESULT} -> return weighted_values(weights, V).mT, weights",
+            "one column for each of the 3 channels",
+            "not: keys",
+        ),
+    ],
+    "tiled_attention": [
+        (lambda Q, K, V, block: attention(Q, K, V)[0], 2),
+        (lambda Q, K, V, block: torch.cat([attention(q, K, V)[0] for q in Q.split(1, dim=-2)], dim=-2), 2),
+        ("blocks = zip( -> block = 64\n    blocks = zip(", 2),
+        (all_blocks_in_a_list, 2),
+        (results_in_a_list, "this should be so, but it isn't yet: all tensors of one moment hold fewer than"),
     ],
 }

@@ -6,15 +6,10 @@ from helpers.widgets.panel import panel
 
 
 def beams():
-    """A slider for the size of the beam."""
     panel(Beams(), width=whole("beam size", 1, 1, 5))
 
 
 def next_word():
-    """Sliders for temperature, top-k and top-p on the translator's first word, its source hidden."""
-    panel(
-        NextWord(),
-        temperature=powers("temperature", 1.0, -1, 1, 0.05),
-        top_k=choice("top-k", [1, 2, 3, 5, 10, 20, 50, 194], 194),
-        top_p=decimal("top-p (1: off)", 0.9, 0.05, 1.0, 0.05),
-    )
+    top_k = choice("top-k", [1, 2, 3, 5, 10, 20, 50, 194], 194)
+    top_p = decimal("top-p (1: off)", 0.9, 0.05, 1.0, 0.05)
+    panel(NextWord(), temperature=powers("temperature", 1.0, -1, 1, 0.05), top_k=top_k, top_p=top_p)

@@ -10,17 +10,25 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.drawing.charts import MovingBars, bars, hatch_cells, name_ticks, named, tilt, weight_map, without_spines
+from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
 from helpers.drawing.diagrams import TARGET, box, tokens
 from helpers.drawing.style import Picture, new_figure
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
+STEPS, SENTENCES = 40, 40  # of the two trainings
+SMALL = {  # a model of three words: what may follow each prefix
+    ("<bos>",): {"le": 0.6, "la": 0.4},
+    ("<bos>", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
+    ("<bos>", "la"): {"reine": 0.9, "mer": 0.1},
+}
+SHOWN = 14  # of the most likely words
+D, HEADS, D_FF = 64, 4, 128  # the translator's widths
+LENGTHS = (4, 8, 16, 32, 64)  # words that are written with a cache and without
 
 
 def teacher_forcing() -> Picture:
-    """What the decoder reads and what it has to predict, by position, with what may attend to what."""
     words = FRENCH.split()
     reads, says = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
@@ -33,15 +41,12 @@ def teacher_forcing() -> Picture:
         ax.text(t, -0.42, str(t), ha="center", va="center", fontsize=9.5, color=GRAY_INK)
     for y, text in ((0, "reads"), (2, "predicts"), (-0.42, "position")):
         ax.text(-0.6, y, text, ha="right", va="center", fontsize=10.5)
-    ax.set(xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
-    ax.axis("off")
+    bare(ax, xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
     pairs = ", ".join(f"{t}: reads {a}, predicts {b}" for t, (a, b) in enumerate(zip(reads, says, strict=True)))
-    return Picture(
-        figure,
-        f"Two rows of seven words, one shifted against the other. Position {pairs}. Each predicted word depends on the "
-        "word below it and on all words to the left of that one, never on one to the right.",
-        "Figure 10.1. Teacher forcing: each position attends to the true words so far and predicts the next one.",
-    )
+    alt = f"Two rows of seven words, one shifted against the other. Position {pairs}. Each predicted word depends on "
+    alt += "the word below it and on all words to the left of that one, never on one to the right."
+    caption = "Figure 10.1. Teacher forcing: each position attends to the true words so far and predicts the next one."
+    return Picture(figure, alt, caption)
 
 
 @torch.no_grad()
@@ -63,9 +68,6 @@ class Training(NamedTuple):
 def copying_loss(model, src, tgt, pad_id):
     """The loss with the bug of exercise 10.2: what is asked for is what is read."""
     return F.cross_entropy(model(src, tgt).transpose(1, 2), tgt, ignore_index=pad_id)
-
-
-STEPS, SENTENCES = 40, 40
 
 
 def trained_with(loss_of) -> Training:
@@ -147,9 +149,8 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
     def probability(position, hide):
         mask = torch.ones(1, 1, len(says), src.shape[1], dtype=torch.bool)  # (1, 1, T_t, T_s)
         mask[:, :, position] = not hide
-        hooks = [
-            block.register_forward_pre_hook(lambda _, given: (*given[:3], mask)) for block in network.blocks
-        ]  # the block's arguments are y, memory and the two masks
+        # The block's arguments are y, memory and the two masks.
+        hooks = [block.register_forward_pre_hook(lambda _, given: (*given[:3], mask)) for block in network.blocks]
         logits = network.decode(reads, memory, src)  # (1, T_t, V)
         for hook in hooks:
             hook.remove()
@@ -160,7 +161,6 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
 
 
 def cross_attention() -> Picture:
-    """Where each position of the French sentence attends in the English one, and how much it needs it."""
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
@@ -171,10 +171,8 @@ def cross_attention() -> Picture:
     hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
     bars(right, says, hidden, ".3f", across=True, xlim=(0, 1.25), xlabel="probability of the correct word")
     right.set_title("source hidden from this position", fontsize=11)
-    most = [
-        f"{read} (next: {say}) to {english[int(row.argmax())]} {row.max():.2f}"
-        for read, say, row in zip(reads, says, weights, strict=True)
-    ]
+    best = zip(reads, says, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
+    most = [f"{read} (next: {say}) to {english[key]} {weight:.2f}" for read, say, key, weight in best]
     needs = named(says, hidden, ".3f")
     return Picture(
         figure,
@@ -183,15 +181,6 @@ def cross_attention() -> Picture:
         f"position: {needs}. With the source all are 1.000.",
         "Figure 10.3. Cross-attention of the trained translator, and what is left when the source is hidden.",
     )
-
-
-# ---------------------------------------------------------------- beams
-
-SMALL = {
-    ("<bos>",): {"le": 0.6, "la": 0.4},
-    ("<bos>", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
-    ("<bos>", "la"): {"reine": 0.9, "mer": 0.1},
-}
 
 
 def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
@@ -205,8 +194,6 @@ def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
 
 
 class Beams:
-    """The tree of the small model; what a beam of some size keeps is drawn in blue."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.9)
         self.points = {("<bos>",): (0, 2.0), ("<bos>", "le"): (1.3, 3.0), ("<bos>", "la"): (1.3, 0.5)}
@@ -225,8 +212,7 @@ class Beams:
             if len(words) == 3:
                 self.ax.text(x + 0.4, y, f"{self.chance(words):.2f}", va="center", fontsize=10.5)
         self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
-        self.ax.set(xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
-        self.ax.axis("off")
+        bare(self.ax, xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
 
     @staticmethod
     def chance(words):
@@ -243,17 +229,11 @@ class Beams:
             line.set(color=BLUE if words in alive else "#B0B0B0", linewidth=2.2 if words in alive else 1)
         found = " ".join(winner[1:])
         self.title.set_text(f"a beam of {width} finds: {found}, {p:.2f}")
-        steps = "; ".join(
-            f"step {i}: " + ", ".join(f"{' '.join(w[1:])} {q:.2f}" for w, q in step) for i, step in enumerate(beams, 1)
-        )
-        return Picture(
-            self.figure,
-            f"A tree of two words. A beam of {width} keeps {steps}. It finds {found} with {p:.2f}.",
-            "Figure 10.8. Blue: what the beam keeps at each step. Yellow: what it returns.",
-        )
-
-
-# ---------------------------------------------------------------- what is removed before sampling
+        kept = (", ".join(f"{' '.join(words[1:])} {q:.2f}" for words, q in step) for step in beams)
+        steps = "; ".join(f"step {i}: {prefixes}" for i, prefixes in enumerate(kept, 1))
+        alt = f"A tree of two words. A beam of {width} keeps {steps}. It finds {found} with {p:.2f}."
+        caption = "Figure 10.8. Blue: what the beam keeps at each step. Yellow: what it returns."
+        return Picture(self.figure, alt, caption)
 
 
 @functools.lru_cache(maxsize=1)
@@ -270,11 +250,7 @@ def _names(order) -> list[str]:
     return [words[int(i)] for i in order]
 
 
-SHOWN = 14
-
-
 def next_words() -> Picture:
-    """The probabilities of the most likely first words when the source is hidden."""
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
@@ -283,16 +259,11 @@ def next_words() -> Picture:
     tail = f"{len(p) - SHOWN} more words: {p[SHOWN:].sum():.3f} together"
     ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
     words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
-    return Picture(
-        figure,
-        f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}.",
-        "Figure 10.6. Probabilities of the first French word, with the source hidden.",
-    )
+    alt = f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}."
+    return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
 
 class NextWord:
-    """Bars of the next-word probabilities under a temperature, then top-k, then top-p."""
-
     def __init__(self):
         self.logits, self.order = first_word_logits().sort(descending=True)
         self.figure, self.ax = new_figure(8.0, 3.3)
@@ -300,9 +271,8 @@ class NextWord:
         self.before = MovingBars(self.ax, names, color="#D9D9D9", width=0.86)
         self.after = MovingBars(self.ax, names, width=0.56, ylim=(0, 1), ylabel="probability")
         tilt(self.ax)
-        self.ax.legend(
-            [self.before.bars, self.after.bars], ["temperature alone", "after top-k and top-p"], frameon=False
-        )
+        both = [self.before.bars, self.after.bars]
+        self.ax.legend(both, ["temperature alone", "after top-k and top-p"], frameon=False)
         self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
 
     def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
@@ -316,53 +286,30 @@ class NextWord:
         survivors, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
         self.title.set_text(f"{survivors} words can be sampled, effective number {effect:.2f}")
         words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
-        return Picture(
-            self.figure,
-            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
-            f"effective number {effect:.2f}. {words}.",
-            "Figure 10.7. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
-        )
-
-
-# ---------------------------------------------------------------- the cache
+        alt = f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
+        alt += f"effective number {effect:.2f}. {words}."
+        caption = "Figure 10.7. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized."
+        return Picture(self.figure, alt, caption)
 
 
 def cache_cells(length: int = 7) -> Picture:
-    """Which rows of the weights are computed for the last word, without a cache and with one."""
     words = ["<bos>", *FRENCH.split()][:length]
     figure, axes = new_figure(8.4, 3.9, columns=2)
-    future = torch.ones(length, length).triu(1).bool()
+    seen = torch.ones(length, length).tril().bool()
+    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "aspect": "equal", "ylabel": "queries"}
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
-        ax.imshow(done.masked_fill(future, 0.0).numpy(), cmap="Blues", vmin=0, vmax=1.6)
-        hatch_cells(ax, future)
-        for i in range(length):
-            for j in range(i + 1):
-                if i < first:
-                    ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
-        ax.set_xticks(range(length), words)
+        news = "only the last is new" if first else "all recomputed"
+        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", **look)
         tilt(ax)
-        ax.set_yticks(range(length), words)
-        ax.set(xlabel="keys and values: " + ("only the last is new" if first else "all recomputed"), ylabel="queries")
-        ax.set_title(title)
-        without_spines(ax)
+        for i, j in seen[:first].nonzero().tolist():
+            ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
     full = length * (length + 1) // 2
-    return Picture(
-        figure,
-        f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
-        f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
-        "Figure 10.4. Blue: what is computed to write the word after septembre. Dots: not needed any more.",
-    )
-
-
-D, HEADS, D_FF = 64, 4, 128  # the translator's widths
-
-
-def _block():
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return EncoderBlock(D, HEADS, D_FF).eval()
+    alt = f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
+    alt += f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells."
+    caption = "Figure 10.4. Blue: what is computed to write the word after septembre. Dots: not needed any more."
+    return Picture(figure, alt, caption)
 
 
 def one_pass(block, x):
@@ -381,7 +328,9 @@ def one_row(block, x, cache, attend):
 
 def counted_macs(length: int, attend=None) -> int:
     """Counted while one block writes `length` words: each step all rows again, or with `attend` the new row alone."""
-    block, x, cache = _block(), torch.zeros(1, length, D), None
+    with torch.random.fork_rng(devices=[]):
+        block = EncoderBlock(D, HEADS, D_FF).eval()
+    x, cache = torch.zeros(1, length, D), None
     # The plain form of scaled_dot_product_attention, whose products the counter knows.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for t in range(1, length + 1):
@@ -392,18 +341,13 @@ def counted_macs(length: int, attend=None) -> int:
     return counter.get_total_flops() // 2
 
 
-LENGTHS = (4, 8, 16, 32, 64)
-
-
 def cache_saving(attend) -> Picture:
     """MACs of one block that writes T words, without a cache and with `attend` as cached_attention."""
     plain = [counted_macs(T) for T in LENGTHS]
     cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
-    for counts, color, ink, name in (
-        (plain, ORANGE, ORANGE_INK, "without a cache"),
-        (cached, BLUE, BLUE, "with a cache"),
-    ):
+    looks = ((plain, ORANGE, ORANGE_INK, "without a cache"), (cached, BLUE, BLUE, "with a cache"))
+    for counts, color, ink, name in looks:
         ax.plot(LENGTHS, [count / 1e6 for count in counts], "o-", color=color, lw=2)
         ax.text(LENGTHS[-1] * 1.08, counts[-1] / 1e6, name, color=ink, va="center", fontsize=10.5)
     for T, a, b in zip(LENGTHS, plain, cached, strict=True):
@@ -413,9 +357,8 @@ def cache_saving(attend) -> Picture:
     ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
     ax.set(xlabel="words written", ylabel="million MACs", xlim=(3.6, 150))
-    said = ", ".join(
-        f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in zip(LENGTHS, plain, cached, strict=True)
-    )
+    saved = zip(LENGTHS, plain, cached, strict=True)
+    said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
     return Picture(
         figure,
         f"MACs of one block while it writes, without and with a cache: {said}.",

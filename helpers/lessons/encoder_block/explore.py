@@ -26,8 +26,6 @@ def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
 
 
 class Stack:
-    """Two line charts over the blocks, for the size of the initialization on the slider."""
-
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
         self.lines = {}
@@ -46,25 +44,20 @@ class Stack:
             sizes, grads = streams(kind, start)
             for title, values in (("size of the residual stream", sizes), ("gradient norm", grads)):
                 self.lines[kind, title].set_data(range(DEPTH + 1), values)
-            size, bottom, top = (
-                f"{value:.2g}" if math.isfinite(value) else "beyond all floats"
-                for value in (sizes[-1], grads[0], grads[-1])
-            )
+            ends = sizes[-1], grads[0], grads[-1]
+            size, bottom, top = (f"{value:.2g}" if math.isfinite(value) else "beyond all floats" for value in ends)
             said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
         alt = f"Twelve untrained blocks, initialized at {start:g} times the usual size. {'; '.join(said)}."
-        return Picture(
-            self.figure, alt, caption="Left: size of the residual stream after each block. Right: the gradient there."
-        )
+        caption = "Left: size of the residual stream after each block. Right: the gradient there."
+        return Picture(self.figure, alt, caption)
 
 
 def stack():
-    """A slider for the size of the initialization of twelve blocks."""
     start = choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0)
     panel(Stack(), start=start)
 
 
 def reach():
-    """Sliders for the layers and the kernel of a stack of convolutions."""
     depth = whole("layers", 1, 1, 8)
     kernel = choice("kernel", [1, 3, 5, 7], 3)
     panel(receptive, layers_=depth, kernel=kernel)

@@ -32,6 +32,7 @@ KINDS = {
 BUG = "residual after norm"  # of exercise 9.4: the residual is taken from the normalized input
 REPAIRED = "your fix"
 LOOKS = {**KINDS, BUG: (PINK, "-."), REPAIRED: ("black", ":")}
+TRACED = 12  # blocks
 
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
@@ -42,7 +43,6 @@ def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
 
 
 def normed_words(channels: int = 12) -> Picture:
-    """The words of the sentence before and after layer norm, with each word's mean and standard deviation."""
     x = word_vectors()
     after = F.layer_norm(x, x.shape[-1:])
     figure, axes = new_figure(8.6, 2.9, 1, 2)
@@ -58,13 +58,11 @@ def normed_words(channels: int = 12) -> Picture:
         f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00 "
         "and the pattern of each row is the same."
     )
-    return Picture(
-        figure, alt, "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
-    )
+    caption = "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
+    return Picture(figure, alt, caption)
 
 
 def shared_statistics() -> Picture:
-    """Two sentences as tables of tokens and channels; the cells that share one mean have one color."""
     figure, axes = new_figure(8.6, 2.7, 1, 3)
     groups = {
         "layer norm:\none token": lambda b, t, d: 4 * b + t,
@@ -92,7 +90,6 @@ def shared_statistics() -> Picture:
 
 
 def absolute_value() -> Picture:
-    """|x| as the sum of two rectified lines."""
     x = torch.linspace(-2, 2, 81)
     figure, ax = new_figure(6.4, 3.0)
     ax.plot(x, x.abs(), color="#C9C9C9", lw=7, label="their sum: |x|")
@@ -100,15 +97,12 @@ def absolute_value() -> Picture:
     ax.plot(x, F.relu(-x), color=RED, ls=":", lw=2.4, label="second hidden channel: relu(−x)")
     ax.set(xlabel="x", ylabel="output", ylim=(-0.3, 2.6))
     ax.legend(frameon=False, loc="upper center", ncols=1)
-    alt = (
-        "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
-        "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
-    )
+    alt = "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
+    alt += "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
     return Picture(figure, alt, "Figure 9.2. Two hidden channels and a ReLU compute |x|, which no linear map can.")
 
 
 def two_orders() -> Picture:
-    """A post-norm and a pre-norm block, with the residual stream from left to right."""
     figure, axes = new_figure(8.6, 3.5, 2, 1)
     for ax, pre in zip(axes, (False, True), strict=True):
         stream = 0.0
@@ -213,19 +207,19 @@ def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed
 @functools.lru_cache(maxsize=1)
 def measured_gradients() -> tuple[dict, dict]:
     """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
-    along = {
-        kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS
-    }
+    runs = {kind: torch.stack([gradients(kind, 24, seed=s)[0] for s in range(3)]) for kind in KINDS}
+    along = {kind: run.log().mean(0).exp() for kind, run in runs.items()}
     depths = (1, 2, 4, 8, 16, 32)
-    last = {
-        name: [sum(float(gradients(kind, d, seed=s, last_norm=name != BARE)[1]) for s in range(3)) / 3 for d in depths]
-        for name, kind in (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
-    }
+
+    def weights(kind, depth, norm):
+        return sum(float(gradients(kind, depth, seed=seed, last_norm=norm)[1]) for seed in range(3)) / 3
+
+    kinds = (("post-norm", "post-norm"), ("pre-norm", "pre-norm"), (BARE, "pre-norm"))
+    last = {name: [weights(kind, depth, name != BARE) for depth in depths] for name, kind in kinds}
     return along, {"depths": depths, **last}
 
 
 def gradients_over_depth() -> Picture:
-    """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
     along, last = measured_gradients()
     figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
     curves(left, range(25), along, KINDS, yscale="log", ylabel="gradient norm")
@@ -241,9 +235,8 @@ def gradients_over_depth() -> Picture:
     name_ticks(right, last["depths"], (10, 20, 40, 80))
     right.set_title("weights of the last block")
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
-    ends = "; ".join(
-        f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
-    )
+    first_and_last = ((kind, _short(g[0]), _short(g[-1])) for kind, g in along.items())
+    ends = "; ".join(f"{kind} {a} before the first block, {b} after the last" for kind, a, b in first_and_last)
     alt = (
         f"Left: norm of the gradient along the residual stream of 24 untrained blocks, logarithmic. {ends}. "
         f"Right: gradient at the last block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
@@ -269,9 +262,6 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
     W = torch.linalg.lstsq(x[:half], y[:half], rcond=1e-6, driver="gelsd").solution
     missed = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
     return max(0.0, 1 - float(missed))
-
-
-TRACED = 12  # blocks
 
 
 def random_words() -> torch.Tensor:
@@ -316,18 +306,14 @@ def traces_of_words(fixed_block=None) -> Picture:
         found = {kind: measured_traces()[kind] for kind in ("post-norm", BUG, "pre-norm")}
         found[REPAIRED] = traces(climb_with(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
-    titles = (
-        "fraction of the word's own vector\nthat a linear map recovers (R²)",
-        "fraction of the variance\nthat differs between tokens",
-    )
-    for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
+    kept = "fraction of the word's own vector\nthat a linear map recovers (R²)"
+    differs = "fraction of the variance\nthat differs between tokens"
+    for part, (ax, title) in enumerate(zip(axes, (kept, differs), strict=True)):
         parts = {kind: [row[part] for row in rows] for kind, rows in found.items()}
         curves(ax, range(1, TRACED + 1), parts, LOOKS, xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
-    said = "; ".join(
-        f"{kind} {rows[0][0]:.2f} after one block, {rows[5][0]:.2f} after six, {rows[-1][0]:.2f} after twelve"
-        for kind, rows in found.items()
-    )
+    word = {kind: [f"{rows[n][0]:.2f}" for n in (0, 5, -1)] for kind, rows in found.items()}
+    said = "; ".join(f"{kind} {a} after one block, {b} after six, {c} after twelve" for kind, (a, b, c) in word.items())
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
     alt = (
         f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
@@ -336,11 +322,6 @@ def traces_of_words(fixed_block=None) -> Picture:
     caption = "Figure 9.4. What is left of a word after each block, with and without residual connections."
     repaired = "Figure 9.5. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
-
-
-def _influence(f, x: torch.Tensor) -> torch.Tensor:
-    jacobian = torch.func.jacrev(f)(x.double())  # (T, E, T, D)
-    return torch.linalg.vector_norm(jacobian, dim=(1, 3))
 
 
 def mixers(kernel: int = 3):
@@ -360,29 +341,24 @@ def mixers(kernel: int = 3):
 
 
 def three_influences() -> Picture:
-    """Who depends on whom: attention, a linear layer and a convolution, each row divided by its sum."""
     x = word_vectors()
     figure, axes = new_figure(8.6, 3.1, 1, 3)
     said = []
     for ax, (name, f) in zip(axes, mixers().items(), strict=True):
-        shares = _influence(f, x)
-        shares = shares / shares.sum(dim=1, keepdim=True)
+        influence = torch.linalg.vector_norm(torch.func.jacrev(f)(x.double()), dim=(1, 3))  # (T, T)
+        shares = influence / influence.sum(dim=1, keepdim=True)
         first = ax is axes[0]
-        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12)
+        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12, title=name)
         tilt(ax)
-        ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
     axes[0].set_ylabel("this output ...")
     axes[1].set_xlabel("... depends on this word")
-    alt = (
-        "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
-        f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
-    )
+    alt = "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as fractions. "
+    alt += f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     return Picture(figure, alt, "Figure 9.10. How strongly each output depends on each word, as a fraction.")
 
 
 def encoder_influence(token_influence) -> Picture:
-    """Who influences whom in the translator's full encoder, as token_influence says."""
     encoder = translator.machine().encoder.double().requires_grad_(False)
     x = word_vectors().double()
 
@@ -393,17 +369,13 @@ def encoder_influence(token_influence) -> Picture:
 
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS)
+    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS, xlabel="input word", ylabel="output word")
     tilt(ax)
-    ax.set(xlabel="input word", ylabel="output word")
-    rows = "; ".join(
-        f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in zip(WORDS, moved.tolist(), strict=True)
-    )
-    return Picture(
-        figure,
-        f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}.",
-        "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks).",
-    )
+    table = zip(WORDS, moved.tolist(), strict=True)
+    rows = "; ".join(f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in table)
+    alt = f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}."
+    caption = "Figure 9.11. How strongly each word influences each output of the trained encoder (two blocks)."
+    return Picture(figure, alt, caption)
 
 
 def encoders_to_compare() -> dict:
@@ -459,7 +431,6 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
 
 
 def without_feed_forward() -> Picture:
-    """What the translator loses without the encoder's feed-forward networks, and without their ReLU."""
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
     labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f}% exact" for loss, share in found.values()]
@@ -505,7 +476,6 @@ def measured_interactions() -> dict[tuple[str, int], list[float]]:
 
 
 def interactions() -> Picture:
-    """Pairs, pairs of pairs: how many words one output relates at once, by depth."""
     found = measured_interactions()
     figure, axes = new_figure(8.6, 3.1, 1, 2, sharey=True)
     for ax, kind in zip(axes, ("linear", "softmax"), strict=True):
@@ -519,16 +489,14 @@ def interactions() -> Picture:
     most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
     small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
     alt = (
-        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax "
-        f"one layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that "
-        f"there are; beyond, the effect "
-        f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
+        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one "
+        f"layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the "
+        f"effect is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
     return Picture(figure, alt, "Figure 9.12. How many words one output can relate jointly, by number of layers.")
 
 
 def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
-    """Which of 15 words the middle output of a stack of convolutions, or of attention, can depend on."""
     reach = layers_ * (kernel // 2)
     middle = tokens // 2
     figure, axes = new_figure(8.6, 1.9, 2, 1, sharex=True)
@@ -544,15 +512,12 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     count = sum(seen["convolution"])
     plural = "s" * (layers_ > 1)
     axes[0].set_title(f"{layers_} layer{plural}, kernel {kernel}: {count} of {tokens} words; attention: {tokens}")
-    alt = (
-        f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the middle "
-        f"output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
-    )
+    alt = f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the "
+    alt += f"middle output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
     return Picture(figure, alt, caption="Blue: the words that can influence the framed position.")
 
 
 def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
-    """MACs of one block by the length of the text: its three parts, and what block_macs says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
         "projections": 4 * lengths * d_model**2,
@@ -571,10 +536,9 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")
     alt = (
-        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
-        "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
-        f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
-        f"everything else together at {2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens "
-        f"({totals[0]:,}) to {counted[-1]:,}."
+        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
+        "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their "
+        f"square. Those pass the projections at {2 * d_model} tokens and everything else together at "
+        f"{2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens ({totals[0]:,}) to {counted[-1]:,}."
     )
     return Picture(figure, alt, "Figure 9.9. What a block costs: the quadratic part dominates only for long texts.")

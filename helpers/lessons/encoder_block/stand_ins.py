@@ -13,10 +13,8 @@ def block_macs(T, d_model, d_ff):
     """Torch counts, on tensors without numbers; to it, a multiply-add is two operations."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    x, wide, weights, square, up = (
-        torch.empty(*size, device="meta")
-        for size in ((T, d_model), (T, d_ff), (T, T), (d_model, d_model), (d_model, d_ff))
-    )
+    shapes = (T, d_model), (T, d_ff), (T, T), (d_model, d_model), (d_model, d_ff)
+    x, wide, weights, square, up = (torch.empty(*shape, device="meta") for shape in shapes)
     with FlopCounterMode(display=False) as counter:
         for _ in range(4):  # queries, keys, values, and the map of the output
             torch.mm(x, square)

@@ -13,7 +13,6 @@ TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 
 
 def next_token(model):
-    """A slider for the position: the probabilities of the source beside those of the model."""
     draw = NextToken(model)
     panel(draw, position=whole("position", 21, 0, len(draw.text) - 2))
 
@@ -34,7 +33,6 @@ def written(model, symbols: str, length: int = 150) -> dict[float, str]:
 
 
 def writing(model, symbols: str):
-    """A slider for the temperature over a text that the model writes."""
     lines = []
     for temperature, text in written(model, symbols).items():
         sentences = text.split(".")[:-1]  # what follows the last full stop is not finished

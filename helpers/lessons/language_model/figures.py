@@ -12,13 +12,24 @@ from helpers import corpus
 from helpers.drawing.charts import MovingBars, bars, frame_cells, name_ticks, named, run_bars, weight_map
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
-from helpers.drawing.style import Picture, new_figure
+from helpers.drawing.style import Picture, new_figure, words_instead
 from helpers.translator.evaluation import attention_weights
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 DROPOUT = measured("language_model", "dropout")
 LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training run
+SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."  # a sentence of each kind
+ORDERS = (1, 2, 3, 4, 5, 6)  # of n-grams
+ALPHAS = (1.0, 0.1, 0.01)
+KIND_COLORS = {
+    "a new letter": SKY,
+    "a repeated letter": RED,
+    "a verb": GREEN,
+    "a closing bracket": PINK,
+    "the rest": "#8C8C8C",
+}
+EXAMPLE = "|qtwz|qtwz."  # for induction heads
 
 
 def _entropy_line(ax, value: float) -> None:
@@ -27,13 +38,7 @@ def _entropy_line(ax, value: float) -> None:
     ax.text(0.995, value, f"entropy line {value:.2f}", **look)
 
 
-# ---------------------------------------------------------------- the source
-
-SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."
-
-
 def one_text() -> Picture:
-    """What each token of a short text costs a model that knows the rules, in nats."""
     from helpers.corpus.source import Source
 
     source = Source()
@@ -43,17 +48,9 @@ def one_text() -> Picture:
     ax.tick_params(axis="x", length=0, labelsize=12)
     ax.set(ylabel="−log p, nats", ylim=(0, 4.2), xlim=(-0.7, len(SHOWN) - 0.3))
     said = named(SHOWN, nats)
-    return Picture(
-        figure,
-        f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}.",
-        "Figure 12.1. What each token costs a model that knows the rules. No bar: the token was certain.",
-    )
-
-
-# ---------------------------------------------------------------- n-grams
-
-ORDERS = (1, 2, 3, 4, 5, 6)
-ALPHAS = (1.0, 0.1, 0.01)
+    alt = f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}."
+    caption = "Figure 12.1. What each token costs a model that knows the rules. No bar: the token was certain."
+    return Picture(figure, alt, caption)
 
 
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
@@ -83,7 +80,6 @@ def counted() -> dict[int, float]:
 
 
 def ngram_losses() -> Picture:
-    """The losses of n-gram models by order, over the entropy line."""
     losses, line = counted(), corpus.entropy_rate()
     figure, ax = new_figure(7.4, 3.4)
     ax.plot(list(losses), list(losses.values()), "o-", color=BLUE, lw=2)
@@ -95,15 +91,10 @@ def ngram_losses() -> Picture:
     ax.set_xticks(ORDERS, ["1\nunigram", "2\nbigram", *map(str, ORDERS[2:])])
     ax.set(xlabel="order: tokens in each count", ylabel="nats per token", ylim=(1.2, max(losses.values()) + 0.3))
     said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
-    return Picture(
-        figure,
-        f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} "
-        f"above the entropy line of {line:.2f}.",
-        "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, the loss rises.",
-    )
-
-
-# ---------------------------------------------------------------- the ladder
+    alt = f"Losses of n-gram models in nats per token: {said}. The best, order {best}, is {losses[best] - line:.2f} "
+    alt += f"above the entropy line of {line:.2f}."
+    caption = "Figure 12.2. n-gram models on the language of this lesson. From order 4 on, the loss rises."
+    return Picture(figure, alt, caption)
 
 
 def ladder() -> Picture:
@@ -124,34 +115,16 @@ def ladder() -> Picture:
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     ax.set_ylim(len(rungs) - 0.1, -0.6)
-    return Picture(
-        figure,
-        f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
-        "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above.",
-    )
-
-
-# ---------------------------------------------------------------- a training
-
-KIND_COLORS = {
-    "a new letter": SKY,
-    "a repeated letter": RED,
-    "a verb": GREEN,
-    "a closing bracket": PINK,
-    "the rest": "#8C8C8C",
-}
+    alt = f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}."
+    caption = "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above."
+    return Picture(figure, alt, caption)
 
 
 def training(watch) -> Picture:
-    """The loss of a training run on unseen passages, by kind of token, and the strongest induction head."""
-    figure, axes = new_figure(8.4, 4.2, columns=2)
     if not watch.steps:
-        for ax in axes:
-            ax.axis("off")
         words = "No curves to show, because the weights came from a file without them. Delete the file to train again."
-        axes[0].text(0, 0.5, words, wrap=True, fontsize=11)
-        return Picture(figure, words, "Figure 12.3. A training run, by kind of token.")
-    left, right = axes
+        return words_instead(words, "Figure 12.3. A training run, by kind of token.")
+    figure, (left, right) = new_figure(8.4, 4.2, columns=2)
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
     left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
     left.text(0, watch.line - 0.03, f"entropy line {watch.line:.2f}", va="top", fontsize=10)
@@ -184,13 +157,7 @@ def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
     return high, low
 
 
-# ---------------------------------------------------------------- induction heads
-
-EXAMPLE = "|qtwz|qtwz."
-
-
 def induction_by_hand() -> Picture:
-    """Two heads over a short text: the previous token, and the position whose previous token is the current one."""
     T = len(EXAMPLE)
     first, second = np.full((T, T), np.nan), np.full((T, T), np.nan)
     for t in range(T):
@@ -201,16 +168,11 @@ def induction_by_hand() -> Picture:
         for j in matches:
             second[t, j] = 1 / len(matches)
     figure = _two_heads(*(torch.tensor(np.nan_to_num(weights)) for weights in (first, second)))
-    said = ", ".join(
-        f"{EXAMPLE[t]} at position {t} attends to {EXAMPLE[t - 4]} at position {t - 4}" for t in range(5, 9)
-    )
-    return Picture(
-        figure,
-        f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. In the second, "
-        f"{said}"
-        ", each time the token that came next the first time.",
-        "Figure 12.5. An induction head set by hand, in two layers.",
-    )
+    looks = ((EXAMPLE[t], t, EXAMPLE[t - 4], t - 4) for t in range(5, 9))
+    said = ", ".join(f"{a} at position {t} attends to {b} at position {s}" for a, t, b, s in looks)
+    alt = f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. "
+    alt += f"In the second, {said}, each time the token that came next the first time."
+    return Picture(figure, alt, "Figure 12.5. An induction head set by hand, in two layers.")
 
 
 def _two_heads(first, second):
@@ -228,13 +190,6 @@ def _causal_map(ax, weights, text: str, title: str) -> None:
     weight_map(ax, weights, letters, mask=seen, numbers=False, **words)
 
 
-def _words_instead(words: str, caption: str) -> Picture:
-    figure, ax = new_figure(8.2, 1.0)
-    ax.axis("off")
-    ax.text(0, 0.5, words, wrap=True)
-    return Picture(figure, words, caption)
-
-
 def induction_from_weights(answer) -> Picture:
     """What the two layers of exercise 12.7 attend to in the example, computed from their weights."""
     caption = "Figure 12.11. The attention of the two layers that you set by hand, on the text of figure 12.5."
@@ -242,7 +197,7 @@ def induction_from_weights(answer) -> Picture:
     try:
         layers = answer(len(symbols), T)
     except NotImplementedError:
-        return _words_instead("Your two layers are drawn here once exercise 12.7 is answered.", caption)
+        return words_instead("Your two layers are drawn here once exercise 12.7 is answered.", caption)
     V = len(symbols)
     x = torch.zeros(T, 3 * V + T)
     x[torch.arange(T), [symbols.index(token) for token in EXAMPLE]] = 1.0
@@ -261,7 +216,6 @@ def induction_from_weights(answer) -> Picture:
 
 
 def ablated_heads(model, watch) -> Picture:
-    """How far repeated letters are above the line with each head of a model ablated, one at a time."""
     from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
     caption = (
@@ -269,7 +223,7 @@ def ablated_heads(model, watch) -> Picture:
     )
     heads = heads_of(model)
     if not heads:
-        return _words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
+        return words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
     names = [f"layer {layer}, head {head}" for layer, head in heads]
     whole, above = watch.above(model)[AGAIN], []
     for layer, head in heads:
@@ -290,7 +244,6 @@ def ablated_heads(model, watch) -> Picture:
 
 
 def grown_induction_head(model, watch) -> Picture:
-    """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."
     ids = torch.tensor([[symbols.index(token) for token in text]])
@@ -302,7 +255,7 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was)
     if not weights:
         words = "No attention to show, because no part of this model returns its attention weights."
-        return _words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
+        return words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
@@ -319,14 +272,10 @@ def grown_induction_head(model, watch) -> Picture:
         said.append(f"head {head}: {looks}; {mean:.2f} on average")
     return Picture(
         figure,
-        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
-        f"{'. '.join(said)}. "
+        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. {'. '.join(said)}. "
         f"The correct letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
     )
-
-
-# ---------------------------------------------------------------- dropout
 
 
 def dropout() -> Picture:
@@ -346,14 +295,25 @@ def dropout() -> Picture:
     ax.set_xticks(range(len(DROPOUT["rates"])), list(DROPOUT["rates"]))
     ax.set(xlabel="dropout rate", ylabel="nats per token", ylim=(0, 2.2), xlim=(-0.5, 3.0))
     figure.legend(frameon=False, fontsize=10, loc="outside upper left", ncols=2)
-    return Picture(
-        figure,
-        f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}.",
-        "Figure 12.10. Dropout on a training text of 20,000 tokens. Dots: single runs.",
+    alt = f"Mean loss of three runs in nats per token by dropout rate. {'; '.join(said)}."
+    return Picture(figure, alt, "Figure 12.10. Dropout on a training text of 20,000 tokens. Dots: single runs.")
+
+
+def full_size(run) -> Picture:
+    figure, ax = new_figure(7.4, 3.2)
+    for label, losses, color in (("training", run.training, GRAY_INK), ("validation", run.validation, BLUE)):
+        ax.plot(run.steps, losses, "o-", ms=4, lw=2, color=color, label=label)
+    lowest = run.validation[run.best]
+    ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
+    ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
+    ax.legend(frameon=False, fontsize=10)
+    alt = (
+        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
+        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
+        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}."
     )
-
-
-# ---------------------------------------------------------------- compute
+    size = f"{run.parameters / 1e6:.1f} million parameters"
+    return Picture(figure, alt, f"Figure 12.13. A GPT of {size} learns tiny Shakespeare ({run.device}).")
 
 
 def compute(model, watch) -> Picture:
@@ -371,9 +331,8 @@ def compute(model, watch) -> Picture:
         spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
         above = [loss - watch.line for loss in watch.whole]
         ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training run above")
-        said.append(
-            f"the training run above, {parameters:,} parameters: {above[-1]:.3f} after {spent[-1]:,.0f} billion"
-        )
+        end = f"{above[-1]:.3f} after {spent[-1]:,.0f} billion"
+        said.append(f"the training run above, {parameters:,} parameters: {end}")
         ax.legend(frameon=False, fontsize=10, loc="lower left")
     best = min(counted().values()) - corpus.entropy_rate()
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
@@ -388,30 +347,6 @@ def compute(model, watch) -> Picture:
         + f". The best n-gram is {best:.2f} above the line.",
         "Figure 12.12. Loss against compute for three widths of one GPT. The narrow model is ahead at first.",
     )
-
-
-# ---------------------------------------------------------------- full size
-
-
-def full_size(run) -> Picture:
-    """The losses of a full-size run on the training and the validation split."""
-    figure, ax = new_figure(7.4, 3.2)
-    for label, losses, color in (("training", run.training, GRAY_INK), ("validation", run.validation, BLUE)):
-        ax.plot(run.steps, losses, "o-", ms=4, lw=2, color=color, label=label)
-    lowest = run.validation[run.best]
-    ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
-    ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
-    ax.legend(frameon=False, fontsize=10)
-    return Picture(
-        figure,
-        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
-        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
-        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}.",
-        f"Figure 12.13. A GPT of {run.parameters / 1e6:.1f} million parameters learns tiny Shakespeare ({run.device}).",
-    )
-
-
-# ---------------------------------------------------------------- what a bug costs
 
 
 class _Small(nn.Module):
@@ -430,7 +365,6 @@ class _Small(nn.Module):
 
 
 def two_losses(fixed, published, steps: int = 120) -> Picture:
-    """Two small models from the same initialization: one trained with each loss, both measured with the correct one."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
     curves, own = {}, []
     for name, loss in (("yours", fixed), ("buggy", published)):
@@ -470,12 +404,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
     )
 
 
-# ---------------------------------------------------------------- the explorer
-
-
 class NextToken:
-    """The model's probabilities for the next token beside those of the source, after each position of a passage."""
-
     def __init__(self, model):
         from helpers.corpus.source import Source
 
@@ -501,12 +430,8 @@ class NextToken:
         read = self.text[: position + 1]
         self.title.set_text(f"after {read}")
         top = self.true[position].topk(3)
-        said = ", ".join(
-            f"{self.symbols[i]} {float(self.true[position, i]):.2f} and {float(self.mine[position, i]):.2f}"
-            for i in top.indices.tolist()
-        )
-        return Picture(
-            self.figure,
-            f"What comes after {read}: the source's probability and the model's. {said}.",
-            "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model.",
-        )
+        both = ((self.symbols[i], self.true[position, i], self.mine[position, i]) for i in top.indices.tolist())
+        said = ", ".join(f"{symbol} {float(a):.2f} and {float(b):.2f}" for symbol, a, b in both)
+        alt = f"What comes after {read}: the source's probability and the model's. {said}."
+        caption = "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model."
+        return Picture(self.figure, alt, caption)

@@ -133,9 +133,8 @@ def batch_behavior(args, kwargs, output):
         return found
     rows = [[index.get(value, -1) for value in row] for row in x.tolist()]
     starts = [row[0] for row in rows]
-    found["every row of x is a window of the text"] = all(
-        row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
-    )
+    windows = ((row, list(range(row[0], row[0] + block_size))) for row in rows)
+    found["every row of x is a window of the text"] = all(row == whole and row[0] >= 0 for row, whole in windows)
     found["y is"] = _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data))
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
@@ -250,9 +249,8 @@ def generation_behavior(args, kwargs, output):
     found["the text begins with the prompt"] = torch.equal(text[:, : ids.shape[1]], ids)
     found["the same seed gives the same text"] = torch.equal(text, output["same seed"])
     found["another seed gives another text"] = not torch.equal(text, output["another seed"])
-    found["two calls in a row give different texts"] = not any(
-        torch.equal(*output[name]) for name in ("in a row", "in a row without") if name in output
-    )
+    twice = [output[name] for name in ("in a row", "in a row without") if name in output]
+    found["two calls in a row give different texts"] = not any(torch.equal(*both) for both in twice)
     given = kwargs.get("temperature")
 
     raw = _TableModel(table, block_size)(ids[:1, -block_size:])[0, -1].double()  # (V,), of the first new token
@@ -270,12 +268,10 @@ def generation_behavior(args, kwargs, output):
 
     counts, alone = drawn(text), output.get("no generator", text)
     found["tokens are drawn with the probabilities of the softmax"] = fits(counts)
-    found["the draws are"] = (
-        AS_WANTED if found["tokens are drawn with the probabilities of the softmax"] else _how(counts / n, p)
-    )
-    found["without a generator they are drawn with these probabilities too"] = shape_of(alone) == shape and fits(
-        drawn(alone)
-    )
+    as_wanted = found["tokens are drawn with the probabilities of the softmax"]
+    found["the draws are"] = AS_WANTED if as_wanted else _how(counts / n, p)
+    alike = shape_of(alone) == shape and fits(drawn(alone))
+    found["without a generator they are drawn with these probabilities too"] = alike
     if given and not kwargs.get("top_k"):
         tried = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
         likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in tried.items()}
@@ -291,13 +287,8 @@ CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
 def _how(drawn, p) -> str:
     """What shares of draws are beside the probabilities."""
     more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
-    return (
-        "more uniform than the softmax"
-        if more > CLEAR
-        else "less uniform than the softmax"
-        if more < -CLEAR
-        else AS_WANTED
-    )
+    words = "more" if more > CLEAR else "less" if more < -CLEAR else ""
+    return f"{words} uniform than the softmax" if words else AS_WANTED
 
 
 @view
@@ -408,10 +399,8 @@ def loss_above_the_line(truths, outputs):
         return Score(0.0, False, "all passages have the same logits, though they hold different tokens")
     if bool((gaps > STILL).any()):
         row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
-        words = (
-            f"in one passage, log-probabilities at position {place} moved by {float(gaps[row, place]):.3g} "
-            f"when only its ids from position {int(same[row].sum())} on were changed"
-        )
+        words = f"in one passage, log-probabilities at position {place} moved by {float(gaps[row, place]):.3g} "
+        words += f"when only its ids from position {int(same[row].sum())} on were changed"
         others = (logits.roll(1, 1), logits.roll(-1, 1), logits.flip(1))
         elsewhere = any(abs(_loss(turned, ids) - line) <= ENOUGH for turned in others)
         return Score(0.0, False, words, "at_other_positions" if elsewhere else "sees_later_ids")

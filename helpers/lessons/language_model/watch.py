@@ -119,11 +119,8 @@ def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[floa
     if not weights or not targets:
         return 0.0, 0, 0
     b, t, j = (torch.tensor(column) for column in zip(*targets, strict=True))
-    best = [
-        (float(value), layer, head)
-        for layer, w in enumerate(weights)
-        for head, value in enumerate(w.cpu()[b, :, t, j].mean(0))
-    ]
+    means = [w.cpu()[b, :, t, j].mean(0).tolist() for w in weights]  # a number for each head of each layer
+    best = [(value, layer, head) for layer, row in enumerate(means) for head, value in enumerate(row)]
     return max(best)
 
 
@@ -202,9 +199,8 @@ class Watch:
 
     def diary(self) -> str:
         """What the model wrote during training, one line for each time."""
-        return "\n".join(
-            f"{w.step:5} steps, {w.right:2} of {w.sentences:2} sentences correct:  {w.passage}" for w in self.written
-        )
+        lines = "{0.step:5} steps, {0.right:2} of {0.sentences:2} sentences correct:  {0.passage}"
+        return "\n".join(map(lines.format, self.written))
 
     def _show(self) -> None:
         """Replace the diary by the diary so far, in a notebook; a script can print it."""

@@ -53,15 +53,12 @@ class Masks:
         rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
         rows += f"\n(of {asked} paddings only {pads} fit)" if asked > pads else ""
         self.title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
-        alt = (
-            f"A mask of {new} queries and {T_k} keys, of which {cached} are cached and {pads} are padding. "
-            f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
-        )
+        alt = f"A mask of {new} queries and {T_k} keys, of which {cached} are cached and {pads} are padding. "
+        alt += f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
         return Picture(self.figure, alt, caption="Blue: this query may see this key. Hatched: it may not.")
 
 
 def masks():
-    """Sliders for the number of queries, of cached keys and of padding."""
     panel(Masks(), new=whole("new words", 3, 1, 5), cached=whole("cached", 2, 0, 3), pads=whole("padding", 1, 0, 8))
 
 
@@ -94,24 +91,15 @@ class Cells:
             self.patches[1][i, j].set(**(HATCHED if not seen and not nan else SEEN | {"facecolor": shade}))
             self.texts[1][i, j].set_text("NaN" if nan else f"{weight:.3f}" if seen else "")
             self.texts[1][i, j].set_color(RED_INK if nan else "black")
-        rows = (
-            f"{token}: " + ", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row)
-            for token, row in zip(self.tokens, weights.tolist(), strict=True)
-        )
-        return Picture(
-            self.figure,
-            "Weights under the mask, a row for each query. " + "; ".join(rows) + ".",
-            caption="A button opens or closes one cell. Each row of weights adds up to 1, or is NaN.",
-        )
+        told = [", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row) for row in weights.tolist()]
+        rows = (f"{token}: {row}" for token, row in zip(self.tokens, told, strict=True))
+        caption = "A button opens or closes one cell. Each row of weights adds up to 1, or is NaN."
+        return Picture(self.figure, "Weights under the mask, a row for each query. " + "; ".join(rows) + ".", caption)
 
 
 def cells(tokens: list[str], scores: torch.Tensor):
-    """A button for each cell of the mask: click it, and the weights of its row change."""
-    buttons = {
-        f"{query} sees {key}": widgets.ToggleButton(value=j <= i, description=f"{query} sees {key}")
-        for i, query in enumerate(tokens)
-        for j, key in enumerate(tokens)
-    }
+    names = {f"{query} sees {key}": j <= i for i, query in enumerate(tokens) for j, key in enumerate(tokens)}
+    buttons = {name: widgets.ToggleButton(value=seen, description=name) for name, seen in names.items()}
     picture = Cells(tokens, scores)
 
     def draw(**seen: bool) -> Picture:
@@ -121,8 +109,6 @@ def cells(tokens: list[str], scores: torch.Tensor):
 
 
 class Fill:
-    """Weights of two visible and two blocked keys when a large negative number is filled in, or added."""
-
     def __init__(self):
         self.figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
         self.bars, self.titles, self.axes = [], [], axes
@@ -150,18 +136,11 @@ class Fill:
             f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
             f"number added they get {added[2:].sum():.3g}."
         )
-        return Picture(
-            self.figure,
-            alt,
-            caption="Instead of minus infinity, a finite number replaces the score (left) or is added to it (right).",
-        )
+        caption = "Instead of minus infinity, a finite number replaces the score (left) or is added to it (right)."
+        return Picture(self.figure, alt, caption)
 
 
 def fill():
-    """Sliders for a large negative number and for the scores of visible and blocked keys."""
-    panel(
-        Fill(),
-        power=whole("number: −10 to the", 4, 1, 9),
-        visible=whole("visible scores", 0, -10000, 10000, step=1000),
-        blocked=whole("blocked scores", 2000, -10000, 10000, step=1000),
-    )
+    wide = {"low": -10000, "high": 10000, "step": 1000}
+    visible, blocked = whole("visible scores", 0, **wide), whole("blocked scores", 2000, **wide)
+    panel(Fill(), power=whole("number: −10 to the", 4, 1, 9), visible=visible, blocked=blocked)

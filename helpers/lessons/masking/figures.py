@@ -41,7 +41,6 @@ def _draw_mask(ax, seen, rows, columns):
 
 
 def gallery() -> Picture:
-    """The four masks of the lesson over their tokens."""
     full, cut = list(WORDS[:5]), [*WORDS[:3], PAD, PAD]
     every = torch.ones(5, 5, dtype=torch.bool)
     real = torch.arange(5) < 3
@@ -86,10 +85,8 @@ def first_matmul() -> Picture:
     weights = torch.where(seen, raw, -math.inf).softmax(-1)[0].detach()
     figure, ax = new_figure(6.4, 4.0)
     weight_map(ax, weights, mask=seen, xlabel="key", ylabel="query", title="weights of the first sentence, (8, 8)")
-    alt = (
-        "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
-        f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
-    )
+    alt = "An 8 by 8 table of attention weights, hatched above the diagonal. Row 0 is 1 on itself, row 1 is "
+    alt += f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}."
     return Picture(figure, alt, "Figure 5.7. Causal attention weights of eight random tokens.")
 
 
@@ -112,7 +109,6 @@ def blind_row(scores, treatment: str):
 
 
 def repairs(tokens, scores) -> Picture:
-    """Values and gradients of the row that sees nothing, under three treatments, measured."""
     treatments = {"replaced": "A", "added, NaN to 0": "B", "-10⁹": "C"}
     figure, axes = new_figure(7.6, 2.6, 3, 2)
     said = []
@@ -135,7 +131,6 @@ def repairs(tokens, scores) -> Picture:
 
 
 def two_meanings(tokens, right, wrong) -> Picture:
-    """Attention weights of nn.MultiheadAttention under a mask in its own meaning, and under its opposite."""
     figure, axes = new_figure(8.4, 3.0, columns=2)
     for ax, weights, title in zip(axes, (right, wrong), ("attn_mask=~mask", "attn_mask=mask"), strict=True):
         weights = weights.detach()
@@ -151,13 +146,11 @@ def two_meanings(tokens, right, wrong) -> Picture:
         f"rows sum to 1. With our mask as it is, {tokens[0]} sees only {' and '.join(tokens[1:])}, and the last row is "
         "NaN."
     )
-    return Picture(
-        figure, alt, "Figure 5.3. nn.MultiheadAttention with an inverted mask, as it requires, and with our mask."
-    )
+    caption = "Figure 5.3. nn.MultiheadAttention with an inverted mask, as it requires, and with our mask."
+    return Picture(figure, alt, caption)
 
 
 def before_or_after(tokens, scores, mask) -> Picture:
-    """Weights with the mask before the softmax and after it, with the sum of each row."""
     powers = scores.exp() * mask
     before = powers / powers.sum(-1, keepdim=True)
     after = scores.softmax(-1).masked_fill(~mask, 0)
@@ -170,10 +163,8 @@ def before_or_after(tokens, scores, mask) -> Picture:
         ax.set_title(title)
     axes[0].set_ylabel("query")
     numbers = ", ".join(f"{value:.3f}" for value in after.sum(-1).tolist())
-    alt = (
-        "Two tables of weights with the sums of their rows. Mask, then softmax: each row sums to 1, the row of "
-        f"{tokens[1]} is {before[1, 0]:.3f}, {before[1, 1]:.3f}. Softmax, then mask: the rows sum to {numbers}."
-    )
+    alt = "Two tables of weights with the sums of their rows. Mask, then softmax: each row sums to 1, the row of "
+    alt += f"{tokens[1]} is {before[1, 0]:.3f}, {before[1, 1]:.3f}. Softmax, then mask: the rows sum to {numbers}."
     return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
 
 
@@ -236,7 +227,6 @@ def train(attention, seed: int = 5, **sizes) -> list[float]:
 
 
 def too_good() -> Picture:
-    """Training losses of a causal and of a leaking model on random letters, and the leaking model's loss in writing."""
     with _one_thread():
         runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
     (honest, _), (leaking, writing) = runs
@@ -287,7 +277,6 @@ def influences() -> dict[str, torch.Tensor]:
 
 
 def influence() -> Picture:
-    """Which outputs change when one input changes: attention with a mask, masked after the softmax, and without."""
     figure, axes = new_figure(8.6, 3.5, columns=3)
     leaks = []
     for ax, (title, moved) in zip(axes, influences().items(), strict=True):

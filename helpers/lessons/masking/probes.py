@@ -10,9 +10,8 @@ from helpers.checking.views import view
 def _whole(x, T):
     """ValueError where the input was cut: f is made for T tokens."""
     if x.shape[1] != T:
-        raise ValueError(
-            f"f was called with {x.shape[1]} of its {T} tokens; replace the rows after t, do not cut them off"
-        )
+        asked = "replace the rows after t, do not cut them off"
+        raise ValueError(f"f was called with {x.shape[1]} of its {T} tokens; {asked}")
 
 
 def _mixed(x, width):
@@ -41,10 +40,6 @@ def peeking(position, source, strength, width, T):
     return f
 
 
-def _as_is(x):
-    return x
-
-
 def _centered(x):
     return x - x.mean(-1, keepdim=True)
 
@@ -53,12 +48,12 @@ def _of_one_length(x):
     return x / ((x**2).mean(-1, keepdim=True) + 1e-12).sqrt()
 
 
-def _normed(x):
-    """Each row with mean 0 and variance 1, as a layer norm makes it."""
-    return _of_one_length(_centered(x))
-
-
-NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_length, "normed": _normed}
+NORMS = {
+    "as it is": lambda x: x,
+    "centered": _centered,
+    "of one length": _of_one_length,
+    "normed": lambda x: _of_one_length(_centered(x)),  # mean 0 and variance 1, as a layer norm makes it
+}
 
 
 @stub

@@ -6,22 +6,13 @@ from helpers.widgets.panel import panel
 
 
 def budget():
-    """Sliders for the number of heads and of tokens of a layer of width 512."""
-    panel(
-        Budget(),
-        heads=choice("heads", [2**i for i in range(10)], 8),
-        tokens=choice("tokens", [2**i for i in range(4, 14)], 512),
-    )
+    heads, tokens = [2**i for i in range(10)], [2**i for i in range(4, 14)]
+    panel(Budget(), heads=choice("heads", heads, 8), tokens=choice("tokens", tokens, 512))
 
 
 def heads():
-    """Sliders for sentence, block and head of the translator's encoder, and a switch for the position vectors."""
     # The rows show the words; a full sentence next to its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
-    panel(
-        Heads(),
-        sentence=choice("sentence", sentences),
-        block=whole("block", 1, 0, 1),
-        head=whole("head", 0, 0, 3),
-        positions=choice("positions", [("with", True), ("without", False)]),
-    )
+    sentence, positions = choice("sentence", sentences), choice("positions", [("with", True), ("without", False)])
+    place = {"block": whole("block", 1, 0, 1), "head": whole("head", 0, 0, 3)}
+    panel(Heads(), sentence=sentence, **place, positions=positions)

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from helpers import translator
 from helpers.blocks import apply_rope
 from helpers.corpus import sentence_pairs
-from helpers.drawing.charts import bars, frame_cells, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, frame_cells, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED, V_COLOR
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -20,6 +20,12 @@ HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
 ATTENTIONS = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"
 DISTANCES = range(-3, 4)
+SENTENCES = (
+    "jane visits africa in september",
+    "a clever teacher sees the white house",
+    "the red apple is small",
+    "she buys a red apple",
+)
 
 
 # ---------------------------------------------------------------- the translator, measured
@@ -97,19 +103,16 @@ def weight_by_distance(positions: bool) -> torch.Tensor:
 
 
 def two_questions(fractions: dict[str, float]) -> Picture:
-    """The fraction of variance of what changed that each trained layer leaves unexplained."""
     figure, ax = new_figure(6.4, 2.6)
     names = [name.replace("W_O", "$W_O$") for name in fractions]
-    bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE])
+    look = {"xlim": (0, 1), "xlabel": "fraction of variance unexplained after training"}
+    bars(ax, names, list(fractions.values()), ".2f", across=True, color=[ORANGE, ORANGE, BLUE], **look)
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
-    ax.set(xlim=(0, 1), xlabel="fraction of variance unexplained after training")
     said = named(fractions, fractions.values())
-    return Picture(
-        figure,
-        f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half.",
-        "Figure 8.1. For a difference of two tokens one head leaves half of the variance unexplained.",
-    )
+    alt = f"Three bars, the fraction of variance unexplained after training: {said}. A dashed line marks one half."
+    caption = "Figure 8.1. For a difference of two tokens one head leaves half of the variance unexplained."
+    return Picture(figure, alt, caption)
 
 
 def cut(x: torch.Tensor, num_heads: int) -> Picture:
@@ -120,17 +123,16 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
     wrong = x.view(num_heads, T, width)  # (H, T, D/H)
     figure, axes = new_figure(8.6, 1.9, 1, 3, width_ratios=(D, D + 1, D + 1))
     token_of = {int(number): t for t, row in enumerate(x.tolist()) for number in row}
-    _squares(axes[0], [x], token_of, width)
-    _squares(axes[1], list(right), token_of, width)
-    _squares(axes[2], list(wrong), token_of, width)
-    for ax, title in zip(axes, ("x: two tokens", "view, then transpose: right", "view alone: wrong"), strict=True):
+    titles = "x: two tokens", "view, then transpose: right", "view alone: wrong"
+    for ax, tables, title in zip(axes, (x[None], right, wrong), titles, strict=True):
+        _squares(ax, tables, token_of, width)
         ax.set_title(title)
-    rows = "; ".join(f"head {h} rows {head.int().tolist()}" for h, head in enumerate(wrong))
+    said = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
+    as_meant, mixed = map("; ".join, said)
     return Picture(
         figure,
-        f"Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each token: "
-        f"{'; '.join(f'head {h} rows {head.int().tolist()}' for h, head in enumerate(right))}. "
-        f"With view alone, each head holds one token only: {rows}.",
+        "Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each token: "
+        f"{as_meant}. With view alone, each head holds one token only: {mixed}.",
         f"Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token only "
         f"({num_heads} heads, {T} tokens).",
     )
@@ -152,12 +154,10 @@ def _squares(ax, tables, token_of, width) -> None:
             for i in range(2):
                 ax.text(-0.3, -i + 0.5, f"token {i}", ha="right", va="center")
         left += len(table[0]) + 1
-    ax.set(xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2), aspect="equal")
-    ax.axis("off")
+    bare(ax, xlim=(-2.6 if len(tables) == 1 else -0.2, left - 0.6), ylim=(-2, 1.2), aspect="equal")
 
 
 def shapes(B: int, T: int, D: int, H: int) -> Picture:
-    """A batch on its way through all heads, as boxes with shapes."""
     d = D // H
     figure, ax = new_figure(8.6, 3.3)
     boxes = {"x": ((B, T, D), 0.0, 1.0, "#AAAAAA")}
@@ -168,8 +168,7 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
     arrows = [arrow for name in "QKV" for arrow in (("x", name, f"$W_{name}$"), (name, f"{name} split", "split"))]
     arrows += [("Q split", "weights", ""), ("K split", "weights", ""), ("V split", "heads", "")]
     flow(ax, boxes, [*arrows, ("weights", "heads", ""), ("heads", "merged", "merge"), ("merged", "out", "$W_O$")])
-    ax.set(xlim=(-0.05, 8.4), ylim=(-0.1, 2.85))
-    ax.axis("off")
+    bare(ax, xlim=(-0.05, 8.4), ylim=(-0.1, 2.85))
     return Picture(
         figure,
         f"Boxes from left to right: x ({B}, {T}, {D}); Q, K and V of the same shape; each split into "
@@ -181,7 +180,6 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
 
 @torch.no_grad()
 def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
-    """One token's output of each head, before W_O in its own channels and after it in all of them."""
     weights = mha(x)[1]  # (1, H, T, T)
     H, D = weights.shape[1], x.shape[-1]
     d = D // H
@@ -194,41 +192,36 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
     figure, axes = new_figure(8.6, 4.3, 3, 1, sharex=True, height_ratios=(4, 4, 1))
     names = [f"head {h}" for h in range(H)]
     total = (after.sum(dim=0) + mha.W_o.bias)[None]
-    mask = before != 0
-    heatmap(axes[0], before, names, cmap=SIGNED, numbers=False, mask=mask)
-    heatmap(axes[1], after, names, cmap=SIGNED, numbers=False)
-    heatmap(axes[2], total, ["sum"], cmap=SIGNED, numbers=False)
-    titles = (
-        "merged: each head in channels of its own",
-        "each multiplied by its part of $W_O$",
-        "sum, with the bias: the output",
-    )
-    for ax, title in zip(axes, titles, strict=True):
+    for ax, table, rows, mask, title in (
+        (axes[0], before, names, before != 0, "merged: each head in channels of its own"),
+        (axes[1], after, names, None, "each multiplied by its part of $W_O$"),
+        (axes[2], total, ["sum"], None, "sum, with the bias: the output"),
+    ):
+        heatmap(ax, table, rows, cmap=SIGNED, numbers=False, mask=mask)
         ax.set_title(title, fontsize=11)
-    axes[2].set_xticks(range(0, D, 16), range(0, D, 16))
-    axes[2].set_xlabel("channel of the output")
-    return Picture(
-        figure,
-        f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest is "
-        "hatched. In the middle, after W_O, every head has values in all columns. Below, their sum.",
-        "Figure 8.4. After the output matrix every head writes into all channels, and the results are summed.",
-    )
+    axes[2].set(xticks=range(0, D, 16), xticklabels=range(0, D, 16), xlabel="channel of the output")
+    alt = f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest "
+    alt += "is hatched. In the middle, after W_O, every head has values in all columns. Below, their sum."
+    caption = "Figure 8.4. After the output matrix every head writes into all channels, and the results are summed."
+    return Picture(figure, alt, caption)
 
 
 def without_output_matrix() -> Picture:
-    """The loss of the translator with the last W_O as trained, replaced by the identity, and zero."""
     whole, side_by_side, off = damage_of_identity()
+    losses = {"as trained": whole, "attention ablated": off, "identity for $W_O$": side_by_side}
+    figure = _loss_bars(losses, 2, [BLUE, PINK, ORANGE])
+    alt = f"Three bars of the translator's loss in nats per word: as trained {whole:.4f}, the last attention to the "
+    alt += f"English words ablated {off:.1f}, the identity instead of its W_O {side_by_side:.1f}."
+    return Picture(figure, alt, "Figure 8.11. Head outputs in the wrong channels hurt more than none.")
+
+
+def _loss_bars(losses: dict[str, float], longest: float, color):
+    """The translator's losses under three conditions, of which the first is how it was trained."""
     figure, ax = new_figure(6.4, 2.4)
-    names = ["as trained", "attention ablated", "identity for $W_O$"]
-    texts = [f"{whole:.4f}", f"{off:.1f}", f"{side_by_side:.1f}"]
-    bars(ax, names, [whole, off, side_by_side], texts, across=True, color=[BLUE, PINK, ORANGE])
-    ax.set(xlim=(0, 2), xlabel="nats per word on 200 unseen sentences")
-    return Picture(
-        figure,
-        f"Three bars of the translator's loss in nats per word: as trained {whole:.4f}, the last attention to the "
-        f"English words ablated {off:.1f}, the identity instead of its W_O {side_by_side:.1f}.",
-        "Figure 8.11. Head outputs in the wrong channels hurt more than none.",
-    )
+    texts = [f"{loss:.1f}" if i else f"{loss:.4f}" for i, loss in enumerate(losses.values())]
+    look = {"xlim": (0, longest), "xlabel": "nats per word on 200 unseen sentences"}
+    bars(ax, list(losses), list(losses.values()), texts, across=True, color=color, **look)
+    return figure
 
 
 def transplant(load, mine, theirs) -> str:
@@ -259,8 +252,6 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
 
 
 class Budget:
-    """What a layer costs relative to one head, and the numbers themselves, by heads and tokens."""
-
     HEADS = [2**i for i in range(10)]
     LINES = (  # cost against heads as a power, color, name and its position
         (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
@@ -278,8 +269,7 @@ class Budget:
             self.ax.text(*position, name, color=color)
         self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="relative to one head")
         name_ticks(self.ax, x=self.HEADS[::3], y=(0.01, 1, 100))
-        side.axis("off")
-        side.set(xlim=(0, 1), ylim=(-0.6, 5))
+        bare(side, xlim=(0, 1), ylim=(-0.6, 5))
         self.title = side.set_title("512 heads, 4,096 tokens, width 512")
         self.labels = []
         for i, name in enumerate(budget_numbers(D, 8, 512)):
@@ -317,7 +307,6 @@ def influence(layer, x: torch.Tensor) -> torch.Tensor:
 
 
 def leak(layer, x: torch.Tensor) -> Picture:
-    """The influence of each token on each output of a causal layer; leaks are framed."""
     moved = influence(layer, x)
     T = len(x)
     figure, ax = new_figure(5.2, 4.2)
@@ -327,40 +316,35 @@ def leak(layer, x: torch.Tensor) -> Picture:
     ax.set(xlabel="token that is replaced", ylabel="output", title="framed: leaks from the future")
     figure.colorbar(picture, ax=ax, shrink=0.8, label="change of the output")
     said = "; ".join(f"output {i} by tokens {[j for k, j in leaks if k == i]}" for i in sorted({i for i, _ in leaks}))
-    return Picture(
-        figure,
-        f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, where "
-        f"the future leaks: {said}.",
-        "Figure 8.6. Which token changes which output of the original function, with a causal mask.",
-    )
+    alt = f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, "
+    alt += f"where the future leaks: {said}."
+    caption = "Figure 8.6. Which token changes which output of the original function, with a causal mask."
+    return Picture(figure, alt, caption)
 
 
 def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: str) -> Picture:
     """Scores of one pair of words in each head (H, d), rotated, over the distance between the two."""
     distances = torch.arange(-12, 13)
     H, d = queries.shape
-    zero = torch.zeros(1, dtype=torch.long)
     turned = apply_rope(keys[:, None].expand(H, len(distances), d), distances)  # (H, 25, d)
-    scores = (apply_rope(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
+    scores = (apply_rope(queries[:, None], distances[:1] * 0) * turned).sum(-1).detach() / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
-        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
+        ax.plot(distances, scores[h], color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
     ax.axvline(0, color=GRAY_INK, lw=1)
     ax.set(xlabel=f"position of {asked} minus position of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
-    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores.detach())
-    return Picture(
-        figure,
+    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
+    alt = (
         f"Four curves, one per head: the score of query {asking} and key {asked} over the distance between the two, "
         f"from -12 to 12. They are oscillating and not symmetric; the maxima are {best}. From top to bottom they "
-        f"measure {deep}.",
-        "Figure 8.9. With RoPE, the score in each head depends on the signed distance.",
+        f"measure {deep}."
     )
+    return Picture(figure, alt, "Figure 8.9. With RoPE, the score in each head depends on the signed distance.")
 
 
 def weights_by_distance() -> Picture:
-    """How much weight the heads of block 1 give to each distance, with position vectors and without."""
     figure, axes = new_figure(8.6, 3.0, 1, 2, sharey=True)
     said = []
     for ax, positions, title in zip(axes, (True, False), ("with positions", "positions set to zero"), strict=True):
@@ -368,22 +352,16 @@ def weights_by_distance() -> Picture:
         for h in range(4):
             ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h}")
         ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
-        said.append(f"{title}: " + "; ".join(f"head {h} {_percent(found[h])}" for h in range(4)))
+        percent = [" ".join(f"{100 * value:.0f}" for value in row) for row in found.tolist()]
+        said.append(f"{title}: " + "; ".join(f"head {h} {row}" for h, row in enumerate(percent)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
-    return Picture(
-        figure,
-        "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + ".",
-        "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide.",
-    )
-
-
-def _percent(row) -> str:
-    return " ".join(f"{100 * value:.0f}" for value in row.tolist())
+    alt = "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + "."
+    caption = "Figure 8.10. With positions, heads attend ahead or back. Without them the curves almost coincide."
+    return Picture(figure, alt, caption)
 
 
 def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
-    """Small heat maps of all heads (blocks, heads, T, T) over one sentence."""
     L, H = seen.shape[:2]
     figure, axes = new_figure(8.6, 5.0, L, H, sharex=True, sharey=True)
     best = []
@@ -394,15 +372,12 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
         ax.tick_params(labelsize=9)
         tilt(ax)
         best.append(f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}")
-    return Picture(
-        figure,
-        f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + ".",
-        "Figure 8.7. Eight heads of the encoder on one sentence, with queries in rows and keys in columns.",
-    )
+    alt = f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + "."
+    caption = "Figure 8.7. Eight heads of the encoder on one sentence, with queries in rows and keys in columns."
+    return Picture(figure, alt, caption)
 
 
 def without_each_head() -> Picture:
-    """The loss of the translator without each head of the encoder."""
     whole, rows = damage()
     figure, ax = new_figure(7.4, 3.0)
     names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
@@ -420,9 +395,8 @@ def without_each_head() -> Picture:
 
 
 def importance_against_damage(head_importance) -> Picture:
-    """Each encoder head's importance on 40 sentences against the loss without it."""
     _, rows = damage()
-    network, figure_points = translator.machine(), []
+    network, said = translator.machine(), []
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     src = torch.stack(sentences)[:, :8]
     figure, ax = new_figure(6.4, 3.2)
@@ -432,15 +406,12 @@ def importance_against_damage(head_importance) -> Picture:
         ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
             ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
-            figure_points.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
+            said.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
     ax.set(yscale="log", xlabel="head_importance on 40 sentences", ylabel="nats per word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
-    return Picture(
-        figure,
-        "Eight dots, importance against the loss without the head: " + "; ".join(figure_points) + ".",
-        "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head.",
-    )
+    caption = "Figure 8.12. The size of a head's output doesn't tell how much the model needs the head."
+    return Picture(figure, f"Eight dots, importance against the loss without the head: {'; '.join(said)}.", caption)
 
 
 def _grouped(attend, groups: int) -> type:
@@ -459,27 +430,12 @@ def _grouped(attend, groups: int) -> type:
 
 
 def shared_keys(attend) -> Picture:
-    """The translator's loss when its four heads of keys and values are averaged into two groups, and into one."""
     losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
-    figure, ax = new_figure(6.4, 2.4)
     names = ["4 heads of keys", "2 groups", "1 group"]
-    texts = [f"{losses[0]:.4f}", *(f"{loss:.1f}" for loss in losses[1:])]
-    bars(ax, names, losses, texts, across=True, color=[BLUE, ORANGE, ORANGE])
-    ax.set(xlim=(0, 6.5), xlabel="nats per word on 200 unseen sentences")
     said = named(names, losses, ".4f")
-    return Picture(
-        figure,
-        f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}.",
-        "Figure 8.13. Heads that learned keys of their own can't share them without more training.",
-    )
-
-
-SENTENCES = (
-    "jane visits africa in september",
-    "a clever teacher sees the white house",
-    "the red apple is small",
-    "she buys a red apple",
-)
+    alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
+    caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
+    return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)
 
 
 def known_sentences() -> list[str]:
@@ -488,22 +444,16 @@ def known_sentences() -> list[str]:
 
 
 class Heads:
-    """One head of the encoder over one sentence, for an explorer."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(5.4, 4.4)
 
     def __call__(self, sentence: str, block: int, head: int, positions: bool) -> Picture:
         words = sentence.split()
         seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
+        shown = f"block {block}, head {head}, {'with positions' if positions else 'positions set to zero'}"
         self.ax.clear()
-        weight_map(self.ax, seen, words)
+        weight_map(self.ax, seen, words, title=shown)
         tilt(self.ax)
-        told = "with positions" if positions else "positions set to zero"
-        self.ax.set_title(f"block {block}, head {head}, {told}")
-        top = "; ".join(
-            f"{word} attends most to {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
-        )
-        return Picture(
-            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Attention weights of one head."
-        )
+        best = zip(words, seen.argmax(dim=-1).tolist(), strict=True)
+        top = "; ".join(f"{word} attends most to {words[key]}" for word, key in best)
+        return Picture(self.figure, f"Attention of {shown}: {top}.", "Attention weights of one head.")

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.checking.model_probes import layers_of
 from helpers.checking.scenarios import WrongParts, scenario
 from helpers.checking.views import view
 
@@ -56,7 +57,7 @@ def attention_layers(answer, args, kwargs):
     built = answer(*args[0])
     if not hasattr(built, "num_heads"):
         raise WrongParts("your module has no num_heads; keep the number in self.num_heads")
-    return {name: _described(getattr(built, name, None)) for name in LAYERS} | {"num_heads": built.num_heads}, []
+    return layers_of(built, LAYERS) | {"num_heads": built.num_heads}, []
 
 
 @scenario
@@ -64,13 +65,6 @@ def attention_made(answer, args, kwargs):
     """args = (init_args,): whether a new module of many heads can be made at all."""
     answer(*args[0])
     return "a module", []
-
-
-def _described(layer) -> str:
-    if not isinstance(layer, nn.Linear):
-        return "missing" if layer is None else type(layer).__name__
-    bias = "without bias" if layer.bias is None else "with a bias"
-    return f"nn.Linear from {layer.in_features} to {layer.out_features}, {bias}"
 
 
 @scenario
@@ -141,9 +135,7 @@ def importance(answer, args, kwargs):
         "importance": output,
         "mha": {
             "mha holds the numbers that it held": _holds(mha, state),
-            "mha has the parameters that it had, and no new ones": all(
-                parameter is own.get(name) for name, parameter in parameters.items()
-            ),
+            "mha has the parameters that it had, and no new ones": all(p is own.get(n) for n, p in parameters.items()),
             "mha can still be trained": all(p.requires_grad and p.is_leaf for p in parameters.values()),
             "mha(x) gives what it gave": same,
         },

@@ -43,9 +43,8 @@ def scores_far_out(apply_rope):
     q, k = torch.randn(2, 1, 64, generator=generator, dtype=torch.float64)  # (1, D) each
     table = sinusoidal_positions(1002, 64).double()
     print("query at, key at:  ", *(f"{m:>4}, {m + 1:<4}" for m in (0, 5, 50, 1000)))
-    turned = [
-        float(apply_rope(q, torch.tensor([m])) @ apply_rope(k, torch.tensor([m + 1])).T) for m in (0, 5, 50, 1000)
-    ]
+    places = torch.tensor([[0], [5], [50], [1000]])
+    turned = [float(apply_rope(q, place) @ apply_rope(k, place + 1).T) for place in places]
     added = [float((q[0] + table[m]) @ (k[0] + table[m + 1])) for m in (0, 5, 50, 1000)]
     print("score, RoPE:         ", *(f"{score:9.3f} " for score in turned))
     print("score, added:        ", *(f"{score:9.3f} " for score in added))

@@ -16,8 +16,6 @@ SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
 
 
 class Sinusoids:
-    """One pair of columns with two positions marked; next to it, the distance of the two positions in each pair."""
-
     def __init__(self):
         self.fine = np.linspace(0, LENGTH - 1, 600)
         self.figure, (left, right) = new_figure(8.6, 3.4, 1, 2, width_ratios=(3, 2))
@@ -48,25 +46,17 @@ class Sinusoids:
             self.figure,
             f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
             f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} {np.sin(speed * s):.3f} "
-            "and "
-            f"{np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
+            f"and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
             caption="Left: one pair of columns. Right: the distance of the two positions in each pair.",
         )
 
 
 def sinusoids():
-    """Sliders for two positions and for the pair that is drawn."""
-    panel(
-        Sinusoids(),
-        pair=whole("pair", 0, 0, len(SPEEDS) - 1),
-        t=whole("position", 10, 0, LENGTH - 1),
-        s=whole("another one", 11, 0, LENGTH - 1),
-    )
+    t, s = whole("position", 10, 0, LENGTH - 1), whole("another one", 11, 0, LENGTH - 1)
+    panel(Sinusoids(), pair=whole("pair", 0, 0, len(SPEEDS) - 1), t=t, s=s)
 
 
 class Rotary:
-    """A query and a key as arrows in one pair, rotated by their positions, and their score over all pairs by offset."""
-
     starts = np.exp(0.3j), np.exp(0.9j)
     reach = np.arange(-20, 21)
 
@@ -88,9 +78,8 @@ class Rotary:
         self.right_title = right.set_title("score over all 8 pairs: −0.000")
 
     def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
-        turned = [
-            start * np.exp(1j * SPEEDS[pair] * at) for start, at in zip(self.starts, (query_at, key_at), strict=True)
-        ]
+        places = np.array([query_at, key_at])
+        turned = np.array(self.starts) * np.exp(1j * SPEEDS[pair] * places)
         between = np.degrees(np.angle(turned[1] / turned[0]))
         # Arrows close together: the words move apart along the circle, the query's to its own side.
         aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)
@@ -113,5 +102,4 @@ class Rotary:
 
 
 def rotary():
-    """Sliders for the positions of a query and a key and for the pair that is drawn."""
     panel(Rotary(), query_at=whole("query at", 5, 0, 20), key_at=whole("key at", 6, 0, 20), pair=whole("pair", 0, 0, 7))

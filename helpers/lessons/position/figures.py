@@ -28,7 +28,6 @@ def apart(t: int, s: int, d_model: int) -> np.ndarray:
 
 
 def two_orders(tokens, x, perm) -> Picture:
-    """Attention weights of one sentence in two orders: the table is permuted, and each weight stays with its pair."""
     weights = (x @ x.T).softmax(-1)
     order = perm.tolist()
     shuffled = [tokens[i] for i in order]
@@ -37,37 +36,31 @@ def two_orders(tokens, x, perm) -> Picture:
         weight_map(ax, table, names, title=" ".join(names), xlabel="key: the word that is attended to")
     axes[0].set_ylabel("query")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
-    return Picture(
-        figure,
-        f"Two heat maps of attention weights, for {' '.join(tokens)} and for {' '.join(shuffled)}. Rows and columns "
-        f"are permuted together, so in both {pair} and herself {weights[0, 0]:.2f}.",
-        "Figure 2.1. If we permute the words, each attention weight stays with its pair of words.",
-    )
+    alt = f"Two heat maps of attention weights, for {' '.join(tokens)} and for {' '.join(shuffled)}. Rows and columns "
+    alt += f"are permuted together, so in both {pair} and herself {weights[0, 0]:.2f}."
+    caption = "Figure 2.1. If we permute the words, each attention weight stays with its pair of words."
+    return Picture(figure, alt, caption)
 
 
 def counting(length: int = 16) -> Picture:
-    """Binary digits of the positions next to four sines: the same idea, with jumps and without."""
     positions = np.arange(length)
     bits = (positions[:, None] >> np.arange(4)) & 1
     sines = hands(positions, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
-    heatmap(
-        axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6, digits=0
-    )
+    steps = ["every 1", "every 2", "every 4", "every 8"]
+    heatmap(axes[0], bits, columns=steps, cmap="Greys", vmin=0, vmax=1.6, digits=0)
     heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
     axes[0].set(title="binary digits", xlabel="flips after so many steps", ylabel="position")
     axes[1].set(title="sines of the first four pairs, D = 16", xlabel="steps in one cycle")
-    return Picture(
-        figure,
+    alt = (
         "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, 4 "
         "and 8. Right, four sines that repeat after 6, 20, 63 and 199 steps: the same fast-to-slow pattern without "
-        "jumps.",
-        "Figure 2.2. Two ways to count: binary digits and sinusoids.",
+        "jumps."
     )
+    return Picture(figure, alt, "Figure 2.2. Two ways to count: binary digits and sinusoids.")
 
 
 def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
-    """The whole table as a heat map: one row per position."""
     figure, ax = new_figure(7.6, 4.4)
     image = heatmap(ax, columns(np.arange(length), d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
     ax.set_xticks(range(0, d_model, 4), range(0, d_model, 4))
@@ -86,7 +79,6 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
-    """Dot products of all pairs of positions, and three rows of them: one curve, shifted."""
     table = columns(np.arange(length), d_model)
     dots = table @ table.T
     figure, axes = new_figure(8.6, 3.6, columns=2)
@@ -98,16 +90,13 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
         axes[1].plot(np.arange(length), dots[t], color=color, linestyle=style, label=f"position {t}")
     axes[1].set(xlabel="position", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, shifted")
     axes[1].legend(loc="upper center", ncols=3, fontsize=9, frameon=False, handlelength=1.6)
-    return Picture(
-        figure,
+    alt = (
         f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} on "
-        "it, "
-        "with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
+        "it, with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
         f"top at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, "
-        f"{dots[5, 15]:.2f} ten "
-        "positions away.",
-        "Figure 2.7. The dot product of two position vectors depends only on their distance.",
+        f"{dots[5, 15]:.2f} ten positions away."
     )
+    return Picture(figure, alt, "Figure 2.7. The dot product of two position vectors depends only on their distance.")
 
 
 def words_and_positions(words, x, positions) -> Picture:
@@ -123,19 +112,16 @@ def words_and_positions(words, x, positions) -> Picture:
     axes[2].set_xlabel("column")
     figure.colorbar(image, ax=axes, shrink=0.7)
     long, longer = (np.linalg.norm(part, axis=1) for part in (x, positions))
-    return Picture(
-        figure,
+    alt = (
         f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
         f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are strong "
-        "sinusoids on "
-        f"the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks like the "
-        "positions, with a faint grain.",
-        "Figure 2.4. What enters the translator: word plus position, entry by entry.",
+        f"sinusoids on the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks "
+        "like the positions, with a faint grain."
     )
+    return Picture(figure, alt, "Figure 2.4. What enters the translator: word plus position, entry by entry.")
 
 
 def whose_position() -> Picture:
-    """Which position each token of two sentences gets: from the published layer, and as it should be."""
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
@@ -176,17 +162,15 @@ def one_turn(offset: int = 3) -> Picture:
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
         ax.set(xlabel="cosine column", ylabel="sine column")
         ax.set_title(f"pair {pair}: {offset} steps rotate it by {speed * offset:.1f}")
-    return Picture(
-        figure,
+    alt = (
         f"Two circles with arrows, pairs 0 and 1 of D = 8. In pair 0 the arrows of positions 0 and 2 each "
         f"rotate by {offset:.1f} radians if the position grows by {offset}; in pair 1 those of positions 0 and 12 "
-        f"rotate by {speeds[1] * offset:.1f}. The rotation does not depend on the position.",
-        f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.",
+        f"rotate by {speeds[1] * offset:.1f}. The rotation does not depend on the position."
     )
+    return Picture(figure, alt, f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.")
 
 
 def turned_together() -> Picture:
-    """The query (1, 0) and the key (1, 0), each rotated by its position: moved together, and the key moved alone."""
     figure, axes = new_figure(8.6, 3.3, columns=3)
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
@@ -217,7 +201,6 @@ def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
 
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
-    """Scores of one query and one key at all positions: with position vectors added, and with RoPE."""
     positions = np.arange(length)
     q, k = _words(d_model)
     table = columns(positions, d_model)

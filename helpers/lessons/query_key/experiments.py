@@ -74,12 +74,8 @@ def own_first_choices():
     """How often a word's largest weight is its own: in the trained translator, untrained, and by chance."""
     print(f"over {SENTENCES} unseen sentences, in all 8 heads of the encoder")
     print(f"{'by chance':<32}{chance_of_itself():.2f}")
-    for name, network in (
-        ("untrained, seed 0", untrained(0)),
-        ("untrained, seed 1", untrained(1)),
-        ("untrained, seed 2", untrained(2)),
-        ("trained", translator.machine()),
-    ):
+    networks = {f"untrained, seed {seed}": untrained(seed) for seed in range(3)} | {"trained": translator.machine()}
+    for name, network in networks.items():
         own = choices(network)[0].flatten()
         print(f"{name:<32}{own.mean():.2f}   (heads: {own.min():.2f} to {own.max():.2f})")
 

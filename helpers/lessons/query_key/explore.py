@@ -6,41 +6,31 @@ from helpers.widgets.panel import panel
 
 
 def search():
-    """Turn the query: the hard lookup returns flat steps."""
     panel(figures.Search(), angle=whole("angle", 30, 0, 180, step=5))
 
 
 def arcs(scores, tokens):
-    """Slide along the words of a sentence: arcs from each word to the keys that it finds."""
     panel(figures.Arcs(scores, tokens), word=choice("word", list(tokens), tokens[1]))
 
 
 def four_scores():
-    """Cosine, dot, bilinear and additive scores over the plane of keys."""
-    panel(
-        figures.FourScores(),
-        angle=whole("angle of q", 75, 0, 360, step=15),
-        length=decimal("length of q", 1.0, 0.2, 2.0, 0.2),
-    )
+    angle, length = whole("angle of q", 75, 0, 360, step=15), decimal("length of q", 1.0, 0.2, 2.0, 0.2)
+    panel(figures.FourScores(), angle=angle, length=length)
 
 
 def channels():
-    """How many channels a table of likes needs."""
     kinds = list(figures.Channels.KINDS)
     panel(figures.Channels(), kind=choice("table", kinds, kinds[0]), d_k=whole("channels", 2, 1, 12))
 
 
 def circle():
-    """Keys on a circle: each can win, and the margin shrinks as keys are added."""
     panel(figures.Circle(), keys=whole("keys", 6, 2, 50), wanted=whole("wanted key", 1, 0, 49))
 
 
 def training():
-    """Gradient descent wires three words, step by step."""
     panel(figures.Training(), step=whole("step", 0, 0, 60, step=2))
 
 
 def graph(weights, tokens):
-    """Raise the threshold: light edges leave the graph."""
     slider = decimal("threshold", 0.1, 0.02, 0.96, 0.02)
     panel(figures.GraphBesideTable(weights, tokens), threshold=slider)

@@ -8,7 +8,7 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.charts import bars, heatmap, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, heatmap, named, tilt, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -44,9 +44,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
     for query, key, _ in edges:
         height = (0.175 + 0.05 * abs(key - query)) * gap * abs(key - query) + 0.2
         up, down = (max(up, height), down) if key > query else (up, max(down, height))
-    ax.set(xlim=(-0.8, gap * (len(tokens) - 1) + 0.8), ylim=(-down, up), aspect="equal")
-    ax.axis("off")
-    ax.set_title(title)
+    bare(ax, xlim=(-0.8, gap * (len(tokens) - 1) + 0.8), ylim=(-down, up), aspect="equal", title=title)
 
 
 def wiring() -> Picture:
@@ -57,16 +55,12 @@ def wiring() -> Picture:
         ax.text(-2.3, 0, words, va="center")
         ax.set_xlim(-2.4, 4.0)
     axes[0].set_ylim(-0.25, 0.25)
-    return Picture(
-        figure,
-        "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
-        "source's weights jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
-        "Figure 3.1. The tokens of a sentence, first unconnected and then as a graph.",
-    )
+    alt = "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
+    alt += "source's weights jane to visits 0.94, visits to africa 0.86, africa to visits 0.76."
+    return Picture(figure, alt, "Figure 3.1. The tokens of a sentence, first unconnected and then as a graph.")
 
 
 def video_search(titles, query, keys) -> Picture:
-    """Dot products and cosines of one query with each title's key, as bars; the winner of each is orange."""
     dots = keys @ query  # (N,)
     cosines = dots / (keys.norm(dim=-1) * query.norm())
     figure, axes = new_figure(8.4, 2.2, 1, 2, sharey=True)
@@ -76,16 +70,11 @@ def video_search(titles, query, keys) -> Picture:
         bars(ax, titles, numbers, ".3g", across=True, color=colors, height=0.8)
         ax.set(title=f"{name}: {titles[best]}", xlim=(0, float(numbers.max()) * 1.2))
     said = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
-    return Picture(
-        figure,
-        f"Two bar charts of how well a query matches each title. {said}. The winners differ.",
-        "Figure 3.2. The dot product and the cosine pick different videos.",
-    )
+    alt = f"Two bar charts of how well a query matches each title. {said}. The winners differ."
+    return Picture(figure, alt, "Figure 3.2. The dot product and the cosine pick different videos.")
 
 
 class Search:
-    """Three keys in the plane, a query that turns, and the returned value as a function of its angle."""
-
     KEYS = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]])
     VALUES = torch.tensor([1.0, 3.0, 2.0])
     LABELS = ((1.22, 0.12), (0.26, 1.17), (-1.22, 0.42))
@@ -119,13 +108,12 @@ class Search:
         self.name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
         self.title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
         self.dot.set_data([angle], [float(self.VALUES[best])])
-        return Picture(
-            self.figure,
+        alt = (
             f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
             f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
-            "flat steps.",
-            caption="Left: the thick key wins. Right: the returned value as the query rotates.",
+            "flat steps."
         )
+        return Picture(self.figure, alt, "Left: the thick key wins. Right: the returned value as the query rotates.")
 
 
 def _rows(matrix) -> str:
@@ -133,19 +121,15 @@ def _rows(matrix) -> str:
 
 
 def projections(X, W_q, W_k, tokens=JANE) -> Picture:
-    """X Wᵀ = Q and X Wᵀ = K as colored matrices, in the hues of queries and keys."""
     figure, axes = new_figure(8.6, 4.2, 2, 3, width_ratios=(3, 2, 2))
     features = ("person", "action", "location")
-    for row, (W, cmap, name, does) in zip(
-        axes, ((W_q, Q_MAP, "Q", "looks for"), (W_k, K_MAP, "K", "offers")), strict=True
-    ):
-        made = X @ W.T
+    kinds = (W_q, Q_MAP, "Q: what it looks for"), (W_k, K_MAP, "K: what it offers")
+    for (left, middle, right), (W, cmap, title) in zip(axes, kinds, strict=True):
         top = max(float(W.abs().max()), 1.0)
-        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
-        heatmap(row[1], W.T, features, ("action", "location"), cmap=cmap, vmin=-top, vmax=top, digits=0)
-        heatmap(row[2], made, tokens, ("action", "location"), cmap=cmap, vmin=-top, vmax=top, digits=0)
-        row[1].set_title(f"·  $W_{name}^\\top$")
-        row[2].set_title(f"=  {name}: what it {does}")
+        look = {"columns": features[1:], "cmap": cmap, "vmin": -top, "vmax": top, "digits": 0}
+        heatmap(left, X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
+        heatmap(middle, W.T, features, title=f"·  $W_{title[0]}^\\top$", **look)
+        heatmap(right, X @ W.T, tokens, title=f"=  {title}", **look)
     return Picture(
         figure,
         "Two products of colored matrices. X, the identity, holds the words jane, visits, africa as rows. Times the "
@@ -156,26 +140,22 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
 
 
 def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
-    """Q Kᵀ = S as colored matrices, the largest score of each row outlined, and the graph that it draws."""
     Q, K = X @ W_q.T, X @ W_k.T
     scores = Q @ K.T
     figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
-    top = float(max(Q.abs().max(), scores.abs().max()))
-    heatmap(axes[0], Q, tokens, ("action", "location"), cmap=Q_MAP, vmin=-top, vmax=top, digits=0)
-    heatmap(axes[1], K.T, ("action", "location"), tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0)
-    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0)
-    for ax, title in zip(axes, ("Q", "·  $K^\\top$", "=  S"), strict=False):
-        ax.set_title(title)
+    top, features = float(max(Q.abs().max(), scores.abs().max())), ("action", "location")
+    heatmap(axes[0], Q, tokens, features, cmap=Q_MAP, vmin=-top, vmax=top, digits=0, title="Q")
+    heatmap(axes[1], K.T, features, tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0, title="·  $K^\\top$")
+    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0, title="=  S")
+    for ax in axes[:3]:
         tilt(ax)
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
     said = "; ".join(f"{tokens[i]} attends most to {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
-    return Picture(
-        figure,
-        f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {said}.",
-        "Figure 3.4. The scores of all queries with all keys, and the graph of the largest ones.",
-    )
+    alt = f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {said}."
+    caption = "Figure 3.4. The scores of all queries with all keys, and the graph of the largest ones."
+    return Picture(figure, alt, caption)
 
 
 @functools.lru_cache(maxsize=1)
@@ -193,8 +173,6 @@ def one_real_head():
 
 
 class Arcs:
-    """Attention of one word: arcs to every key, thick where the weight is large, next to the table of scores."""
-
     def __init__(self, scores, tokens, width: int = 16):
         self.scores, self.tokens = scores, tokens
         self.weights = torch.softmax(scores / width**0.5, dim=-1)
@@ -209,8 +187,7 @@ class Arcs:
         self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
         self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
         ax.text(-0.6, -0.95, "score, and below it the attention weight: softmax of score / 4 (lesson 4)", fontsize=9)
-        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa attends to")
-        ax.axis("off")
+        bare(ax, xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa attends to")
 
     def __call__(self, word: str) -> Picture:
         query = self.tokens.index(word)
@@ -234,16 +211,11 @@ class Arcs:
         self.ax.set_title(f"{word} attends to")
         numbers = zip(self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True)
         said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in numbers)
-        return Picture(
-            self.figure,
-            f"The table of a head's scores, and arcs from {word} to every key: {said}.",
-            caption="The thicker the arc, the larger the attention weight.",
-        )
+        alt = f"The table of a head's scores, and arcs from {word} to every key: {said}."
+        return Picture(self.figure, alt, "The thicker the arc, the larger the attention weight.")
 
 
 class Circle:
-    """n keys on a circle and the query of one of them: the winner, and its margin over the next best."""
-
     def __init__(self, most: int = 50):
         self.figure, (self.plane, ax) = new_figure(8.6, 3.4, 1, 2, width_ratios=(1, 1.25))
         turn = torch.linspace(0, 2 * math.pi, 200)
@@ -252,8 +224,7 @@ class Circle:
         (self.best,) = self.plane.plot([], [], "o", color=GREEN, markersize=14, fillstyle="none", markeredgewidth=2)
         self.query = arrow(self.plane, (0, 0), (1, 0), Q_COLOR, 2.5)
         self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
-        self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
-        self.plane.axis("off")
+        bare(self.plane, xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
         self.plane.set_title("40 keys; the query should find key 39\n(there is no key 49)")
         sizes = torch.arange(2, most + 1)
         margins = 1 - torch.cos(2 * math.pi / sizes)
@@ -281,12 +252,10 @@ class Circle:
         self.plane.set_title(f"{keys} keys; the query should find key {wanted}{there}")
         self.dot.set_data([keys], [1 - second])
         self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
-        return Picture(
-            self.figure,
-            f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
-            f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added.",
-            caption="All keys are equally long. The more keys there are, the smaller the margin to the second best.",
-        )
+        alt = f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
+        alt += f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added."
+        caption = "All keys are equally long. The more keys there are, the smaller the margin to the second best."
+        return Picture(self.figure, alt, caption)
 
 
 def scores_of_is() -> torch.Tensor:
@@ -300,18 +269,14 @@ def scores_of_is() -> torch.Tensor:
 
 
 def one_row(scores, tokens, query) -> Picture:
-    """The scores of one query against every key, as bars."""
     figure, ax = new_figure(6.4, 3.2)
     best = int(scores.argmax())
-    bars(ax, tokens, scores, ".3f", color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
+    look = {"title": f"scores of '{query}' with each key", "ylabel": "score", "ylim": (-13.5, 13)}
+    bars(ax, tokens, scores, ".3f", color=[ORANGE if i == best else BLUE for i in range(len(tokens))], **look)
     ax.axhline(0, color="0.4", lw=0.8)
-    ax.set(title=f"scores of '{query}' with each key", ylabel="score", ylim=(-13.5, 13))
-    said = named(tokens, scores, ".3f")
-    return Picture(
-        figure,
-        f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.",
-        "Figure 3.5. Scores of one untrained query with all keys.",
-    )
+    said = f"{named(tokens, scores, '.3f')}. The largest is {tokens[best]}, not '{query}'."
+    caption = "Figure 3.5. Scores of one untrained query with all keys."
+    return Picture(figure, f"Bars of the scores of '{query}': {said}", caption)
 
 
 def self_scores_by_kind(rounds: int = 400) -> Picture:
@@ -319,83 +284,59 @@ def self_scores_by_kind(rounds: int = 400) -> Picture:
     generator = torch.Generator().manual_seed(0)
     T, D, d_k = 6, 16, 24
 
-    def normal():
-        return torch.randn(d_k, D, generator=generator)
-
-    def uniform():
-        return torch.rand(d_k, D, generator=generator)
+    def projected(x, draw=torch.randn):
+        return x @ draw(d_k, D, generator=generator).T
 
     def fraction(make) -> float:
         hits = 0
         for _ in range(rounds):
-            x = torch.randn(T, D, generator=generator)
-            q, k = make(x)
+            q, k = make(torch.randn(T, D, generator=generator))
             hits += int(((q @ k.T).argmax(-1) == torch.arange(T)).sum())
         return hits / (rounds * T)
 
-    def both(x, W):
-        return x @ W.T, x @ W.T
-
-    def same_length(x, W):
-        q = torch.nn.functional.normalize(x @ W.T, dim=-1)
-        return q, q
-
     kinds = {
         "no W at all: X Xᵀ": fraction(lambda x: (x, x)),
-        "$W_Q = W_K$": fraction(lambda x: both(x, normal())),
-        "$W_Q = W_K$, keys of length 1": fraction(lambda x: same_length(x, normal())),
-        "$W_Q$, $W_K$ uniform in (0, 1)": fraction(lambda x: (x @ uniform().T, x @ uniform().T)),
-        "$W_Q$, $W_K$ normal, mean 0": fraction(lambda x: (x @ normal().T, x @ normal().T)),
+        "$W_Q = W_K$": fraction(lambda x: [projected(x)] * 2),
+        "$W_Q = W_K$, keys of length 1": fraction(lambda x: [torch.nn.functional.normalize(projected(x), dim=-1)] * 2),
+        "$W_Q$, $W_K$ uniform in (0, 1)": fraction(lambda x: (projected(x, torch.rand), projected(x, torch.rand))),
+        "$W_Q$, $W_K$ normal, mean 0": fraction(lambda x: (projected(x), projected(x))),
     }
     figure, ax = new_figure(7.6, 2.7)
     bars(ax, list(kinds), list(kinds.values()), ".3f", across=True, height=0.8)
     ax.axvline(1 / T, color=ORANGE, ls="--")
     ax.set(xlim=(0, 1.12), title="fraction that attend most to themselves (dashed: chance)")
     said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
-    return Picture(
-        figure,
-        f"How often the largest score of a token, among six random ones, is with itself. {said}. Chance is 0.17.",
-        "Figure 3.9. How often a token attends most to itself, for five ways to compute scores.",
-    )
+    alt = f"How often the largest score of a token, among six random ones, is with itself. {said}. Chance is 0.17."
+    caption = "Figure 3.9. How often a token attends most to itself, for five ways to compute scores."
+    return Picture(figure, alt, caption)
 
 
 def five_by_five(table) -> Picture:
     """The sources' table for 'I like to eat apples' with the sum of each row beside it."""
     figure, ax = new_figure(6.4, 3.2)
-    heatmap(ax, table, APPLES, APPLES, vmin=0)
-    sums = table.sum(-1).tolist()
-    for i, total in enumerate(sums):
+    heatmap(ax, table, APPLES, APPLES, vmin=0, title="the published table, and the sums of its rows")
+    for i, total in enumerate(table.sum(-1).tolist()):
         ax.text(len(APPLES) - 0.35, i, f"sum {total:.2f}", va="center")
-    ax.set_title("the published table, and the sums of its rows")
-    said = named(APPLES, sums)
-    return Picture(
-        figure,
-        f"Five by five table for I like to eat apples: symmetric, 1.00 on the diagonal. Row sums: {said}; none is 1.",
-        "Figure 3.10. The published table, and the sums of its rows.",
-    )
-
-
-# One fixed choice of the parts that bilinear and additive scores learn.
-_BILINEAR = torch.tensor([[0.3, 1.0], [-0.8, 0.5]])
-_ADD_QUERY = torch.tensor([[1.2, 0.3], [-0.4, 1.0]])
-_ADD_KEY = torch.tensor([[0.9, -1.1], [1.3, 0.8]])
-_ADD_OUT = torch.tensor([1.0, 1.0])
+    said = f"symmetric, 1.00 on the diagonal. Row sums: {named(APPLES, table.sum(-1))}; none is 1."
+    caption = "Figure 3.10. The published table, and the sums of its rows."
+    return Picture(figure, f"Five by five table for I like to eat apples: {said}", caption)
 
 
 def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
-    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, additive vᵀtanh(W₁q + W₂k)."""
+    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, additive vᵀtanh(W₁q + W₂k), with one
+    fixed choice of M, W₁ and W₂, and v of ones."""
+    M = torch.tensor([[0.3, 1.0], [-0.8, 0.5]])
+    W1, W2 = torch.tensor([[1.2, 0.3], [-0.4, 1.0]]), torch.tensor([[0.9, -1.1], [1.3, 0.8]])
     dot = k @ q
     return {
         "cosine": dot / (k.norm(dim=-1) * q.norm()).clamp_min(1e-9),
         "dot": dot,
-        "bilinear": k @ (_BILINEAR.T @ q),
-        "additive": torch.tanh(q @ _ADD_QUERY.T + k @ _ADD_KEY.T) @ _ADD_OUT,
+        "bilinear": k @ (M.T @ q),
+        "additive": torch.tanh(q @ W1.T + k @ W2.T).sum(-1),
     }
 
 
 class FourScores:
-    """Maps of the score of a key at each place of the plane, for a query that turns and stretches. Keeps its figure."""
-
     def __init__(self):
         line = torch.linspace(-2.4, 2.4, 121)
         self.grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
@@ -421,23 +362,15 @@ class FourScores:
         full = four_kinds_of_score(1.5 * q / length, self.grid)
         here = four_kinds_of_score(q, self.grid)
         for name, image, title, query in zip(here, self.maps, self.titles, self.arrows, strict=True):
-            image.set_data(
-                (here[name] / full[name].abs().max() * 7).round() / 7
-            )  # fourteen bands, as in a contour plot
+            share = here[name] / full[name].abs().max()
+            image.set_data((share * 7).round() / 7)  # fourteen bands, as in a contour plot
             title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
             query.xy = tuple(q.tolist())
         said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
-        return Picture(
-            self.figure,
-            f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
-            f"For the key (1, 0.5) and the key twice as long: {said}.",
-            caption="Purple: a key there scores high. Orange: low. The two green keys point the same way.",
-        )
-
-
-def four_scores(angle: float, length: float) -> Picture:
-    """Each panel maps the score of a key at that place of the plane, for a query of `angle` degrees and `length`."""
-    return FourScores()(angle, length)
+        alt = f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
+        alt += f"For the key (1, 0.5) and the key twice as long: {said}."
+        caption = "Purple: a key there scores high. Orange: low. The two green keys point the same way."
+        return Picture(self.figure, alt, caption)
 
 
 def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
@@ -456,19 +389,15 @@ def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
     return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
 
 
-def fraction_missed(table: torch.Tensor, d_k: int) -> float:
-    """The fraction of the table's sum of squares that the closest table with d_k channels misses."""
-    return float((table - best_with_channels(table, d_k)).square().sum() / table.square().sum())
-
-
 class Channels:
-    """The wanted table, the closest one with d_k channels, and the fraction that is missed for every d_k."""
-
     KINDS = ("three tastes", "each a different favorite", "no pattern")
 
     def __init__(self, n: int = 12):
         self.tables = {kind: wanted_table(kind, n) for kind in self.KINDS}
-        self.missed = {k: [abs(fraction_missed(t, d)) for d in range(1, n + 1)] for k, t in self.tables.items()}
+        self.missed = {}  # fractions of each table's sum of squares
+        for kind, table in self.tables.items():
+            gaps = (table - best_with_channels(table, d_k) for d_k in range(1, n + 1))
+            self.missed[kind] = [float(gap.square().sum() / table.square().sum()) for gap in gaps]
         self.figure, axes = new_figure(8.6, 3.0, 1, 3)
         self.images = []
         for ax, title in ((axes[0], "wanted"), (axes[1], "closest with 12 channels")):
@@ -491,38 +420,30 @@ class Channels:
         self.dot.set_data([d_k], [missed[d_k - 1]])
         self.title.set_text(f"error: {missed[d_k - 1]:.2f}")
         rank = int(torch.linalg.matrix_rank(table))
-        return Picture(
-            self.figure,
-            f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
-            f"scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0.",
-            caption="How well a table can be represented with this number of channels.",
-        )
+        alt = f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table "
+        alt += f"of scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0."
+        return Picture(self.figure, alt, "How well a table can be represented with this number of channels.")
 
 
 def previous_token_target(max_len: int) -> Picture:
-    """The puzzle's wish: for every query from 1 on the marked key must win strictly."""
     wanted = torch.diag(torch.ones(max_len - 1), -1)
     figure, ax = new_figure(3.4, 3.0)
     heatmap(ax, wanted, numbers=False, vmin=0, vmax=1.4)
     ax.text((max_len - 1) / 2, 0, "query 0 is free", ha="center", va="center", fontsize=9)
     ax.set(title="blue: the key with the largest score", xlabel="key", ylabel="query")
-    return Picture(
-        figure,
-        f"A {max_len} by {max_len} table. In row t, from 1 on, the cell of key t - 1 is marked as the one that must "
-        "have the largest score; row 0 is free.",
-        "Figure 3.6. The goal: from the second row on, the blue key must have the largest score.",
-    )
+    alt = f"A {max_len} by {max_len} table. In row t, from 1 on, the cell of key t - 1 is marked as the one that must "
+    alt += "have the largest score; row 0 is free."
+    caption = "Figure 3.6. The goal: from the second row on, the blue key must have the largest score."
+    return Picture(figure, alt, caption)
 
 
 def transitions(chain, tokens) -> Picture:
-    """A Markov chain's table: rows are the current word, columns the next."""
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
     weight_map(ax, chain, tokens, title="P(next | current)", xlabel="next", ylabel="current")
     found = (chain > 0).nonzero().tolist()
     rows = [f"after {tokens[i]} comes {tokens[j]} with {chain[i, j]:.2f}" for i, j in found]
-    return Picture(
-        figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.7. The Markov chain of a text of six words."
-    )
+    caption = "Figure 3.7. The Markov chain of a text of six words."
+    return Picture(figure, f"Table of a Markov chain: {'; '.join(rows)}.", caption)
 
 
 def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
@@ -540,17 +461,13 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
         edges = [(0, j, score) for j, score in enumerate(scores) if score]
         draw_wires(ax, tokens, edges, " ".join(tokens), digits=1)
         said.append(f"in {' '.join(tokens)}: " + ", ".join(f"jane to {tokens[j]} {w:.1f}" for _, j, w in edges))
-    return Picture(
-        figure,
-        f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
-        f"Attention scores that are not 0, {said[0]}; {said[1]}.",
-        "Figure 3.8. A Markov chain has one fixed edge; in the two sentences the largest score of jane differs.",
-    )
+    alt = f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
+    alt += f"Attention scores that are not 0, {said[0]}; {said[1]}."
+    caption = "Figure 3.8. A Markov chain has one fixed edge; in the two sentences the largest score of jane differs."
+    return Picture(figure, alt, caption)
 
 
 class GraphBesideTable:
-    """Attention weights as a heat map, and beside it the graph of the edges that reach the threshold."""
-
     def __init__(self, weights, tokens):
         self.weights, self.tokens = weights, tokens
         self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
@@ -565,11 +482,8 @@ class GraphBesideTable:
         draw_wires(self.ax, tokens, edges, f"edges of at least {threshold:.2f}")
         self.ax.set_ylim(-0.9, 1.0)
         said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
-        return Picture(
-            self.figure,
-            f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}.",
-            caption="The same weights as a table and as a graph.",
-        )
+        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
+        return Picture(self.figure, alt, "The same weights as a table and as a graph.")
 
 
 def drawn_by(find_edges, weights, tokens, threshold: float):
@@ -582,16 +496,11 @@ def drawn_by(find_edges, weights, tokens, threshold: float):
     figure, ax = new_figure(8.6, 2.6)
     draw_wires(ax, tokens, found, "")
     said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
-    return Picture(
-        figure,
-        f"The graph of one head of the translator: {said}.",
-        "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more.",
-    )
+    caption = "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more."
+    return Picture(figure, f"The graph of one head of the translator: {said}.", caption)
 
 
 class Training:
-    """Scores of jane visits africa after some steps of gradient descent from random W_Q and W_K, and the loss."""
-
     def __init__(self):
         self.tables, losses = _training_run()
         self.losses = losses
@@ -615,12 +524,9 @@ class Training:
         self.right.set_text(f"loss {loss:.2f}")
         self.dot.set_data([step], [loss])
         said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(self.tables[step].argmax(-1).tolist()))
-        return Picture(
-            self.figure,
-            f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. "
-            "Wanted: jane to visits, visits to africa, africa to visits.",
-            caption="Squares: the keys that should win. Dot: the current point on the loss curve.",
-        )
+        wanted = "Wanted: jane to visits, visits to africa, africa to visits."
+        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. {wanted}"
+        return Picture(self.figure, alt, "Squares: the keys that should win. Dot: the current point on the loss curve.")
 
 
 @functools.lru_cache(maxsize=1)

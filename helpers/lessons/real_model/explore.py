@@ -33,13 +33,10 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     if len(tokens) > 8:
         tilt(ax)
     ax.set(xlabel="key", ylabel="query", title=f"layer {layer}, head {head}")
-    best = [
-        f"{token} attends to {tokens[int(row.argmax())]} {row.max():.2f}"
-        for token, row in zip(tokens, weights, strict=True)
-    ]
-    return Picture(
-        figure, f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.", caption="One head on one sentence."
-    )
+    top = zip(tokens, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
+    best = [f"{token} attends to {tokens[key]} {weight:.2f}" for token, key, weight in top]
+    alt = f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}."
+    return Picture(figure, alt, caption="One head on one sentence.")
 
 
 class Heads:
@@ -59,7 +56,6 @@ class Heads:
 
 
 def heads():
-    """Sliders for sentence, layer and head, a box for a sentence of one's own, and a switch for [CLS] and [SEP]."""
     # The rows show the words; a whole sentence beside its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
@@ -85,8 +81,6 @@ QUESTIONS = (
 
 
 class Search:
-    """Sixteen titles as bars: the cosine of each with the question."""
-
     def __init__(self):
         self.own = ""
         self.keys = real_network.network().vectors(list(TITLES))
@@ -108,15 +102,11 @@ class Search:
         self.bars.show([scores[title] for title in TITLES], colors=colors)
         self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
         said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
-        return Picture(
-            self.figure,
-            f"Cosines of sixteen video titles with “{question}”. The best: {said}.",
-            caption="Orange: the best title.",
-        )
+        alt = f"Cosines of sixteen video titles with “{question}”. The best: {said}."
+        return Picture(self.figure, alt, "Orange: the best title.")
 
 
 def titles():
-    """A slider for the question put to sixteen video titles, and a box for a question of one's own."""
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
     draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
     panel(draw, question=choice("question", options), own=typed("a question"))

@@ -89,9 +89,6 @@ def words_of(sentence: str) -> list[str]:
     return real_network.reading(sentence).tokens[0][1:-1]
 
 
-# ---------------------------------------------------------------- the gallery
-
-
 def habits(weights: torch.Tensor) -> torch.Tensor:
     """The mean weight that each head gives to the previous token, to the next and to the token itself: (L, H, 3)."""
     means = [weights.diagonal(offset, -2, -1).mean(-1) for offset in (-1, 1, 0)]
@@ -100,7 +97,6 @@ def habits(weights: torch.Tensor) -> torch.Tensor:
 
 @needs_numbers
 def gallery(sentence: str = SENTENCE) -> Picture:
-    """All heads on one sentence, as small maps; those with a simple pattern have a frame."""
     weights, words = weights_of(sentence), words_of(sentence)
     layers, heads, T = weights.shape[:3]
     figure, ax = new_figure(8.6, 4.9)
@@ -131,12 +127,8 @@ def gallery(sentence: str = SENTENCE) -> Picture:
         f"{' '.join(words)}: rows are queries, columns are keys. Heads, written layer.head, whose mean weight on one "
         f"relative position is above 0.6: {said}. The other heads have patterns of their own."
     )
-    return Picture(
-        figure, alt, f"Figure 13.1. Attention of all 72 heads on “{sentence}” (rows are queries, columns are keys)."
-    )
-
-
-# ---------------------------------------------------------------- without a head
+    caption = f"Figure 13.1. Attention of all 72 heads on “{sentence}” (rows are queries, columns are keys)."
+    return Picture(figure, alt, caption)
 
 
 @functools.cache
@@ -144,7 +136,7 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
     """For each head: 1 - cosine of the sentence's vector, and of jane's last vector, with and without it."""
     network, found = real_network.network(), {}
     start = real_network.reading(SHORT)
-    before = stand_ins.mean_pool(start.hidden[-1], start.mask)[0]
+    before = torch.stack([stand_ins.mean_pool(start.hidden[-1], start.mask)[0], start.hidden[-1][0, 1]])  # (2, D)
     with torch.no_grad():
         for i, layer in enumerate(network.layers):
             width = layer.self_attn.head_dim
@@ -155,18 +147,13 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
                 layer.self_attn.out_proj.weight.data = ablated
                 top = network.up(start.hidden[i], slice(i, None))
                 layer.self_attn.out_proj.weight.data = saved
-                pooled = stand_ins.mean_pool(top, start.mask)[0]
-                turned = (
-                    1 - F.cosine_similarity(pooled, before, dim=0),
-                    1 - F.cosine_similarity(top[0, 1], start.hidden[-1][0, 1], dim=0),
-                )
-                found[i, head] = tuple(item.item() for item in turned)
+                after = torch.stack([stand_ins.mean_pool(top, start.mask)[0], top[0, 1]])  # (2, D)
+                found[i, head] = tuple((1 - F.cosine_similarity(after, before)).tolist())
     return found
 
 
 @needs_numbers
 def without_each_head() -> Picture:
-    """How far the sentence's vector changes without each of the 72 heads; the one with jane -> visits is marked."""
     shifts = {head: both[0] for head, both in shifts_without().items()}
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
@@ -186,9 +173,8 @@ def without_each_head() -> Picture:
         f"one head. The largest change: layer {order[0][0]} head {order[0][1]}, {shifts[order[0]]:.3f}. "
         f"Layer 1 head 8 is number {rank} with {shifts[NEXT]:.4f}; the median is {middle:.4f}."
     )
-    return Picture(
-        figure, alt, "Figure 13.3. How far the sentence's vector changes without each head (orange: jane → visits)."
-    )
+    caption = "Figure 13.3. How far the sentence's vector changes without each head (orange: jane → visits)."
+    return Picture(figure, alt, caption)
 
 
 def influence(f, x: torch.Tensor, directions: int = 16) -> torch.Tensor:
@@ -197,9 +183,8 @@ def influence(f, x: torch.Tensor, directions: int = 16) -> torch.Tensor:
     out = f(x)
     mix = torch.randn(out.shape[-1], directions, generator=torch.Generator().manual_seed(0)) / directions**0.5
     seen = out @ mix  # (T, directions)
-    rows = [
-        torch.autograd.grad(row, x, torch.eye(directions), retain_graph=True, is_grads_batched=True)[0] for row in seen
-    ]  # T times (directions, T, D)
+    look = {"retain_graph": True, "is_grads_batched": True}
+    rows = [torch.autograd.grad(row, x, torch.eye(directions), **look)[0] for row in seen]  # T times (directions, T, D)
     return torch.stack([row.pow(2).sum(dim=(0, 2)).sqrt() for row in rows])
 
 
@@ -207,16 +192,13 @@ def influence(f, x: torch.Tensor, directions: int = 16) -> torch.Tensor:
 def influences(sentence: str = SHORT) -> torch.Tensor:
     """The fraction of influence of each embedding on each token after 1 to 6 layers, rows sum to 1: (L, T, T)."""
     network, start = real_network.network(), real_network.reading(sentence).hidden[0][0]
-    tables = [
-        influence(lambda x, n=depth: network.up(x[None], slice(0, n))[0], start)
-        for depth in range(1, len(network.layers) + 1)
-    ]
+    depths = range(1, len(network.layers) + 1)
+    tables = [influence(lambda x, n=depth: network.up(x[None], slice(0, n))[0], start) for depth in depths]
     return torch.stack([table / table.sum(1, keepdim=True) for table in tables])
 
 
 @needs_numbers
 def weight_and_influence() -> Picture:
-    """What jane attends to in layer 1, head 8, and what influences her vector after that layer and at the end."""
     network, read = real_network.network(), real_network.reading(SHORT)
     tokens = read.tokens[0]
     layer = influence(lambda x: network.up(x[None], slice(1, 2))[0], read.hidden[1][0])
@@ -235,9 +217,6 @@ def weight_and_influence() -> Picture:
     said = "; ".join(f"{title}: {named(tokens, share)}" for title, share in shares.items())
     alt = f"Three bar charts about jane in “{SHORT}”. {said}."
     return Picture(figure, alt, "Figure 13.2. Attention weights of jane, and what her vector is sensitive to.")
-
-
-# ---------------------------------------------------------------- context
 
 
 def untrained(std: float = 0.02, seed: int = 0):
@@ -266,13 +245,11 @@ def own_shares_at_the_top() -> dict[str, list[float]]:
 
 @needs_numbers
 def blended() -> Picture:
-    """How much a word's own embedding influences its last vector, by the length of its sentence and by training."""
     shares = own_shares_at_the_top()
     figure, ax = new_figure(7.0, 2.9)
     counts = [len(text.split()) for text in (SHORT, BANKS[0], TIRED)]
-    for shift, ((name, values), color, hatch) in enumerate(
-        zip(shares.items(), (BLUE, ORANGE), ("", "//"), strict=True)
-    ):
+    looks = zip(shares.items(), (BLUE, ORANGE), ("", "//"), strict=True)
+    for shift, ((name, values), color, hatch) in enumerate(looks):
         at = [i + 0.38 * shift - 0.19 for i in range(3)]
         bars = ax.bar(at, values, 0.36, color=color, hatch=hatch, edgecolor="white", label=name)
         ax.bar_label(bars, [f"{x:.2f}" for x in values], fontsize=SMALLEST)

@@ -32,9 +32,8 @@ def rename_weights(state_dict):
 
 
 def bert_embeddings(ids, weights):
-    words, positions, types = (
-        weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
-    )
+    kinds = ("word", "position", "token_type")
+    words, positions, types = (weights[f"embeddings.{kind}_embeddings.weight"] for kind in kinds)
     x = F.embedding(ids, words) + positions.narrow(0, 0, ids.shape[-1]) + types.narrow(0, 0, 1)
     norm = "embeddings.LayerNorm"
     return F.layer_norm(x, x.shape[-1:], weights[f"{norm}.weight"], weights[f"{norm}.bias"], EPS)

@@ -8,14 +8,8 @@ import torch
 from helpers.drawing.charts import MovingBars, name_ticks, named
 from helpers.drawing.colors import BLUE, GREEN
 from helpers.drawing.style import SMALLEST, Picture, new_figure
-from helpers.lessons.scaling.figures import (
-    INITIALIZATIONS,
-    effective_tokens,
-    largest_derivative,
-    queries_and_keys,
-    query_gradient,
-    rotated,
-)
+from helpers.lessons.scaling import figures
+from helpers.lessons.scaling.figures import effective_tokens
 from helpers.widgets.controls import choice, powers
 from helpers.widgets.panel import panel
 
@@ -39,11 +33,8 @@ class Temperature:
         summary = f"effectively {float(effective_tokens(weights)):.1f} words"
         self.title.set_text(f"temperature {t:.2f}: {summary}")
         listed = named(self.tokens, weights, ".3f")
-        return Picture(
-            self.figure,
-            f"Attention weights at temperature {t:.2f}: {listed}; {summary}.",
-            caption="The same six scores, divided by the temperature before the softmax.",
-        )
+        alt = f"Attention weights at temperature {t:.2f}: {listed}; {summary}."
+        return Picture(self.figure, alt, "The same six scores, divided by the temperature before the softmax.")
 
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
@@ -55,10 +46,11 @@ def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
 @functools.lru_cache(maxsize=32)
 def curves(d_k: int, init: str):
     """(scores (QUERIES, KEYS), medians of |∂p/∂q| and of the largest derivative of softmax over DIVISORS), float64."""
-    q, keys = rotated(d_k, QUERIES, KEYS) if init == "variance 1" else queries_and_keys(d_k, QUERIES, KEYS, init)
+    sizes = d_k, QUERIES, KEYS
+    q, keys = figures.rotated(*sizes) if init == "variance 1" else figures.queries_and_keys(*sizes, init)
     scores = torch.einsum("nd,nkd->nk", q, keys)
-    gradient = query_gradient(scores, keys, DIVISORS[:, None, None]).median(dim=-1).values
-    derivative = largest_derivative(scores / DIVISORS[:, None, None]).median(dim=-1).values
+    gradient = figures.query_gradient(scores, keys, DIVISORS[:, None, None]).median(dim=-1).values
+    derivative = figures.largest_derivative(scores / DIVISORS[:, None, None]).median(dim=-1).values
     return scores, gradient, derivative
 
 
@@ -68,8 +60,6 @@ def best_divisor(d_k: int, init: str = "variance 1") -> float:
 
 
 class WidthAndDivisor:
-    """One query's weights over six keys; the derivative of softmax and the size of ∂p/∂q against the divisor."""
-
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
         self.bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
@@ -107,14 +97,12 @@ class WidthAndDivisor:
             f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
             f"is {math.sqrt(d_k):.3g}."
         )
-        return Picture(
-            self.figure, alt, caption="Left: one query's weights. Right: a typical query, over all divisors."
-        )
+        caption = "Left: one query's weights. Right: a typical query, over all divisors."
+        return Picture(self.figure, alt, caption)
 
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
-    """Sliders for the width, for the initialization of queries and keys, and for the divisor of their scores."""
     width = choice("width", WIDTHS, d_k)
-    begin = choice("initialization", INITIALIZATIONS, INITIALIZATIONS[0])
+    begin = choice("initialization", figures.INITIALIZATIONS)
     by = powers("divisor", divisor, -1, 3.5, 0.05)
     panel(WidthAndDivisor(), d_k=width, init=begin, divisor=by)

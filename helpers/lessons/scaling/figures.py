@@ -99,7 +99,6 @@ def first_head(sentence: str):
 
 
 def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
-    """Histograms of dot products of random vectors, one for each width, with the standard deviation as a bar."""
     figure, axes = new_figure(7.4, 4.2, len(widths), 1, sharex=True)
     said = []
     for ax, d_k, color in zip(axes, widths, CYCLE, strict=False):
@@ -119,7 +118,6 @@ def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture
 
 
 def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
-    """Softmax of three scores, and of the same scores made larger."""
     figure, axes = new_figure(7.6, 2.8, 1, len(factors), sharey=True)
     said = []
     for ax, factor in zip(axes, factors, strict=True):
@@ -154,7 +152,6 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
 
 
 def two_jacobians() -> Picture:
-    """The softmax Jacobian of a balanced and of a nearly one-hot probability vector."""
     figure, axes = new_figure(7.4, 3.0, 1, 2)
     for ax, p in zip(axes, ((0.5, 0.25, 0.25), (0.98, 0.01, 0.01)), strict=True):
         vector = torch.tensor(p)
@@ -187,7 +184,6 @@ def medians_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queri
 
 
 def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
-    """The largest derivative of softmax and the size of ∂p/∂q against the width, unscaled and with two divisors."""
     figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
     found = medians_against_width(widths)
     said = []
@@ -211,7 +207,6 @@ def gradients_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
 
 
 def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
-    """Mean of the largest of eight weights against the width, for three initializations, without and with scaling."""
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     names = {"variance 1": "entries of variance 1", "nn.Linear": "nn.Linear", "torch.rand": "torch.rand (all positive)"}
     said = []
@@ -233,8 +228,6 @@ def initializations_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, 
     axes[0].text(widths[0], 0.05, "1/8, all equal", fontsize=SMALLEST, color=GRAY_INK)
     axes[0].set_ylabel("largest of 8 weights (mean)")
     axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))
-    alt = (
-        f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. " + "; ".join(said) + "."
-    )
+    alt = f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. {'; '.join(said)}."
     caption = "Figure 4.6. Three initializations. The division removes the dependence on the width for two of them."
     return Picture(figure, alt, caption)

@@ -14,8 +14,6 @@ from helpers.widgets.panel import panel
 
 
 class Surprise:
-    """Probabilities of three words, and the loss -ln p of the target on its curve. The target's score can be moved."""
-
     WORDS, SCORES = ("est", "regarde", "visite"), (math.log(1), math.log(2), math.log(5))
 
     def __init__(self):
@@ -40,26 +38,18 @@ class Surprise:
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
         self.title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
         said = named(self.WORDS, probabilities, ".3f")
-        alt = (
-            f"Probabilities: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
-        )
-        return Picture(
-            self.figure, alt, caption="Orange: the target. The higher its probability, the smaller the loss."
-        )
+        words = f"score {score:.2f}, loss {shown} and gradient {p - 1:.3g}"
+        alt = f"Probabilities: {said}. The target {target} has {words}."
+        caption = "Orange: the target. The higher its probability, the smaller the loss."
+        return Picture(self.figure, alt, caption)
 
 
 def surprise():
-    """Which word is the target, and its score: the other two keep ln 1, ln 2 or ln 5."""
-    panel(
-        Surprise(),
-        target=choice("target", Surprise.WORDS, "visite"),
-        score=decimal("its score", math.log(5), -5, 10, 0.05),
-    )
+    target, score = choice("target", Surprise.WORDS, "visite"), decimal("its score", math.log(5), -5, 10, 0.05)
+    panel(Surprise(), target=target, score=score)
 
 
 class Stream:
-    """Four blocks of three scores, read one after the other; the third can be raised."""
-
     BLOCK, BLOCKS = 3, 4
 
     def __init__(self):
@@ -107,5 +97,4 @@ class Stream:
 
 
 def stream(seen: int = 2):
-    """How many of four blocks have been read, and how far the third is raised."""
     panel(Stream(), seen=whole("blocks read", seen, 1, Stream.BLOCKS), lift=decimal("raise block 3 by", 0, 0, 10, 0.5))

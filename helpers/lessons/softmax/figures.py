@@ -16,7 +16,6 @@ def _list(values, digits: int = 3) -> str:
 
 
 def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
-    """Scores ln 1, ln 2, ln 5 on the exponential's curve, and their attention weights."""
     names = [f"ln {e}" for e in exponentials]
     scores, weights = [math.log(e) for e in exponentials], [e / sum(exponentials) for e in exponentials]
     figure, (left, right) = new_figure(8.0, 3.2, 1, 2)
@@ -28,10 +27,8 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
     left.set(xlabel="score", ylabel="exponential", title="positive, and the order is preserved", ylim=(0, 7.5))
     words, texts = map("{}\n{}".format, WORDS, names), [f"{e}/{sum(exponentials)}" for e in exponentials]
     bars(right, list(words), weights, texts, ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
-    alt = (
-        f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
-        f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
-    )
+    alt = f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
+    alt += f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
     return Picture(
         figure,
         alt,
@@ -40,7 +37,6 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 
 
 def where_exp_works() -> Picture:
-    """For three number formats, the scores whose exponential is neither 0 nor infinite."""
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
     said = []
@@ -62,7 +58,6 @@ def where_exp_works() -> Picture:
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
-    """One table of scores, softmax over keys, over queries and over all entries, with row and column sums."""
     whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
         ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
@@ -77,11 +72,8 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
         said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="key; sums at right and below")
-    return Picture(
-        figure,
-        "Three softmaxes of the scores of three words. " + "; ".join(said) + ".",
-        "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.",
-    )
+    alt = "Three softmaxes of the scores of three words. " + "; ".join(said) + "."
+    return Picture(figure, alt, "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.")
 
 
 def _with_sums(ax, table: torch.Tensor, tokens):
@@ -102,7 +94,6 @@ def _sum_text(ax, x, y, total, side):
 
 
 def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
-    """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
     figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
     weight_map(left, table, tokens, title="table from the notes", xlabel="key", ylabel="query")
@@ -124,10 +115,8 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
     axes[1].text(wrong.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
     axes[0].text(right.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
-    alt = (
-        "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
-        f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
-    )
+    alt = "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
+    alt += f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
     return Picture(
         figure,
         alt,
@@ -157,10 +146,8 @@ def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens
         ax.set(xscale="log", xlabel="temperature (dashed: √24)")
         ax.minorticks_off()
     said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
-    alt = (
-        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
-        f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
-    )
+    alt = f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything at low temperatures, "
+    alt += f"all are equal at high ones. Right: entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
     return Picture(figure, alt, "Figure 6.4. Six attention weights and their entropy at temperatures from low to high.")
 
 
@@ -187,7 +174,6 @@ def log_of_softmax() -> Picture:
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
-    """Three steps of the backward pass: g, g minus its average under p, and that times p."""
     p, g = torch.tensor(p), torch.tensor(g)
     average = float((p * g).sum())
     steps = [
@@ -204,15 +190,11 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
         said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
-    return Picture(
-        figure,
-        f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".",
-        "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps.",
-    )
+    caption = "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps."
+    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".", caption)
 
 
 def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:
-    """Probabilities of three words, the truth, and their difference: the gradient of the loss at the logits."""
     p = torch.tensor([float(e) for e in exponentials]) / sum(exponentials)
     truth = torch.zeros_like(p)
     truth[target] = 1

@@ -5,30 +5,13 @@ from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
 # Shapes that later lessons add, multiply or mask with one another.
-SHAPES = {
-    "()": (),
-    "(4,)": (4,),
-    "(3,)": (3,),
-    "(3, 1)": (3, 1),
-    "(1, 4)": (1, 4),
-    "(3, 4)": (3, 4),
-    "(2, 3, 4)": (2, 3, 4),
-    "(2, 1, 4)": (2, 1, 4),
-    "(2, 4)": (2, 4),
-    "(2, 1, 1, 4)": (2, 1, 1, 4),
-    "(2, 5, 3, 4)": (2, 5, 3, 4),
-}
+SHAPES = ((), (4,), (3,), (3, 1), (1, 4), (3, 4), (2, 3, 4), (2, 1, 4), (2, 4), (2, 1, 1, 4), (2, 5, 3, 4))
 
 
 def broadcasting() -> None:
-    """Choose two shapes; the picture sets them flush right and says what their sum is."""
-    panel(
-        figures.broadcast_picture,
-        a=choice("shape of a", list(SHAPES.items()), (3, 1)),
-        b=choice("shape of b", list(SHAPES.items()), (4,)),
-    )
+    shapes = [(str(shape), shape) for shape in SHAPES]
+    panel(figures.broadcast_picture, a=choice("shape of a", shapes, (3, 1)), b=choice("shape of b", shapes, (4,)))
 
 
 def memory_order() -> None:
-    """Choose a shape; the picture sets transpose beside view."""
     panel(figures.MemoryOrder(), tokens=whole("tokens", 4, 1, 4), width=whole("width", 3, 1, 4))

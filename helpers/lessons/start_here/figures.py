@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
-from helpers.drawing.charts import frame_cells, heatmap
+from helpers.drawing.charts import bare, frame_cells, heatmap, without_spines
 from helpers.drawing.colors import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
@@ -20,13 +20,10 @@ from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
 WHY_ATTENTION = measured("start_here", "why_attention")  # made by bench/why_attention.py
-MEMORY_ORDER = (
-    "Figure 0.3. Transpose swaps the axes and keeps each token together; view cuts the same line at other points."
-)
+MEMORY = "Each color is a token. Transpose keeps the tokens together, and view may mix them."
 
 
 def why_attention() -> Picture:
-    """Accuracy against sentence length of two recurrent translators: one vector for the sentence, and attention."""
     lengths = WHY_ATTENTION["lengths"]
     figure, ax = new_figure(7.6, 3.6)
     told = []
@@ -42,16 +39,13 @@ def why_attention() -> Picture:
     ax.set(xlabel="English words in the sentence", ylabel="translated exactly (%)", ylim=(-12, 112), xticks=lengths)
     ax.legend(frameon=False, loc="lower left")
     seeds = len(next(iter(WHY_ATTENTION["accuracy"].values())))
-    return Picture(
-        figure,
-        f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
-        f"mean of {seeds} training runs: {'; '.join(told)}.",
-        "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it barely does.",
-    )
+    alt = f"Percentage of unseen sentences translated exactly, by length from {lengths[0]} to {lengths[-1]} words, "
+    alt += f"mean of {seeds} training runs: {'; '.join(told)}."
+    caption = "Figure 0.1. With one vector for the sentence, accuracy falls with length; with attention it barely does."
+    return Picture(figure, alt, caption)
 
 
 def outer_sum_picture() -> Picture:
-    """Three numbers in a column plus four in a row: broadcasting fills a table of twelve."""
     column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
     row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)
     figure, axes = new_figure(8.2, 2.6, columns=5, width_ratios=[1, 0.35, 4, 0.35, 4])
@@ -60,12 +54,10 @@ def outer_sum_picture() -> Picture:
         heatmap(ax, values, [""] * len(values), [""] * values.shape[1], digits=0, vmin=0, vmax=60, title=title)
     axes[2].set_box_aspect(1 / 4)
     _signs(axes, "+=")
-    return Picture(
-        figure,
-        "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
-        "gives a table of shape (3, 4): 11 12 13 14, then 21 22 23 24, then 31 32 33 34.",
-        "Figure 0.2. Broadcasting fills the table: the column is repeated to the right, the row downward.",
-    )
+    alt = "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
+    alt += "gives a table of shape (3, 4): 11 12 13 14, then 21 22 23 24, then 31 32 33 34."
+    caption = "Figure 0.2. Broadcasting fills the table: the column is repeated to the right, the row downward."
+    return Picture(figure, alt, caption)
 
 
 def _signs(axes, signs: str) -> None:
@@ -73,13 +65,6 @@ def _signs(axes, signs: str) -> None:
     for ax, sign in zip(axes[1::2], signs, strict=True):
         ax.axis("off")
         ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
-
-
-def _names(rows: int) -> list[str]:
-    return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
-
-
-MEMORY = "Each color is a token. Transpose keeps the tokens together, and view may mix them."
 
 
 class MemoryOrder:
@@ -98,10 +83,8 @@ class MemoryOrder:
         self.axes = [above, *(self.figure.add_subplot(grid[1, column]) for column in range(3))]
         for ax in self.axes:
             ax.set_aspect("equal")
-            ax.tick_params(length=0)
-            ax.spines[:].set_visible(False)
-        above.axis("off")
-        above.set_title("in memory: one line, row after row")
+            without_spines(ax)
+        bare(above, title="in memory: one line, row after row")
         self.drawn = []
 
     def __call__(self, tokens: int, width: int, caption: str = MEMORY) -> Picture:
@@ -111,7 +94,8 @@ class MemoryOrder:
             artist.remove()
         line, *tables = self.axes
         self.drawn = [*_cells(line, x.view(1, -1), width, 0.5, BLACK)]
-        names, features = _names(tokens), [f"f{j}" for j in range(width)]
+        names = TOKENS[:tokens] if tokens <= len(TOKENS) else [f"t{t}" for t in range(tokens)]
+        features = [f"f{j}" for j in range(width)]
         sides = ((x, "x", names, features), (turned, "transpose", features, names), (recut, "view", features, names))
         for ax, (table, name, rows, columns) in zip(tables, sides, strict=True):
             self.drawn += _cells(ax, table, width, 0.47, "none")
@@ -129,8 +113,8 @@ class MemoryOrder:
 
 
 def transpose_against_view() -> Picture:
-    """Transpose beside view for three tokens of width two."""
-    return MemoryOrder()(3, 2, MEMORY_ORDER)
+    cuts = "Transpose swaps the axes and keeps each token together; view cuts the same line at other points."
+    return MemoryOrder()(3, 2, f"Figure 0.3. {cuts}")
 
 
 def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
@@ -141,9 +125,8 @@ def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
     boxes = [Rectangle((x - half, y - half), 2 * half, 2 * half) for x, y in centers]
     boxes = PatchCollection(boxes, facecolor=colors, edgecolor=edge, linewidth=0.5)
     points = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
-    letters = PathCollection(
-        [_number(n) for n in numbers], offsets=centers, offset_transform=ax.transData, facecolor=BLACK, linewidth=0
-    )
+    look = {"offset_transform": ax.transData, "facecolor": BLACK, "linewidth": 0}
+    letters = PathCollection([_number(n) for n in numbers], offsets=centers, **look)
     letters.set_transform(points)
     ax.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.45, -0.55))  # room for the boxes' edges
     return ax.add_collection(boxes, autolim=False), ax.add_collection(letters, autolim=False)
@@ -200,7 +183,6 @@ def jacobian_picture(step: float = 0.5) -> Picture:
 
 
 def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
-    """Two shapes set flush right, one column for each axis, and the shape of their sum, or the axis that fails."""
     rank = max(len(a), len(b), 1)
     padded = [(None,) * (rank - len(shape)) + tuple(shape) for shape in (a, b)]
     result, fits = [], True
@@ -215,18 +197,13 @@ def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
         for axis, size in enumerate(sizes):
             _shape_box(ax, axis, row, size, result[axis], fits)
     ax.plot([-0.6, rank - 0.4], [-1.5, -1.5], color=BLACK, linewidth=1)
-    ax.set(xlim=(-2.2, max(rank, 4) - 0.3), ylim=(-2.7, 0.7))
-    ax.axis("off")
-    shape = tuple(result)
-    verdict = f"a + b has shape {shape}" if fits else "these shapes do not fit: a + b raises RuntimeError"
+    bare(ax, xlim=(-2.2, max(rank, 4) - 0.3), ylim=(-2.7, 0.7))
+    verdict = f"a + b has shape {tuple(result)}" if fits else "these shapes do not fit: a + b raises RuntimeError"
     if not a and not b:
-        verdict, shape = "a + b has shape (): one number", ()
+        verdict = "a + b has shape (): one number"
     ax.set_title(verdict, color=BLACK if fits else RED)
-    return Picture(
-        figure,
-        f"Shape {tuple(a)} above shape {tuple(b)}, set flush right: {verdict}.",
-        caption="Dashed: a size of 1 that is stretched. Dotted: an axis that is added in front.",
-    )
+    alt = f"Shape {tuple(a)} above shape {tuple(b)}, set flush right: {verdict}."
+    return Picture(figure, alt, "Dashed: a size of 1 that is stretched. Dotted: an axis that is added in front.")
 
 
 def _shape_box(ax, axis, row, size, outcome, fits):
@@ -248,12 +225,10 @@ def _shape_box(ax, axis, row, size, outcome, fits):
 
 def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> Picture:
     """x (T, V) with the entry that index (T,) picks in each row, beside what plain indexing makes of it, (T, T)."""
-    plain = x[..., index]  # (T, T)
     figure, (left, right) = new_figure(7.6, 2.5, columns=2, width_ratios=[x.shape[1], len(index)])
-    heatmap(left, x, rows=tokens, cmap="Greys", vmin=-6, vmax=18, digits=0)
-    heatmap(right, plain, rows=tokens, columns=index.tolist(), cmap="Greys", vmin=-6, vmax=18, digits=0)
-    left.set(title="x: one entry from each row", xlabel="column")
-    right.set(title="x[..., index]", xlabel="column")
+    look = {"cmap": "Greys", "vmin": -6, "vmax": 18, "digits": 0, "xlabel": "column"}
+    heatmap(left, x, tokens, title="x: one entry from each row", **look)
+    heatmap(right, x[..., index], tokens, index.tolist(), title="x[..., index]", **look)
     frame_cells(left, enumerate(index.tolist()), BLUE)
     frame_cells(right, ((t, t) for t in range(len(index))), BLUE)
     picked = x.gather(-1, index[:, None])[:, 0]
@@ -267,7 +242,6 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
 
 
 def row_times_jacobian() -> Picture:
-    """(1, 2) times the Jacobian [[3, 2], [4, 1]] gives (11, 4), as colored tables."""
     g, jacobian = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 2.0], [4.0, 1.0]])  # (1, 2), (2, 2)
     figure, axes = new_figure(7.6, 2.3, columns=5, width_ratios=[2, 0.4, 2, 0.4, 2])
     _signs(axes, "×=")
@@ -276,12 +250,9 @@ def row_times_jacobian() -> Picture:
     titles = "at the outputs", "Jacobian", "at the inputs"
     for ax, (table, rows, columns), title in zip(axes[::2], tables, titles, strict=True):
         heatmap(ax, table, rows, columns, vmin=0, vmax=22, digits=0, title=title, box_aspect=len(rows) / 2)
-    return Picture(
-        figure,
-        "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) gives the "
-        "row (11, 4), the gradient at the two inputs.",
-        "Figure 0.4. One step of backpropagation: a row vector times a Jacobian.",
-    )
+    alt = "The row (1, 2), the gradient at the two outputs, times the Jacobian with rows (3, 2) and (4, 1) "
+    alt += "gives the row (11, 4), the gradient at the two inputs."
+    return Picture(figure, alt, "Figure 0.4. One step of backpropagation: a row vector times a Jacobian.")
 
 
 @answered

@@ -13,8 +13,6 @@ PLACES = 16
 
 
 class Cache:
-    """The cache of a model of 32 layers with 32 heads of width 128, over the length of the text."""
-
     def __init__(self):
         self.figure, ax = new_figure(7.6, 3.4)
         full = Model("", 32, 32, 32, 128)
@@ -32,19 +30,14 @@ class Cache:
         size = model.bytes_of(length)
         self.dot.set_data([length], [size / GIB])
         heads = "1 head" if kv_heads == 1 else f"{kv_heads} heads"
-        words = (
-            f"{heads} of keys, {length:,} tokens, {f'window {window:,}' if window else 'no window'}: {in_bytes(size)}"
-        )
+        seen = f"window {window:,}" if window else "no window"
+        words = f"{heads} of keys, {length:,} tokens, {seen}: {in_bytes(size)}"
         self.title.set_text(words)
-        return Picture(
-            self.figure,
-            f"The cache of 32 layers with heads of width 128 in 16 bits. {words}.",
-            caption="How the cache grows with the text.",
-        )
+        alt = f"The cache of 32 layers with heads of width 128 in 16 bits. {words}."
+        return Picture(self.figure, alt, "How the cache grows with the text.")
 
 
 def cache():
-    """Sliders for the heads of keys and values, the length of the text and the window."""
     panel(
         Cache(),
         kv_heads=choice("heads of keys", [32, 16, 8, 4, 2, 1], 32),
@@ -64,8 +57,6 @@ def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
 
 
 class Windows:
-    """The mask of one layer, and what the outputs of a stack depend on."""
-
     def __init__(self):
         self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
         first = seen_through(3, 0, 1)
@@ -90,5 +81,4 @@ class Windows:
 
 
 def windows():
-    """Sliders for the window, the sinks and the number of layers."""
     panel(Windows(), window=whole("window", 3, 1, 8), sinks=whole("sinks", 0, 0, 3), layers=whole("layers", 1, 1, 8))

@@ -14,11 +14,17 @@ from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
 
-# ---------------------------------------------------------------- the gate
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+LABELS = {
+    "RMS norm": "RMSNorm",
+    "a gate": "SwiGLU",
+    "rotations": "RoPE",
+    "one head of keys and values": "one key-value head",
+}
+OWN_PIECES = re.compile(r" ?\S+|\s")
 
 
 def gates() -> Picture:
-    """ReLU and silu, and the product of gate and up in a hidden channel for four values of up."""
     z = torch.linspace(-4, 4, 161)
     figure, (left, right) = new_figure(8.4, 3.0, 1, 2)
     left.plot(z, F.relu(z), color=GRAY_INK, lw=1.8, ls="--", label="ReLU")
@@ -42,11 +48,7 @@ def gates() -> Picture:
     )
 
 
-# ---------------------------------------------------------------- two pairings
-
-
 def two_pairings(width: int = 8) -> Picture:
-    """The channels of a head, joined in pairs as in the two layouts of RoPE; the color is the angle."""
     half = width // 2
     layouts = {
         "interleaved: lesson 2, Meta's files": [(2 * i, 2 * i + 1) for i in range(half)],
@@ -65,11 +67,9 @@ def two_pairings(width: int = 8) -> Picture:
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
         without_spines(ax)
     said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
-    return Picture(
-        figure,
-        f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color rotate by the same angle.",
-        "Figure 14.2. Two layouts of RoPE. A color is an angle; the first pair rotates fastest.",
-    )
+    alt = f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color rotate by the same angle."
+    caption = "Figure 14.2. Two layouts of RoPE. A color is an angle; the first pair rotates fastest."
+    return Picture(figure, alt, caption)
 
 
 def three_scores(meant, moved, forgotten) -> Picture:
@@ -85,15 +85,9 @@ def three_scores(meant, moved, forgotten) -> Picture:
         said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are wrong")
     axes[0].set_ylabel("query")
     diagonal = "are" if ((forgotten - meant).diagonal().abs() < 1e-3).all() else "are not all"
-    return Picture(
-        figure,
-        f"Three tables of scores of five tokens. {'; '.join(said)}. Without the permutation those of the diagonal "
-        f"{diagonal} right.",
-        "Figure 14.7. Scores of the same file in three ways. Framed: scores that are wrong.",
-    )
-
-
-# ---------------------------------------------------------------- the cache
+    diagonal = f"Without the permutation those of the diagonal {diagonal} right."
+    alt = f"Three tables of scores of five tokens. {'; '.join(said)}. {diagonal}"
+    return Picture(figure, alt, "Figure 14.7. Scores of the same file in three ways. Framed: scores that are wrong.")
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,6 @@ MODELS = (
     Model("Falcon, 7B", 32, 71, 1, 64),
     Model("Mistral v0.1, 7B", 32, 32, 8, 128, 4096),
 )
-KIB, MIB, GIB = 2**10, 2**20, 2**30
 LENGTHS = tuple(2**power for power in range(8, 18))
 
 
@@ -143,7 +136,6 @@ def kind(model: Model) -> str:
 
 
 def cache_bytes() -> Picture:
-    """What one token puts into the cache, and what the cache of a text takes, for published sizes."""
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.25))
     sizes = [model.bytes_of_a_token() / KIB for model in MODELS]
     names = [f"{model.name}\n{kind(model)}" for model in MODELS]
@@ -155,27 +147,11 @@ def cache_bytes() -> Picture:
         right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
-    said = "; ".join(
-        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} per token, "
-        f"{in_bytes(model.bytes_of(65536))} for 65,536"
-        for model in MODELS
-    )
-    return Picture(
-        figure,
-        f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens.",
-        "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096.",
-    )
-
-
-# ---------------------------------------------------------------- six changes
-
-
-LABELS = {
-    "RMS norm": "RMSNorm",
-    "a gate": "SwiGLU",
-    "rotations": "RoPE",
-    "one head of keys and values": "one key-value head",
-}
+    sizes = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
+    said = "; ".join(f"{name} {in_bytes(one)} per token, {in_bytes(text)} for 65,536" for name, one, text in sizes)
+    alt = f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens."
+    caption = "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096."
+    return Picture(figure, alt, caption)
 
 
 def six_changes() -> Picture:
@@ -195,15 +171,10 @@ def six_changes() -> Picture:
     ax.set_yticks(range(len(losses)), list(losses))
     ax.invert_yaxis()
     ax.set(xlabel="nats per token above the entropy, unseen passages", xlim=(0.45, None))
-    return Picture(
-        figure,
-        f"Eight kinds of model after a short training, nats per token above the entropy, mean of three seeds: "
-        f"{'; '.join(said)}.",
-        "Figure 14.4. One change at a time. Dots: training runs; strokes: their means; gray: the range of 2017.",
-    )
-
-
-# ---------------------------------------------------------------- windows
+    alt = "Eight kinds of model after a short training, nats per token above the entropy, mean of three seeds: "
+    alt += f"{'; '.join(said)}."
+    caption = "Figure 14.4. One change at a time. Dots: training runs; strokes: their means; gray: the range of 2017."
+    return Picture(figure, alt, caption)
 
 
 def window_cells(ax, mask):
@@ -223,7 +194,6 @@ def seen_in_blue(mask) -> torch.Tensor:
 
 
 def windows(answer) -> Picture:
-    """Three masks: causal, a window of 3, and a window with two sinks."""
     shown = {
         "causal": {"window": 9, "sinks": 0},
         "window 3": {"window": 3, "sinks": 0},
@@ -237,17 +207,8 @@ def windows(answer) -> Picture:
         ax.set(title=title, xlabel="keys")
         said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
     axes[0].set_ylabel("queries")
-    return Picture(
-        figure,
-        f"The keys to which each of nine queries may attend. {'; '.join(said)}.",
-        "Figure 14.5. A causal mask, a sliding window, and a window with two sinks.",
-    )
-
-
-# ---------------------------------------------------------------- bytes
-
-
-OWN_PIECES = re.compile(r" ?\S+|\s")
+    alt = f"The keys to which each of nine queries may attend. {'; '.join(said)}."
+    return Picture(figure, alt, "Figure 14.5. A causal mask, a sliding window, and a window with two sinks.")
 
 
 def merges() -> Picture:
@@ -274,15 +235,9 @@ def merges() -> Picture:
             x += width + 0.12
     ax.set(xlim=(0, 13.6), ylim=(-3.6, 0.6))
     said = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
-    return Picture(
-        figure,
-        f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. A bar separates "
-        "the pieces.",
-        "Figure 14.8. Merging by hand. No merge crosses the gap between two pieces.",
-    )
-
-
-# ---------------------------------------------------------------- adjectives first
+    alt = f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. "
+    alt += "A bar separates the pieces."
+    return Picture(figure, alt, "Figure 14.8. Merging by hand. No merge crosses the gap between two pieces.")
 
 
 def dialect() -> Picture:
@@ -296,8 +251,5 @@ def dialect() -> Picture:
         run_bars(ax, runs, colors=[GRAY_INK, BLUE, ORANGE], title=title, xlim=(0, 100), xlabel="% of sentences exact")
         for name, values in runs.items():
             said.append(f"{title}, {name}: " + ", ".join(f"{value:.1f}" for value in values))
-    return Picture(
-        figure,
-        f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}.",
-        "Figure 14.6. Fine-tuning on 300 sentences. A dot is one of three training runs.",
-    )
+    alt = f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}."
+    return Picture(figure, alt, "Figure 14.6. Fine-tuning on 300 sentences. A dot is one of three training runs.")

@@ -98,9 +98,8 @@ def pairs_of(tokenizer: dict) -> tuple[list[tuple[bytes, bytes]], dict[bytes, in
         return bytes(byte_of[letter] for letter in token)
 
     merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in tokenizer["model"]["merges"]]
-    ids = {
-        as_bytes(token): number for token, number in tokenizer["model"]["vocab"].items() if set(token) <= set(byte_of)
-    }
+    vocab = tokenizer["model"]["vocab"].items()
+    ids = {as_bytes(token): number for token, number in vocab if set(token) <= set(byte_of)}
     return [(as_bytes(first), as_bytes(second)) for first, second in merges], ids
 
 

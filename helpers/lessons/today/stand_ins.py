@@ -109,9 +109,8 @@ def train_bpe(text, num_merges):
     for _ in range(num_merges):
         seen = Counter()
         for tokens, number in pieces.items():
-            seen.update(
-                {pair: number * times for pair, times in Counter(zip(tokens, tokens[1:], strict=False)).items()}
-            )
+            counts = Counter(zip(tokens, tokens[1:], strict=False))
+            seen.update({pair: number * times for pair, times in counts.items()})
         if seen:
             merges.append(sorted(seen, key=lambda pair: (seen[pair], pair))[-1])
             pieces = Counter({tuple(_joined(tokens, merges[-1])): number for tokens, number in pieces.items()})
@@ -150,13 +149,6 @@ class LoRA(nn.Module):
         return new
 
 
-PIECES = (
-    rms_norm,
-    SwiGLU,
-    apply_rope_half_split,
-    interleaved_to_half_split,
-    LlamaBlock,
-    rename_llama,
-    sliding_window_mask,
-)
-STAND_INS = {piece.__name__: piece for piece in (*PIECES, train_bpe, encode_bpe, LoRA)}
+OF_LLAMA = (rms_norm, SwiGLU, apply_rope_half_split, interleaved_to_half_split, LlamaBlock, rename_llama)
+FUNCTIONS = (*OF_LLAMA, sliding_window_mask, train_bpe, encode_bpe, LoRA)
+STAND_INS = {function.__name__: function for function in FUNCTIONS}

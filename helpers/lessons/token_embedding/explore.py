@@ -15,26 +15,17 @@ TYPED = (  # suggestions, and on a page the choices
 
 
 def similarity():
-    """Rotate and stretch a next to b = (5, 0); dot product, projection and cosine follow."""
-    panel(
-        figures.turned,
-        angle=whole("angle of a (°)", 60, 0, 180, continuous_update=False),
-        length=decimal("length of a", 4.0, 0.5, 6.0, 0.5, continuous_update=False),
-    )
+    angle = whole("angle of a (°)", 60, 0, 180, continuous_update=False)
+    length = decimal("length of a", 4.0, 0.5, 6.0, 0.5, continuous_update=False)
+    panel(figures.turned, angle=angle, length=length)
 
 
 def training(history, words):
-    """Drag through the snapshots of a training run."""
-    panel(
-        figures.TrainingStep(history, words),
-        snapshot=whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False),
-    )
+    snapshot = whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False)
+    panel(figures.TrainingStep(history, words), snapshot=snapshot)
 
 
 def sentence():
-    """Type a sentence; see its tokens, ids and rows in the translator's table."""
-    panel(
-        figures.SentenceToRows(),
-        sentence=widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False),
-        word=whole("word", 2, 1, figures.ROOM, continuous_update=False),
-    )
+    sentence = widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False)
+    word = whole("word", 2, 1, figures.ROOM, continuous_update=False)
+    panel(figures.SentenceToRows(), sentence=sentence, word=word)

@@ -7,7 +7,7 @@ import torch
 from matplotlib.patches import Arc, Circle
 
 from helpers.corpus import COMPANY
-from helpers.drawing.charts import heatmap, named, tilt, without_spines
+from helpers.drawing.charts import bare, heatmap, named, tilt, without_spines
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, WEIGHTS
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import Picture, new_figure
@@ -18,24 +18,24 @@ GRAY = "0.55"
 GROUP_COLORS = dict(zip(COMPANY, (BLUE, ORANGE, GREEN), strict=True))
 SMALL_TABLE = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])  # (3, 2), the one on the lesson's page
 SMALL_WORDS = ("Life", "eat", "short")
+UNKNOWN = {"facecolor": "#F4F4F4", "edgecolor": GRAY, "hatch": "////"}  # not in the vocabulary
+SHOWN = 8  # numbers of a row that fit
+ROOM = 9  # words of a sentence that fit
+LINE, LETTER = 0.12, 0.06  # height of a line and width of a letter, where the map is two units wide
 
 
 def row_lookup(ids, tokens) -> Picture:
     """One-hot rows (T, 3) times a small table (3, 2): each row of the product is a row of the table."""
     hot = torch.eye(3)[torch.as_tensor(ids)]  # (T, 3)
-    figure, axes = new_figure(7.6, 2.5, 1, 3, gridspec_kw={"width_ratios": (3, 2, 2)})
-    heatmap(axes[0], hot, tokens, SMALL_WORDS, cmap=WEIGHTS, vmin=0, vmax=2, digits=0)
-    heatmap(axes[1], SMALL_TABLE, SMALL_WORDS, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
-    heatmap(axes[2], hot @ SMALL_TABLE, tokens, ("x", "y"), cmap=SIGNED, vmin=-9, vmax=9, digits=0)
-    for ax, title in zip(axes, ("one-hot rows", "times the table", "give its rows"), strict=True):
-        ax.set_title(title)
+    figure, (left, middle, right) = new_figure(7.6, 2.5, 1, 3, width_ratios=(3, 2, 2))
+    look = {"columns": ("x", "y"), "cmap": SIGNED, "vmin": -9, "vmax": 9, "digits": 0}
+    heatmap(left, hot, tokens, SMALL_WORDS, cmap=WEIGHTS, vmin=0, vmax=2, digits=0, title="one-hot rows")
+    heatmap(middle, SMALL_TABLE, SMALL_WORDS, title="times the table", **look)
+    heatmap(right, hot @ SMALL_TABLE, tokens, title="give its rows", **look)
     rows = ", ".join(f"{t} ({x:.0f}, {y:.0f})" for t, (x, y) in zip(tokens, (hot @ SMALL_TABLE).tolist(), strict=True))
-    return Picture(
-        figure,
-        f"Three tables. One-hot rows of {', '.join(tokens)}, times a table with rows Life (1, 2), eat (3, 4), "
-        f"short (5, 6), give the rows {rows}.",
-        "Figure 1.1. A one-hot row times a table is a row of the table.",
-    )
+    table = "a table with rows Life (1, 2), eat (3, 4), short (5, 6)"
+    alt = f"Three tables. One-hot rows of {', '.join(tokens)}, times {table}, give the rows {rows}."
+    return Picture(figure, alt, "Figure 1.1. A one-hot row times a table is a row of the table.")
 
 
 def chip(ax, x, y, text, color=BLUE, **look):
@@ -44,20 +44,12 @@ def chip(ax, x, y, text, color=BLUE, **look):
     return box(ax, (x, y), size, text, 0.14, **{"facecolor": "white", "edgecolor": color, "lw": 1.4} | look)
 
 
-UNKNOWN = {"facecolor": "#F4F4F4", "edgecolor": GRAY, "hatch": "////"}  # not in the vocabulary
-SHOWN = 8  # numbers of a row that fit
-ROOM = 9  # words of a sentence that fit
-
-
 class SentenceToRows:
-    """A sentence, its tokens, their ids for the translator, the rows of its table; one word's way is lit."""
-
     def __call__(self, sentence: str, word: int = 1) -> Picture:
         words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
         ids = [english.get(w) if not w.startswith("<") else None for w in words]
         lit = min(word, len(words)) - 1
         figure, ax = new_figure(8.4, 4.2)
-        ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3))
         ax.axis("off")
         for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
             ax.text(-1.15, y, label, va="center", color="0.35")
@@ -78,9 +70,8 @@ class SentenceToRows:
             more = f"... {table.shape[1]} entries" if strong else "..."
             ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
         ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
-        return Picture(
-            figure, _way_said(words, ids, lit, table), caption="A word's id is the number of its row in the table."
-        )
+        caption = "A word's id is the number of its row in the table."
+        return Picture(figure, _way_said(words, ids, lit, table), caption)
 
 
 def _way_said(words, ids, lit, table) -> str:
@@ -95,23 +86,20 @@ def _way_said(words, ids, lit, table) -> str:
 
 
 def sentence_vectors(vectors, tokens) -> Picture:
-    """The sentence as a heat map: a row for each token, a column for each coordinate."""
     figure, ax = new_figure(7.6, 2.7)
-    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate")
-    ax.set_title(f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each")
+    title = f"{vectors.shape[0]} tokens, {vectors.shape[1]} random entries each"
+    picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate", title=title)
     figure.colorbar(picture, ax=ax)
     first = ", ".join(f"{x:.4f}" for x in vectors[0, :3].tolist())
-    return Picture(
-        figure,
+    alt = (
         f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} entries, one row for each of {', '.join(tokens)}. The "
         f"entries are random, without a pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
-        f"{tokens[0]} begins {first}.",
-        "Figure 1.2. The running sentence as six rows of an untrained table.",
+        f"{tokens[0]} begins {first}."
     )
+    return Picture(figure, alt, "Figure 1.2. The running sentence as six rows of an untrained table.")
 
 
 def projection(a, b) -> Picture:
-    """Two arrows in the plane, the projection of a on b's line, and three measures of their similarity."""
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
     dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
     shadow, cosine = dot / length_b, dot / (length_a * length_b)
@@ -127,17 +115,13 @@ def projection(a, b) -> Picture:
     tip = a + 0.3 * a / length_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
     ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
     ax.text(*(b + 0.3 * b / length_b).tolist(), "b", ha="center", va="center", fontsize=14)
-    ax.text(
-        float(foot[0]) / 2, float(foot[1]) / 2 - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center"
-    )
+    x, y = (foot / 2).tolist()
+    ax.text(x, y - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center")
     ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
     ax.set_title(f"dot product {dot:.2f}   ·   projection of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
-    return Picture(
-        figure,
-        f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of length {shadow:.2f} on the line of b = "
-        f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}.",
-        caption="The dot product is the projection times the length of b, which is 5.",
-    )
+    alt = f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of length {shadow:.2f} on the line of b = "
+    alt += f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}."
+    return Picture(figure, alt, "The dot product is the projection times the length of b, which is 5.")
 
 
 def turned(angle: float, length: float) -> Picture:
@@ -147,7 +131,6 @@ def turned(angle: float, length: float) -> Picture:
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
-    """All pairs of rows: dot products on the left, cosines on the right."""
     unit = vectors / vectors.norm(dim=-1, keepdim=True)
     dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
@@ -157,16 +140,12 @@ def dot_and_cosine(vectors, tokens) -> Picture:
         tilt(ax)
     squares = named(tokens, dots.diagonal(), ".1f")
     off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
-    return Picture(
-        figure,
-        f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
-        f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}.",
-        "Figure 1.3. The same six vectors, compared by dot product and by cosine.",
-    )
+    alt = f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
+    alt += f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}."
+    return Picture(figure, alt, "Figure 1.3. The same six vectors, compared by dot product and by cosine.")
 
 
 def surprise() -> Picture:
-    """The loss of a positive pair and of a negative sample against the dot product, and the size of its derivative."""
     x = torch.linspace(-5, 5, 101)
     figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
     for ax, pull, push, name in (
@@ -208,7 +187,6 @@ def _voice_forces():
 
 
 def negative_sampling_gradients() -> Picture:
-    """Left: word2vec's pull and push on a center word. Right: GE2E's centroids and the pull on one recording."""
     center, neighbor, negatives, pull, pushes = _skip_gram_forces()
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
@@ -247,16 +225,15 @@ def negative_sampling_gradients() -> Picture:
         without_spines(ax)
     p = torch.sigmoid(center @ neighbor)
     q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(negatives @ center).tolist())
-    return Picture(
-        figure,
+    alt = (
         "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
         f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
         f"recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
         f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
         f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
-        f"the direction of its own centroid.",
-        "Figure 1.7. The same pull and push, for words and for voices.",
+        f"the direction of its own centroid."
     )
+    return Picture(figure, alt, "Figure 1.7. The same pull and push, for words and for voices.")
 
 
 def company(centers, words) -> tuple[float, float]:
@@ -290,9 +267,6 @@ def _heaps(points, near: float) -> list[list[int]]:
         else:
             heaps.append([i])
     return heaps
-
-
-LINE, LETTER = 0.12, 0.06  # height of a line and width of a letter, where the map is two units wide
 
 
 def _free_place(heap, names: list[str], points, taken: list[tuple]) -> tuple[int, float, float]:
@@ -340,7 +314,6 @@ def _scatter(ax, points, words):
 
 
 def before_and_after(history, words) -> Picture:
-    """The words on a flat map before and after training, groups in color."""
     flat = _flat(history)
     figure, axes = new_figure(8.6, 4.2, 1, 2)
     figure.get_layout_engine().set(h_pad=0.12)
@@ -349,31 +322,24 @@ def before_and_after(history, words) -> Picture:
         ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
-    return Picture(
-        figure,
+    alt = (
         f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
         f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, {b1:.2f} "
-        f"between.",
-        "Figure 1.4. The directions of the word vectors before and after training.",
+        f"between."
     )
-
-
-def _curves(ax, history, words):
-    numbers = [company(centers, words) for centers in history.centers]
-    ax.plot(history.steps, [w for w, _ in numbers], "o-", color=BLACK, ms=4, label="two words of one group")
-    ax.plot(history.steps, [b for _, b in numbers], "s-", color=RED, ms=4, label="two words of different groups")
-    ax.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
-    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
-    return numbers
+    return Picture(figure, alt, "Figure 1.4. The directions of the word vectors before and after training.")
 
 
 class TrainingStep:
-    """The flat map at one snapshot, beside the curves of the mean cosines with the same step marked."""
-
     def __init__(self, history, words):
         self.history, self.words, self.flat = history, words, _flat(history)
         self.figure, (self.plane, self.curves) = new_figure(8.6, 3.8, 1, 2)
-        self.numbers = _curves(self.curves, history, words)
+        self.numbers = [company(centers, words) for centers in history.centers]
+        within, between = zip(*self.numbers, strict=True)
+        self.curves.plot(history.steps, within, "o-", color=BLACK, ms=4, label="two words of one group")
+        self.curves.plot(history.steps, between, "s-", color=RED, ms=4, label="two words of different groups")
+        self.curves.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
+        self.curves.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
         for line in self.curves.lines:
             line.set_marker("")
         self.here = self.curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
@@ -385,12 +351,10 @@ class TrainingStep:
         self.plane.set_title(f"after {step} pairs")
         self.here.set_xdata([step, step])
         self.curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
-        return Picture(
-            self.figure,
-            f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
-            f"groups.",
-            caption="Left: the words after this many pairs. Right: mean cosines, with this moment marked.",
-        )
+        alt = f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
+        alt += "groups."
+        caption = "Left: the words after this many pairs. Right: mean cosines, with this moment marked."
+        return Picture(self.figure, alt, caption)
 
 
 def unit(x):
@@ -405,7 +369,6 @@ def looks_true(history, pairs) -> tuple[float, float]:
 
 
 def forces_alone(histories: dict, pairs) -> Picture:
-    """For each history by name: directions of all center vectors and all context vectors on their flattest plane."""
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     said = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
@@ -426,15 +389,11 @@ def forces_alone(histories: dict, pairs) -> Picture:
             f"{true:.2f}, of a random pair {any_pair:.2f}"
         )
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Directions of center and context vectors after three training runs. " + "; ".join(said) + ".",
-        "Figure 1.8. What pull and push do alone.",
-    )
+    alt = "Directions of center and context vectors after three training runs. " + "; ".join(said) + "."
+    return Picture(figure, alt, "Figure 1.8. What pull and push do alone.")
 
 
 def windows(tokens, window: int) -> Picture:
-    """A line for each center: the words in its window, the center in blue, its context in green."""
     figure, ax = new_figure(8.4, 0.5 + 0.52 * len(tokens))
     for t in range(len(tokens)):
         for s, token in enumerate(tokens):
@@ -444,22 +403,18 @@ def windows(tokens, window: int) -> Picture:
                 chip(ax, 1.5 * s, -t, token, GREEN, width=1.36)
             else:
                 ax.text(1.5 * s, -t, token, ha="center", va="center", color="0.6")
-    ax.set(xlim=(-0.8, 1.5 * len(tokens) - 0.7), ylim=(0.4 - len(tokens), 0.5))
-    ax.axis("off")
+    bare(ax, xlim=(-0.8, 1.5 * len(tokens) - 0.7), ylim=(0.4 - len(tokens), 0.5))
     said = []
     for t, token in enumerate(tokens):
         near = tokens[max(0, t - window) : t] + tokens[t + 1 : t + window + 1]
         said.append(f"{token} with {', '.join(near)}")
-    return Picture(
-        figure,
-        f"Each word of the sentence in turn is the center; its context words are at most {window} away: "
-        f"{'; '.join(said)}.",
-        f"Figure 1.9. Positive pairs for a window of {window}: each blue center with each green word of its line.",
-    )
+    alt = f"Each word of the sentence in turn is the center; its context words are at most {window} away: "
+    alt += f"{'; '.join(said)}."
+    caption = f"Figure 1.9. Positive pairs for a window of {window}: each blue center with each green word of its line."
+    return Picture(figure, alt, caption)
 
 
 def cuts(pieces: dict) -> Picture:
-    """Words as chips next to their pieces; a continuation is drawn as wide as its letters."""
     figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
     for line, (word, parts) in enumerate(pieces.items()):
         ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
@@ -468,7 +423,6 @@ def cuts(pieces: dict) -> Picture:
             wide = 0.2 * len(part) + 0.35
             chip(ax, x + wide / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=wide)
             x += wide + 0.1
-    ax.set(xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
-    ax.axis("off")
+    bare(ax, xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
     said = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
     return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.5. How BERT's vocabulary splits four words.")

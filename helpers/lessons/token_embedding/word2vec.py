@@ -4,7 +4,6 @@
 one it uses the finished block.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -45,13 +44,7 @@ def noise(pairs: torch.Tensor, size: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def train(
-    sentences: list[list[int]],
-    size: int,
-    generator: torch.Generator,
-    gradients: Callable = negative_sampling_gradients,
-    negatives: int = 5,
-) -> History:
+def train(sentences: list[list[int]], size: int, generator, gradients=negative_sampling_gradients, negatives=5):
     """Walk once through all positive pairs of the text, in random order; each moves its vectors against `gradients`.
 
     gradients(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss at the three, in the

@@ -6,16 +6,11 @@ from helpers.widgets.panel import panel
 
 
 def rates():
-    """Sliders for the warm-up and the width of the paper's learning rate."""
-    panel(
-        Rates(),
-        warmup=choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60),
-        d_model=choice("width", [32, 64, 128, 256, 512], 64),
-    )
+    warmup = choice("warm-up", [20, 40, 60, 100, 200, 400, 800], 60)
+    panel(Rates(), warmup=warmup, d_model=choice("width", [32, 64, 128, 256, 512], 64))
 
 
 def smoothed_target():
-    """A slider for the smoothing."""
     panel(Smoothed(), smoothing=decimal("smoothing", 0.1, 0.0, 0.5, 0.01))
 
 

@@ -8,23 +8,11 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.charts import HATCHED, MovingBars, bars, heatmap, name_ticks, run_bars, tilt, weight_map
-from helpers.drawing.colors import (
-    BLUE,
-    GREEN,
-    GREEN_INK,
-    K_COLOR,
-    ORANGE,
-    ORANGE_INK,
-    PINK,
-    Q_COLOR,
-    RED,
-    RED_INK,
-    SIGNED,
-)
+from helpers.drawing.charts import HATCHED, MovingBars, bare, bars, heatmap, name_ticks, run_bars, tilt, weight_map
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SIGNED
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.measured import measured
-from helpers.drawing.style import Picture, new_figure
+from helpers.drawing.style import Picture, new_figure, words_instead
 from helpers.errors import CourseError
 from helpers.translator import evaluation
 from helpers.translator.finished_parts import noam_lr
@@ -35,6 +23,16 @@ EVERY, RUNS = RECIPES["every"], RECIPES["runs"]  # EVERY: steps between two numb
 SENTENCE = "jane visits africa in september"
 SPAN = 10.6  # of a row of words
 LONG = "the old woman often paints a white house in september"
+BATCH = (("jane sleeps", "jane dort"), ("a red apple", "une pomme rouge"), ("kenya", "le kenya"))
+STEPS = 1000  # of the learning rate
+BROKEN = {
+    "right": (BLUE, "correct"),
+    "mask leaks": (PINK, "leaking mask"),
+    "not shifted": (ORANGE, "targets not shifted"),
+    "sorted apart": (GREEN, "sorted separately"),
+}
+READS = ("W_q.weight", "W_k.weight", "W_v.weight", "up.weight", "unembed.weight")  # its columns are channels
+ALIKE = "red green white jane anna sara cat dog horse kenya peru".split()
 
 
 def _widths(words):
@@ -52,11 +50,7 @@ def _centers(words):
     return centers
 
 
-# ---------------------------------------------------------------- the language
-
-
 def word_by_word() -> Picture:
-    """Two sentences of the grammar, each French word joined to the English word that it comes from."""
     figure, axes = new_figure(8.6, 3.9, 2, 1)
     said = []
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
@@ -68,8 +62,7 @@ def word_by_word() -> Picture:
             ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
         tokens(ax, english, top, 1, _widths(english))
         tokens(ax, french, bottom, -1, _widths(french), **TARGET)
-        ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.3, 1.3))
-        ax.axis("off")
+        bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.3, 1.3))
         joined = ", ".join(f"{word} from {english[s]}" for word, s in zip(french, pair.alignment, strict=True))
         said.append(f"“{sentence}”: {joined}")
     return Picture(
@@ -79,11 +72,7 @@ def word_by_word() -> Picture:
     )
 
 
-BATCH = (("jane sleeps", "jane dort"), ("a red apple", "une pomme rouge"), ("kenya", "le kenya"))
-
-
 def batch_of_three() -> Picture:
-    """Three short pairs as the three tensors of a batch."""
     sources, targets = [[text.split() for text in column] for column in zip(*BATCH, strict=True)]
     begun, ended = [["<bos>", *row] for row in targets], [[*row, "<eos>"] for row in targets]
     rows = {"src": sources, "tgt_in": begun, "tgt_out": ended}
@@ -104,14 +93,8 @@ def batch_of_three() -> Picture:
         ax.set_title(f"{name}  (3, {width})", family="monospace", fontsize=10.5)
         ax.axis("off")
         said.append(f"{name}: " + " / ".join(" ".join(row + ["<pad>"] * (width - len(row))) for row in words))
-    return Picture(
-        figure,
-        f"Three sentence pairs as three tensors. {'; '.join(said)}.",
-        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: special tokens.",
-    )
-
-
-# ---------------------------------------------------------------- cross-attention of a trained model
+    caption = "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: special tokens."
+    return Picture(figure, f"Three sentence pairs as three tensors. {'; '.join(said)}.", caption)
 
 
 @torch.no_grad()
@@ -122,9 +105,8 @@ def cross_weights(model, src, tgt_in):
         model.decode(tgt_in, memory, src)
     found = [weights for weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
     if not found:
-        raise CourseError(
-            "No part of this Transformer returns cross-attention weights (out, weights), so there is nothing to draw."
-        )
+        nothing = "No part of this Transformer returns cross-attention weights (out, weights)"
+        raise CourseError(f"{nothing}, so there is nothing to draw.")
     return found[-1]
 
 
@@ -141,15 +123,10 @@ def reversed_word(model, word: str = "encoder") -> Picture:
     ax.set_ylabel("predicted letter", color=Q_COLOR)
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
-    looks = ", ".join(
-        f"{say} to position {int(row.argmax())} ({word[int(row.argmax())]}) {row.max():.2f}"
-        for say, row in zip(says, weights, strict=True)
-    )
-    return Picture(
-        figure,
-        f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}.",
-        "Figure 11.9. Cross-attention of the model that reverses words.",
-    )
+    best = zip(says, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
+    looks = ", ".join(f"{say} to position {key} ({word[key]}) {weight:.2f}" for say, key, weight in best)
+    alt = f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}."
+    return Picture(figure, alt, "Figure 11.9. Cross-attention of the model that reverses words.")
 
 
 def _fits(words) -> bool:
@@ -224,18 +201,14 @@ class Looks:
         for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
             if not right:
                 box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
-        ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
-        ax.axis("off")
-        looks = ", ".join(
-            f"{word} to {source[s]} {float(weights[t, s]):.2f}"
-            for t, (word, s) in enumerate(zip(target, best, strict=True))
-        )
+        bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
+        said = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
+        looks = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in said)
         return sum(a == b for a, b in zip(best, true, strict=True)), looks
 
     def _only(self, words: str) -> Picture:
         self.ax.clear()
-        self.ax.axis("off")
-        self.ax.set(xlim=(0, 1), ylim=(0, 1))
+        bare(self.ax, xlim=(0, 1), ylim=(0, 1))
         self.ax.text(0.5, 0.5, "\n".join(textwrap.wrap(words, 90)), ha="center", va="center", fontsize=11)
         return self._picture(words)
 
@@ -247,21 +220,12 @@ class Looks:
         )
 
 
-# ---------------------------------------------------------------- the learning rate
-
-
-STEPS = 1000
-
-
 class Rates:
-    """The learning rate over the steps, for one width and warm-up; gray: other warm-ups."""
-
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.3)
         for warmup in (20, 60, 200, 400):
-            self.ax.plot(
-                range(1, STEPS + 1), [noam_lr(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1
-            )
+            steps = range(1, STEPS + 1)
+            self.ax.plot(steps, [noam_lr(step, 64, warmup) for step in steps], color="#D0D0D0", lw=1)
         (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
         (self.top,) = self.ax.plot([], [], "o", color=BLUE)
         self.ax.set(xlim=(0, STEPS), ylim=(0, 0.04), xlabel="step", ylabel="learning rate")
@@ -280,7 +244,6 @@ class Rates:
 
 
 def warm_ups() -> Picture:
-    """Losses of the first 150 steps with and without warm-up, at two peak learning rates."""
     runs = RUNS["warmup"]
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     said = []
@@ -296,14 +259,8 @@ def warm_ups() -> Picture:
         name_ticks(ax, y=(0.1, 0.3, 1, 3))
     axes[0].set_ylabel("loss, nats per word")
     axes[1].legend(frameon=False, loc="lower left")
-    return Picture(
-        figure,
-        f"Loss over 150 steps of the translator, two seeds each. {'; '.join(said)}.",
-        "Figure 11.10. The translator's first 150 steps, with and without a warm-up, two seeds each.",
-    )
-
-
-# ---------------------------------------------------------------- smoothing
+    caption = "Figure 11.10. The translator's first 150 steps, with and without a warm-up, two seeds each."
+    return Picture(figure, f"Loss over 150 steps of the translator, two seeds each. {'; '.join(said)}.", caption)
 
 
 def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
@@ -316,8 +273,6 @@ def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
 
 
 class Smoothed:
-    """The smoothed target of one position, and the smallest possible loss."""
-
     WORDS = ("visite", "visitent", "voit", "jane", "<eos>", "...")
 
     def __init__(self):
@@ -336,15 +291,12 @@ class Smoothed:
         self.dot.set_data([smoothing], [loss])
         self.title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
         best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
-        alt = (
-            f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
-            f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
-        )
+        alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
+        alt += f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
         return Picture(self.figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:
-    """Certainty and exact sentences of short trainings without and with smoothing."""
     runs = RUNS["smoothing"]
     figure, ax = new_figure(6.4, 1.9)
     names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
@@ -357,28 +309,15 @@ def with_and_without_smoothing() -> Picture:
         for name, title in names.items():
             found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
             said.append(f"{title}, smoothing {smoothing:g}: {found}")
-    return Picture(
-        figure,
-        f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}.",
-        "Figure 11.11. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots).",
-    )
-
-
-# ---------------------------------------------------------------- what breaks a training run
-
-BROKEN = {
-    "right": (BLUE, BLUE, "correct"),
-    "mask leaks": (PINK, RED_INK, "leaking mask"),
-    "not shifted": (ORANGE, ORANGE_INK, "targets not shifted"),
-    "sorted apart": (GREEN, GREEN_INK, "sorted separately"),
-}
+    alt = f"Two training runs of 400 steps each, without and with smoothing. {'; '.join(said)}."
+    caption = "Figure 11.11. The plain loss on 200 unseen sentences after 400 steps, two seeds each (dots)."
+    return Picture(figure, alt, caption)
 
 
 def broken_trainings() -> Picture:
-    """Loss curves of a correct training run and of three broken ones, and what each then writes."""
     figure, ax = new_figure(8.6, 4.4)
     said = []
-    for name, (color, _, words) in BROKEN.items():
+    for name, (color, words) in BROKEN.items():
         (run,) = RUNS["broken"][name]
         curve = run["curve"]
         label = f"{words}, writes: {textwrap.shorten(run['writes'], 70, placeholder=' …')}"
@@ -396,9 +335,6 @@ def broken_trainings() -> Picture:
     )
 
 
-# ---------------------------------------------------------------- beside the course's own numbers
-
-
 @functools.lru_cache(maxsize=2)
 def _course():
     return translator.machine()
@@ -412,9 +348,6 @@ def _cosines(table: torch.Tensor) -> torch.Tensor:
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
     return float(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1])
-
-
-READS = ("W_q.weight", "W_k.weight", "W_v.weight", "up.weight", "unembed.weight")  # its columns are channels
 
 
 def _in_other_axes(state: dict, turn: torch.Tensor) -> dict:
@@ -467,7 +400,6 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
 
 
 def same_machine() -> Picture:
-    """The course's translator with its weights changed in three ways: its loss, and how many sentences are correct."""
     found = same_machine_numbers()
     figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
     for ax, i, title in ((axes[0], 0, "nats per word, unseen"), (axes[1], 1, "sentences exactly right, %")):
@@ -476,14 +408,8 @@ def same_machine() -> Picture:
         ax.set_title(title, fontsize=10.5)
         ax.set_xlim(0, 1.25 * max(values))
     said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g}% exact" for name, (nats, share) in found.items())
-    return Picture(
-        figure,
-        f"The course's translator on 200 unseen sentences. {said}.",
-        "Figure 11.13. One translator, its weights changed in three ways.",
-    )
-
-
-ALIKE = "red green white jane anna sara cat dog horse kenya peru".split()
+    alt = f"The course's translator on 200 unseen sentences. {said}."
+    return Picture(figure, alt, "Figure 11.13. One translator, its weights changed in three ways.")
 
 
 def beside(model) -> Picture:
@@ -491,11 +417,8 @@ def beside(model) -> Picture:
     ours, yours = _course().state_dict(), model.state_dict()
     matrix, table = "blocks.1.cross_attention.W_q.weight", "encoder.tokens.weight"
     if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
-        figure, ax = new_figure(8.2, 1.0)
-        ax.axis("off")
-        text = "Your Transformer has other names than the course's, so single matrices cannot be compared."
-        ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=10)
-        return Picture(figure, text, "Figure 11.12. Two training runs, side by side.")
+        words = "Your Transformer has other names than the course's, so single matrices cannot be compared."
+        return words_instead(words, "Figure 11.12. Two training runs, side by side.")
     figure, axes = new_figure(8.2, 6.6, 2, 2)
     ids, size = [translator.english[word] for word in ALIKE], len(ALIKE)
     r = correlation(ours[matrix].flatten(), yours[matrix].flatten())

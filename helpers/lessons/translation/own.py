@@ -12,10 +12,8 @@ def transformer(names: Mapping[str, object]) -> type:
         print("Trained below: the course's Transformer. Paste yours into the cell above to train what you wrote.")
         return blocks.Transformer
     if not _passes(own):
-        print(
-            "Trained below: the course's Transformer. Yours does not pass lesson 10's check; check(Transformer) in the "
-            "cell above says why."
-        )
+        advice = "check(Transformer) in the cell above says why."
+        print(f"Trained below: the course's Transformer. Yours does not pass lesson 10's check; {advice}")
         return blocks.Transformer
     print("Trained below: your own Transformer of lesson 10.")
     return own

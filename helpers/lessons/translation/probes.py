@@ -86,14 +86,11 @@ def with_scripts(answer, args, kwargs):
     models, said, (english, _) = [], [], _words()
     for turn in range(3):
         sentences = sentences[:2] if turn == 2 else sentences
-        scripts = {
-            tuple(english[word] for word in text.split()): script(row, text, turn) for row, text in enumerate(sentences)
-        }
-        others = {
-            name: _SaysElse(thing, scripts)
-            for name, thing in names.items()
-            if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
-        }
+        rows = enumerate(sentences)
+        scripts = {tuple(english[word] for word in text.split()): script(row, text, turn) for row, text in rows}
+        modules = {name: thing for name, thing in names.items() if isinstance(thing, torch.nn.Module)}
+        known = {n: thing for n, thing in modules.items() if hasattr(thing, "encode") and hasattr(thing, "decode")}
+        others = {name: _SaysElse(thing, scripts) for name, thing in known.items()}
         with put_in(names, others, watched=True):
             try:
                 written = answer(list(sentences)[:: -1 if turn == 1 else 1], **kwargs)

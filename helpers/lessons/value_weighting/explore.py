@@ -6,30 +6,17 @@ from helpers.widgets.panel import panel
 
 
 def mixing():
-    """Sliders for the scores of three words; their values span a triangle, and the context vector lies in it."""
-    sliders = {
-        name: decimal(f"score of {name}", start, -6, 6, 0.25)
-        for name, start in zip(JANE, (0.0, 0.0, 0.75), strict=True)
-    }
+    starts = zip(JANE, (0.0, 0.0, 0.75), strict=True)
+    sliders = {name: decimal(f"score of {name}", start, -6, 6, 0.25) for name, start in starts}
     panel(Triangle(), **sliders)
 
 
 def video_search():
-    """Sliders for the temperature and for two features of the query in the video search of lesson 3."""
-    panel(
-        Search(),
-        temperature=powers("temperature", 1.0, -1, 2, 0.01),
-        cooking=decimal("query: cooking", 2.0, 0, 3, 0.1),
-        far=decimal("query: far away", 1.0, 0, 3, 0.1),
-    )
+    cooking, far = decimal("query: cooking", 2.0, 0, 3, 0.1), decimal("query: far away", 1.0, 0, 3, 0.1)
+    panel(Search(), temperature=powers("temperature", 1.0, -1, 2, 0.01), cooking=cooking, far=far)
 
 
 def tiles():
-    """Sliders for the progress through the table of scores and for the two sides of a tile."""
     sides = [4, 6, 8, 12, 24]
-    panel(
-        Tiles(),
-        step=decimal("progress", 0.6, 0, 1, 0.1, readout_format=".0%"),
-        queries=choice("queries in a tile", sides, 8),
-        keys=choice("keys in a tile", sides, 6),
-    )
+    queries, keys = choice("queries in a tile", sides, 8), choice("keys in a tile", sides, 6)
+    panel(Tiles(), step=decimal("progress", 0.6, 0, 1, 0.1, readout_format=".0%"), queries=queries, keys=keys)

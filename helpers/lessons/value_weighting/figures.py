@@ -7,21 +7,8 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.checking.tensor_memory import largest_tensor
-from helpers.drawing.charts import MovingBars, bars, heatmap, name_ticks, named, tilt, weight_map
-from helpers.drawing.colors import (
-    BLUE,
-    CYCLE,
-    GRAY_INK,
-    GREEN,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    SKY,
-    V_COLOR,
-    V_MAP,
-)
+from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED, SKY, V_COLOR, V_MAP
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
@@ -42,11 +29,9 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     axes[2].set_box_aspect(1 / 3)
     said = named(channels, out, "g")
     listed = named(tokens, weights, "g")
-    return Picture(
-        figure,
-        f"Three values as a heat map, the same times the weights {listed}, and their sum: {said}.",
-        "Figure 7.1. Values, the same times their weights, and their sum, the context vector of visits.",
-    )
+    alt = f"Three values as a heat map, the same times the weights {listed}, and their sum: {said}."
+    caption = "Figure 7.1. Values, the same times their weights, and their sum, the context vector of visits."
+    return Picture(figure, alt, caption)
 
 
 def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]) -> Picture:
@@ -76,8 +61,6 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
 
 
 class Triangle:
-    """Three values in the plane, the weights softmax(scores), and the context vector between the values."""
-
     points = torch.tensor([[1.0, 1.0], [5.0, 1.6], [2.2, 4.6]])
 
     def __init__(self):
@@ -92,9 +75,8 @@ class Triangle:
             offset = (0, 9 if py > 3 else -17)
             ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
         (self.star,) = ax.plot([0], [0], "*", ms=16, color="black")
-        ax.set(
-            xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values and context vector (star)"
-        )
+        ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1")
+        ax.set_title("values and context vector (star)")
         self.bars = MovingBars(side, JANE, "0.000", color=CYCLE[:3], ylim=(0, 1.12), title="weights")
 
     def __call__(self, **scores: float) -> Picture:
@@ -105,16 +87,12 @@ class Triangle:
             thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
         self.bars.show(weights.tolist(), ".3f")
         listed = named(JANE, weights, ".3f")
-        return Picture(
-            self.figure,
-            "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
-            f"With weights {listed} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle.",
-            caption="The context vector never leaves the triangle of its values.",
-        )
+        alt = "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
+        alt += f"With weights {listed} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle."
+        return Picture(self.figure, alt, "The context vector never leaves the triangle of its values.")
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
-    """A batch on its way through one head, as boxes with shapes."""
     figure, ax = new_figure(8.6, 3.3)
     boxes = {
         "x": ((B, T, C), 0.0, 1.0, "white"),
@@ -130,13 +108,10 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
     flow(ax, boxes, [*arrows, ("weights", "output", ""), ("values", "output", "")], height=0.66)
     ax.text(3.05, 2.85, "where to attend", color=BLUE, fontsize=12, ha="left")
     ax.text(3.05, -0.36, "what to get", color=V_COLOR, fontsize=12, ha="left")
-    ax.set(xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))
-    ax.axis("off")
+    bare(ax, xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))
     path = ", ".join(f"{name} {shape}" for name, (shape, *_) in boxes.items())
-    alt = (
-        f"Diagram of one head with shapes: {path}. x goes through W_Q, W_K and W_V. Queries and keys make scores, "
-        "scores make weights (where to attend); weights times values (what to get) make the output."
-    )
+    alt = f"Diagram of one head with shapes: {path}. x goes through W_Q, W_K and W_V. Queries and keys make scores, "
+    alt += "scores make weights (where to attend); weights times values (what to get) make the output."
     return Picture(figure, alt, "Figure 7.3. One attention head with the shape of every tensor.")
 
 
@@ -172,9 +147,8 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
     figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
-    weight_map(left, weights, words)
+    weight_map(left, weights, words, title="weights", ylabel="query")
     tilt(left)
-    left.set(title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
         colors = heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
@@ -183,10 +157,8 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     right.set_yticks([])
     figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
-    said = ", ".join(
-        f"{word} attends to {words[j]} ({w:.2f})"
-        for word, j, w in zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
-    )
+    best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
+    said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
     return Picture(
         figure,
         f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
@@ -218,8 +190,6 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
 
 
 class Search:
-    """The video search of lesson 3 as attention: weights of three videos, and the blend of their minutes."""
-
     titles = ("Rice in one pot", "Jazz for beginners", "Street food of Hanoi")
     keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
     minutes = torch.tensor([10.0, 60.0, 20.0])
@@ -240,15 +210,11 @@ class Search:
         self.right.set_title(f"weight: a blend of {blend:.1f} minutes")
         listed = named(self.titles, weights, ".3f")
         alt = f"Weights at temperature {temperature:.2f}: {listed}. The blend lasts {blend:.1f} minutes."
-        return Picture(
-            self.figure,
-            alt,
-            caption="The search returns no single video, but a blend of their lengths with these weights.",
-        )
+        caption = "The search returns no single video, but a blend of their lengths with these weights."
+        return Picture(self.figure, alt, caption)
 
 
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
-    """One query whose output should grow, g = −1: the gradient of the loss at its scores, and the step against it."""
     w, v = torch.tensor(weights), torch.tensor(values)
     mixture = float(w @ v)
     gradient = (-w * (v - mixture)).tolist()
@@ -258,14 +224,14 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"output {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
     left.set(title="values of one channel", ylim=(0, 8))
-    texts = [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in gradient]
+    moves = ["falls" if s > 0 else "rises" for s in gradient]
+    texts = [f"{s:+.2f}\nscore {move}" for s, move in zip(gradient, moves, strict=True)]
     bars(right, names, gradient, texts, color=[ORANGE if s > 0 else BLUE for s in gradient])
     right.axhline(0, color="black", lw=0.8)
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
-    pairs = ", ".join(
-        f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {'falls' if s > 0 else 'rises'}"
-        for n, a, b, s in zip(names, weights, values, gradient, strict=True)
-    )
+    keys = zip(names, weights, values, gradient, moves, strict=True)
+    said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {move}" for n, a, b, s, move in keys)
+    pairs = ", ".join(said)
     return Picture(
         figure,
         f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
@@ -274,8 +240,6 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
 
 
 class Tiles:
-    """A tile of scores moves over the table, next to what is kept in memory at that moment."""
-
     tokens, width = 24, 4
 
     def __init__(self):
@@ -303,22 +267,21 @@ class Tiles:
         held = [T * T, high * wide, high * (2 + self.width)]
         self.bars.show(held, "d")
         self.table.set_title(f"tile {now + 1} of {count}")
-        return Picture(
-            self.figure,
+        alt = (
             f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
             f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, "
-            f"and {held[2]} running values.",
-            caption="Orange: the tile of scores that is in memory.",
+            f"and {held[2]} running values."
         )
+        return Picture(self.figure, alt, "Orange: the tile of scores that is in memory.")
 
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
     """Largest tensor that each f(Q, K, V) creates, against T. What is not answered yet is left out."""
     figure, ax = new_figure(7.6, 3.9)
     said = []
-    for (name, f), color, style in zip(
-        answers.items(), (ORANGE, PINK, GREEN, BLUE), ("o-", "s-", "^--", "D:"), strict=False
-    ):
+    blue, orange, green, pink, *_ = CYCLE
+    looks = zip((orange, pink, green, blue), ("o-", "s-", "^--", "D:"), strict=True)
+    for (name, f), (color, style) in zip(answers.items(), looks, strict=False):
         try:
             numbers = [_largest(f, T, width) for T in lengths]
         except NotImplementedError:
@@ -332,11 +295,9 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="entries of the largest tensor")
     name_ticks(ax, x=lengths)
     ax.legend(frameon=False)
-    return Picture(
-        figure,
-        "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + ".",
-        "Figure 7.7. The largest intermediate tensor. It grows least if both queries and keys are split.",
-    )
+    alt = "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + "."
+    caption = "Figure 7.7. The largest intermediate tensor. It grows least if both queries and keys are split."
+    return Picture(figure, alt, caption)
 
 
 def _largest(f: Callable, T: int, width: int) -> int:

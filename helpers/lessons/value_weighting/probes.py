@@ -2,6 +2,7 @@
 
 import torch
 
+from helpers.checking.model_probes import layers_of
 from helpers.checking.scenarios import module_in, scenario
 from helpers.checking.tensor_memory import tensors_alive
 
@@ -10,15 +11,7 @@ from helpers.checking.tensor_memory import tensors_alive
 def linear_layers(answer, args, kwargs):
     """args = (init_args, names): build the module and describe its layers of these names."""
     init_args, names = args
-    built = answer(*init_args)
-    return {name: _described(getattr(built, name, None)) for name in names}, []
-
-
-def _described(layer) -> str:
-    if not isinstance(layer, torch.nn.Linear):
-        return "missing" if layer is None else type(layer).__name__
-    bias = "without bias" if layer.bias is None else "with a bias"
-    return f"nn.Linear from {layer.in_features} to {layer.out_features}, {bias}"
+    return layers_of(answer(*init_args), names), []
 
 
 @scenario
