@@ -300,3 +300,7 @@ def test_one_fact_is_one_line_and_what_is_common_stands_apart():
         "rare"
     ]
     assert [one["label"] for one in _mistakes(made({"a": [0]}, mistakes={0: rare}))["mistakes"]] == ["rare"]
+
+
+def test_a_day_that_has_begun_counts():
+    assert [Row("a", {}, 0.0, 0.0, [], late=late).days_late for late in (0, 60, 86_400, 86_460)] == [0, 1, 1, 2]

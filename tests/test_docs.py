@@ -29,6 +29,13 @@ def test_links_lead_somewhere(page):
     assert all(((ROOT / page).parent / target).exists() for target in targets), targets
 
 
+def test_links_of_lessons_lead_to_files_of_the_course():
+    for lesson in course().lessons:
+        found = re.findall(r"\]\((\.\.?/[^)#\s]+)", read(f"solutions/{lesson.name}/{lesson.name}.py"))
+        lost = [link for link in found if not (ROOT / "notebooks" / lesson.name / link).exists()]
+        assert lost == [], lesson.name
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_exist(page):
     helped = subprocess.run(
@@ -44,7 +51,8 @@ def test_commands_exist(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_are_written_as_they_are_understood(page):
-    blocks = "\n".join(re.findall(r"^```\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL))
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", read(page), re.MULTILINE | re.DOTALL)
+    blocks = "\n".join(text for language, text in blocks if not language)
     for line in re.findall(r"^course (.+)$", blocks, re.MULTILINE):
         words = shlex.split(line, comments=True)
         build_parser(words[0]).parse_args(words)  # ends the test where a word is unknown

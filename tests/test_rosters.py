@@ -281,6 +281,16 @@ def test_a_zone_that_is_not_certain_is_refused(name):
         zone_of(name)
 
 
+@pytest.mark.parametrize(("name", "minutes"), [("+05:30", 330), ("-0330", -210), ("UTC", 0)])
+def test_an_offset_is_read_with_its_sign(name, minutes):
+    assert zone_of(name).utcoffset(None) == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("role", ["Student", "StudentEnrollment", "Learner"])
+def test_students_are_called_learners_too(tmp_path, role):
+    assert [one.student for one in roster(tmp_path, f"id,Name,Role\nada,Ada L,{role}\ntom,Tom T,Teacher\n")] == ["ada"]
+
+
 def test_due_date_and_grace_hold_and_are_told_in_local_time(tmp_path, capsys):
     one = Class(tmp_path)
     place = tmp_path / "got" / "7-1 - Ada A - Jul 4, 2026 1210 AM"

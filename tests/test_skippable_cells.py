@@ -100,6 +100,15 @@ def test_code_that_may_read_any_name_gets_all_but_the_figures(own):
     assert run_of(PLAIN, own) == GIVEN.keys() - {"figure"}
 
 
+@pytest.mark.parametrize(("own", "runs"), [("print(trained)", True), ("print(answer)", False), ("trained = 1", False)])
+def test_a_training_runs_where_a_learner_reads_what_it_makes(own, runs):
+    training = "trained = fit(5)"
+    release = Release("50_test", {}, {}, {}, {training}, set(), ungraded={training: {"trained"}})
+    cells = [Cell("training", training), Cell("answer", PLAIN, "answer", "answer"), Cell("own", own)]
+    asked = judge_input(type("HandIn", (), {"cells": cells}), release)
+    assert ("training" in [cell.id for cell in asked]) == runs
+
+
 MAGICS = ["%%time\ny = 1", "%%capture out\n%%timeit -n 1\ny = 1", "%matplotlib inline\n!pip install -q of_home\ny = 1"]
 
 

@@ -152,6 +152,8 @@ def test_pictures_say_their_numbers():
     assert "ends at a distance of 103" in figures.log_of_softmax().alt
     jane = figures.three_axes(torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]]), ["jane", "visits", "africa"])
     assert "rows sum to 1.08, 1.28, 0.64" in jane.alt
+    sums = [text for axes in jane.figure.axes for text in axes.texts if text.get_weight() == "bold"]
+    assert len(sums) == 6 and {text.get_text() for text in sums} == {"1.00"}
     scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
     life = "Life is short eat dessert first".split()
     drawn = figures.temperatures(blocks.softmax_with_temperature, blocks.entropy, scores, life)
