@@ -63,6 +63,8 @@ ON_A_GPU = {
     "major, minor = torch.cuda.get_device_capability()\nwith torch.cuda.stream(torch.cuda.Stream()):\n    pass\n"
     "def scaled_scores(Q, K):\n    torch.cuda.synchronize()\n    torch.cuda.reset_peak_memory_stats()\n"
     "    return Q @ K.mT / Q.size(-1) ** 0.5",
+    "in a generator": "noise = torch.randn(3, generator=torch.Generator('cuda').manual_seed(0), device='cuda')\n"
+    "assert isinstance(torch.default_generator, torch.Generator)\n" + RIGHT,
     "in a module": "layer = nn.Linear(2, 2, device='cuda').to('cuda')\nlayer(torch.ones(2).cuda())\n" + RIGHT,
 }
 

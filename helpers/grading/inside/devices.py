@@ -33,6 +33,7 @@ def stand_in_for_devices(source: str) -> None:
     _standing.__enter__()
     for kind in GONE:
         _let_be_called(kind)
+    torch.Generator = _generator(torch.Generator)
 
 
 _standing = None
@@ -86,21 +87,34 @@ def _let_be_called(kind: str) -> None:
             setattr(module, name, type(name, (Nothing,), {}))
 
 
+def _here(value):
+    """The processor in place of a device that is not here; anything else as it is."""
+    import torch
+
+    kind = str(value).partition(":")[0] if isinstance(value, (str, torch.device)) else ""
+    if kind not in GONE or getattr(torch, kind).is_available():
+        return value
+    _moved.append(kind)
+    return "cpu"
+
+
+def _generator(made: type) -> type:
+    """torch.Generator, which is asked for its device where no mode of torch sees it."""
+
+    class AnyGenerator(type(made)):
+        def __instancecheck__(cls, value):
+            return isinstance(value, made)
+
+    class Generator(made, metaclass=AnyGenerator):
+        def __new__(cls, device="cpu"):
+            return super().__new__(cls, device=_here(device))
+
+    return Generator
+
+
 def _mode():
     import torch
     from torch.overrides import TorchFunctionMode
-
-    def absent(value) -> bool:
-        if not isinstance(value, (str, torch.device)):
-            return False
-        kind = str(value).partition(":")[0]
-        return kind in GONE and not getattr(torch, kind).is_available()
-
-    def here(value):
-        if not absent(value):
-            return value
-        _moved.append(str(value).partition(":")[0])
-        return "cpu"
 
     class OnTheProcessor(TorchFunctionMode):
         """A tensor that would be copied to another device is copied here too."""
@@ -115,9 +129,9 @@ def _mode():
                 _moved.append("cuda")
                 return args[0].clone()
             before = len(_moved)
-            args = tuple(here(value) if isinstance(value, (str, torch.device)) else value for value in args)
+            args = tuple(map(_here, args))
             if "device" in kwargs:
-                kwargs = {**kwargs, "device": here(kwargs["device"])}
+                kwargs = {**kwargs, "device": _here(kwargs["device"])}
             result = function(*args, **kwargs)
             return result.clone() if len(_moved) > before and name == "to" and result is args[0] else result
 
