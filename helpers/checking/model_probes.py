@@ -13,7 +13,7 @@ def row_of(numbers, table):
 def layers_of(module, names) -> dict[str, str]:
     """What the layers of these names are, in words."""
 
-    def described(layer) -> str:
+    def described(layer):
         if not isinstance(layer, torch.nn.Linear):
             return "missing" if layer is None else type(layer).__name__
         bias = "without bias" if layer.bias is None else "with a bias"

@@ -408,6 +408,21 @@ figures.traces_of_words(or_finished(fixed_block))
 # unchanged if both sublayers return zero.
 
 # %% [markdown]
+# ## Initialization
+#
+# The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
+# size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
+# the slider? (Every stack in the explorer has a final norm.)
+
+# %%
+explore.stack()
+
+# %% [markdown]
+# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2
+# the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because
+# their last step is a norm.
+
+# %% [markdown]
 # ## The encoder
 #
 # Word vectors plus position vectors go in, a stack of blocks processes them, and one vector per word, in its context,
@@ -731,21 +746,6 @@ figures.costs(or_finished(block_macs))
 # %% [markdown]
 # At the paper's width, the quadratic part overtakes the four projections at 1024 tokens, and everything else together
 # at 3072. For our five words it's negligible.
-
-# %% [markdown]
-# ### Initialization
-#
-# The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
-# size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
-# the slider? (Every stack in the explorer has a final norm.)
-
-# %%
-explore.stack()
-
-# %% [markdown]
-# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2
-# the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because
-# their last step is a norm.
 
 # %% [markdown]
 # ### Attention, a linear layer, a convolution

@@ -536,6 +536,39 @@ figures.cache_saving(or_finished(cached_attention))
 # values per word and block.
 
 # %% [markdown]
+# ## Sampling: temperature, top-k, top-p
+#
+# A story can continue in many ways, and if we always take the most likely word, it becomes dull. So we **sample** the
+# next word from the softmax. To see a distribution with many options, we hide the English sentence and ask for the
+# first French word.
+
+# %%
+figures.next_words()
+
+# %% [markdown]
+# The long tail of this distribution is typical. (It's only an example, because the model never saw such a source in
+# training.) Each word in the tail is unlikely, but in a long text you'll sample one now and then, and a single bad word
+# derails the rest. There are three common remedies:
+#
+# - **temperature** divides the logits (lesson 6), and a value below 1 makes likely words more likely;
+# - **top-k** keeps the k most likely words;
+# - **top-p** (nucleus sampling) keeps the most likely words until their total probability reaches p, so it keeps few
+#   words where the model is sure.
+#
+# *On paper:* for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words does top-p keep, and with which
+# probabilities?
+#
+# <details><summary>Answer</summary>
+#
+# The first word alone has a probability below 0.7, so we keep the second one as well, and their sum is 0.8. We remove
+# the other two words and divide by this sum, which gives 0.625 and 0.375.
+#
+# </details>
+
+# %%
+explore.next_word()
+
+# %% [markdown]
 # ## At work
 #
 # Let's run the translator with your model, your loop and your cache.
@@ -624,38 +657,6 @@ progress()
 #
 # Here you implement top-k and top-p and see what they remove. Then we study two ways to go wrong, and you write a
 # search that does better than greedy decoding.
-#
-# ### Sampling: temperature, top-k, top-p
-#
-# A story can continue in many ways, and if we always take the most likely word, it becomes dull. So we **sample** the
-# next word from the softmax. To see a distribution with many options, we hide the English sentence and ask for the
-# first French word.
-
-# %%
-figures.next_words()
-
-# %% [markdown]
-# The long tail of this distribution is typical. (It's only an example, because the model never saw such a source in
-# training.) Each word in the tail is unlikely, but in a long text you'll sample one now and then, and a single bad word
-# derails the rest. There are three common remedies:
-#
-# - **temperature** divides the logits (lesson 6), and a value below 1 makes likely words more likely;
-# - **top-k** keeps the k most likely words;
-# - **top-p** (nucleus sampling) keeps the most likely words until their total probability reaches p, so it keeps few
-#   words where the model is sure.
-#
-# *On paper:* for probabilities 0.5, 0.3, 0.15, 0.05 and $p = 0.7$, which words does top-p keep, and with which
-# probabilities?
-#
-# <details><summary>Answer</summary>
-#
-# The first word alone has a probability below 0.7, so we keep the second one as well, and their sum is 0.8. We remove
-# the other two words and divide by this sum, which gives 0.625 and 0.375.
-#
-# </details>
-
-# %%
-explore.next_word()
 
 # %% [markdown]
 # ### Exercise 10.7 `filter_logits`

@@ -312,6 +312,21 @@ check(apply_rope_half_split)
 figures.cache_bytes()
 
 # %% [markdown]
+# Some models also limit each token to a **sliding window**, that is, to the last few thousand tokens (*Going further*).
+# Which slider already helps for short texts, and which one only for very long ones?
+
+# %%
+explore.cache()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Fewer key-value heads shrink the cache by the same factor at every length. A window has no effect until the text is
+# longer than the window, and from then on the cache stops growing.
+#
+# </details>
+
+# %% [markdown]
 # For the two remaining changes, we drop all biases (some models keep those of $W_Q$, $W_K$ and $W_V$), and we use
 # pre-norm with one last norm, as in your GPT.
 
@@ -775,21 +790,6 @@ for sinks in (0, 1):
 explore.windows()
 
 # %% [markdown]
-# ### How the cache grows
-#
-# Which slider already helps for short texts, and which one only for very long ones?
-
-# %%
-explore.cache()
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# Fewer key-value heads shrink the cache by the same factor at every length. A window has no effect until the text is
-# longer than the window, and from then on the cache stops growing.
-#
-# </details>
-#
 # ### All parameters instead of LoRA
 #
 # The figure compares LoRA with full fine-tuning on the same task. Both learn the new French, and both forget the old

@@ -448,16 +448,17 @@ def test_the_figure_of_compute_stands_without_a_training():
 
 
 def test_the_quicker_attention_of_the_bench_is_the_lessons():
-    from bench.gpt_against_nanogpt import CONTEXT, HEADS, LAYERS, WIDTH, Baseline, fused, whole_loss
+    from bench.gpt_against_nanogpt import CONTEXT, HEADS, LAYERS, WIDTH, fused
+    from bench.nanogpt import NanoGPT, whole_loss
 
     torch.manual_seed(0)
     model, ids = blocks.GPT(20, CONTEXT, WIDTH, HEADS, LAYERS), torch.randint(20, (2, CONTEXT))
     with torch.no_grad():
         expected = model(ids)
         torch.testing.assert_close(fused(model)(ids), expected, atol=1e-5, rtol=1e-5)
-    baseline = Baseline(20)
+    baseline = NanoGPT(20, CONTEXT, WIDTH, HEADS, LAYERS)
     assert sum(p.numel() for p in baseline.parameters()) == 4 * (12 * 128**2 + 2 * 128) + 128 + (20 + 64) * 128
-    assert whole_loss(baseline, torch.randint(20, (1000,))) == pytest.approx(math.log(20), abs=0.2)
+    assert whole_loss(baseline, torch.randint(20, (1000,)), CONTEXT) == pytest.approx(math.log(20), abs=0.2)
 
 
 def test_real_text_is_there_and_round_trips():

@@ -55,7 +55,7 @@ REFUSED = {
 
 START = "torch.randint(len(data) - block_size, (batch_size,), generator=generator)"
 BATCH = "data[positions], data[positions + 1]"
-EQUALLY = "how often starts are drawn: about equally often"
+EQUALLY = "expected about equally often"
 BLOCKS = "nn.ModuleList(RotaryBlock(d_model, num_heads, 4 * d_model) for _ in range(num_layers))"
 MASK = "causal_mask(ids.shape[1]).to(ids.device)"
 UNEMBED = "nn.Linear(d_model, vocab_size)"
@@ -64,7 +64,7 @@ TOLD = {
     "get_batch": [
         (
             f"{BATCH} -> data[positions].float(), data[positions + 1]",
-            "x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)",
+            "yours    tensors of shape (5, 6) and dtype float32, and of shape (5, 6)",
         ),
         (
             f"{BATCH} -> data[positions], data[positions].flatten().roll(-1).view(-1, block_size)",
@@ -113,9 +113,9 @@ TOLD = {
     ],
     "generate": [("return ids -> return ids.float()", "a LongTensor of shape (600, 5)")],
     "induction_head": [
-        ("say[answer, token] -> say[answer, before]", "but the current token is predicted", " at 0 of "),
-        ("(sharp * W_q, -> (1e-3 * sharp * W_q,", "the first layer attends to a mixture"),
-        ("(sharp * match, -> (1e-3 * sharp * match,", "the second layer attends to a mixture"),
+        ("say[answer, token] -> say[answer, before]", "but the current token is predicted", "yours    0 of "),
+        ("(sharp * W_q, -> (1e-3 * sharp * W_q,", "the first layer attends to:", "yours    a mixture"),
+        ("(sharp * match, -> (1e-3 * sharp * match,", "the second layer attends to:", "yours    a mixture"),
         ("(sharp * match, -> (50.0 * match,", "✗ a long text of many words", "✓ values"),
     ],
 }

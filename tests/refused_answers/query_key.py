@@ -47,18 +47,10 @@ TOLD = {
     ],
     "attention_scores": [(f"{DOTS} -> -torch.cdist(Q, K)", None)],
     "two_channel_graph": [
-        (
-            "W_k[:, looks_at] -> W_k[:, (looks_at + 1) % len(looks_at)]",
-            "expected: query 0 attends to token ",
-            "yours:    query 0 attends to token ",
-        )
+        ("W_k[:, looks_at] -> W_k[:, (looks_at + 1) % len(looks_at)]", "query 0 attends to:", "yours    token ")
     ],
     "previous_token_weights": [
-        (
-            BOTH.format("W_q.long(), W_k.long()"),
-            "expected: the dtype of W_q is float32",
-            "yours:    the dtype of W_q is int64",
-        ),
+        (BOTH.format("W_q.long(), W_k.long()"), "the dtype of W_q is:", "yours    int64"),
         (BOTH.format("W_k, W_q"), "looks_ahead"),
         ("W_q[steps - 1, steps] -> W_q[steps, steps - 1]", "looks_ahead"),
     ],

@@ -145,7 +145,7 @@ def batch_behavior(args, kwargs, output):
         far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
         alike = max(abs(n - each) for n in counts) <= far
-        found["how often starts are drawn:"] = "about equally often" if alike else "some more often than others"
+        found["how often starts are drawn"] = "about equally often" if alike else "some more often than others"
     elif possible >= MANY * batch_size:
         found["rows begin at different positions"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}

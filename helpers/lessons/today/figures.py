@@ -147,8 +147,8 @@ def cache_bytes() -> Picture:
         right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
     right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
     name_ticks(right, x=(256, 4096, 65536), y=(0.01, 0.1, 1, 10))
-    sizes = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
-    said = "; ".join(f"{name} {in_bytes(one)} per token, {in_bytes(text)} for 65,536" for name, one, text in sizes)
+    taken = ((f"{model.name} ({kind(model)})", model.bytes_of_a_token(), model.bytes_of(65536)) for model in MODELS)
+    said = "; ".join(f"{name} {in_bytes(one)} per token, {in_bytes(text)} for 65,536" for name, one, text in taken)
     alt = f"The cache of six models, 16 bits per number: {said}. Mistral's stops growing at its window of 4096 tokens."
     caption = "Figure 14.3. Size of the KV cache by the length of the text. Dashed: a window of 4096."
     return Picture(figure, alt, caption)
