@@ -304,3 +304,8 @@ def test_one_fact_is_one_line_and_what_is_common_stands_apart():
 
 def test_a_day_that_has_begun_counts():
     assert [Row("a", {}, 0.0, 0.0, [], late=late).days_late for late in (0, 60, 86_400, 86_460)] == [0, 1, 1, 2]
+
+
+def test_a_bonus_is_no_part_of_what_a_lesson_is_worth():
+    kinds = ("exercise", "quiz", "written", "bonus")
+    assert ClassReport(LESSON, [Column(kind, kind, kind, 10.0) for kind in kinds]).worth == 30

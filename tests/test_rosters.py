@@ -286,6 +286,11 @@ def test_an_offset_is_read_with_its_sign(name, minutes):
     assert zone_of(name).utcoffset(None) == timedelta(minutes=minutes)
 
 
+def test_behind_the_grace_period_all_seconds_since_the_due_date_count():
+    due = Due(None, timedelta(minutes=10), BERLIN)
+    assert [due.late(seconds) for seconds in (0, 600, 601)] == [0, 0, 601]
+
+
 @pytest.mark.parametrize("role", ["Student", "StudentEnrollment", "Learner"])
 def test_students_are_called_learners_too(tmp_path, role):
     assert [one.student for one in roster(tmp_path, f"id,Name,Role\nada,Ada L,{role}\ntom,Tom T,Teacher\n")] == ["ada"]
