@@ -15,7 +15,7 @@ from helpers.answer_keys import contents
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
 from helpers.checking.make_keys import make_key
-from helpers.checking.messages import decide
+from helpers.checking.messages import _by_values, decide
 from helpers.checking.observe import HELPERS, observe_all
 from helpers.checking.registry import Registry
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
@@ -508,3 +508,18 @@ def test_requires_grad_on_the_callers_tensor_is_a_change():
     assert not verdict.passed and verdict.mistake == "input_changed"
     assert "your code turned requires_grad on for its input x; the caller still needs it as it was" in as_text(verdict)
     assert judge(Exercise("f", exercise), lambda x: 2 * x, lambda x: 2 * x.detach().clone().requires_grad_()).passed
+
+
+DTYPES = (torch.bool, torch.uint8, torch.int64, torch.bfloat16, torch.float32, torch.float64, torch.complex64)
+
+
+@pytest.mark.parametrize("got_type", DTYPES)
+@pytest.mark.parametrize("want_type", [torch.bool, torch.int64, torch.float32, torch.float64])
+def test_numbers_of_any_dtype_can_be_compared_with_those_expected(want_type, got_type):
+    """What the check says of them must never be an error of its own."""
+    for shape in ((2,), (3, 3), (2, 3, 4), (0, 2), (7, 3)):
+        want = (3 * torch.randn(shape)).to(want_type)
+        for got in (3 * torch.randn(shape), want.flip(0), want.double() + 0.5, torch.full(shape, math.nan)):
+            said, _ = _by_values(want, got.to(got_type))
+            assert isinstance(said, str)
+    assert _by_values(torch.tensor([1, 2]), torch.tensor([1.5, 2.5]))[0] == "every number is 0.5 too large"

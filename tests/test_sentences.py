@@ -44,7 +44,7 @@ ELSEWHERE = {
     "09_encoder_block": {"8.0"},
     "10_decoder_block": {"11.8"},
     "11_translation": {"0.39"},
-    "12_language_model": {"1.50"},
+    "12_language_model": {"1.50", "0.14"},
     "14_today": {"0.08", "0.02"},
 }
 

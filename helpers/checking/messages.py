@@ -680,9 +680,10 @@ def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
 
 
 def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
+    want, got = want.double(), got.double()  # an answer may hold numbers of another dtype, with fractions too
     gap = got - want
-    if (gap == gap.flatten()[0]).all():
-        return f"every number is {abs(int(gap.flatten()[0]))} too {'large' if gap.flatten()[0] > 0 else 'small'}"
+    if (gap == (first := gap.flatten()[0].item())).all():
+        return f"every number is {abs(first):g} too {'large' if first > 0 else 'small'}"
     return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
 
 

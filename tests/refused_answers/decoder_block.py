@@ -53,7 +53,6 @@ REFUSED = {
         ("torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))",),
     ],
     "DecoderBlock": [
-        ("norm_first=False -> norm_first=True",),
         *MASKS,
         (DROPOUT.format("y + self.feed_forward(self.norm3(y))"),),
         (DROPOUT.format("self.norm3(y + self.feed_forward(y))"),),

@@ -40,7 +40,7 @@ REFUSED = {
         ("mask = targets != pad_id -> mask = (targets != pad_id).long().cumprod(dim=-1).bool()",),
         (".mean().item() -> .mean()",),
     ],
-    "noam_lr": [("warmup**-1.5 -> warmup**-1",), ("step**-0.5 -> step**0.5",)],
+    "noam_lr": [("warmup**-1.5 -> warmup**-1",)],
     "label_smoothed_loss": [
         ("losses[targets != pad_id].mean() -> losses[(targets != pad_id) & (losses != 0)].mean()",),
         ("torch.log_softmax(logits, dim=-1) -> logits - logits.exp().sum(dim=-1, keepdim=True).log()",),
