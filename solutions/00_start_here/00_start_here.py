@@ -51,7 +51,7 @@ transformer_map("00_start_here")
 # | core | 0 to 14 | 20 |
 # | attention only | 0, 1, and 3 to 8 | 8 |
 #
-# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from exercise 3.4 to exercise 3.5.
+# On the shorter path you leave out the written questions and two parts that its lessons don't need: in lesson 1 from *Similar words get similar vectors* to *Words that are not in the vocabulary*, and in lesson 3 from exercise 3.4 to exercise 3.5. Also leave out the quizzes of lesson 1 and every question about lesson 2.
 
 # %% [markdown]
 # ## You need
@@ -99,7 +99,7 @@ check(twice=added_to_itself)
 # %% [markdown]
 # Each item in the line is a property that was tested. We never check *how* you computed something, because the check only compares what comes out.
 #
-# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (*Conventions*, under *Going further*, lists what holds for all specifications.)
+# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (Here `(...)` means a tensor of any shape, and *dtype* is the type of its numbers; both come below. *Conventions*, under *Going further*, lists what holds for all specifications.)
 
 
 # %% nbgrader={"solution": "twice"}
@@ -129,7 +129,7 @@ check(twice)
 # %% [markdown]
 # ## A sentence is a table
 #
-# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table, with any number of axes, is a **tensor**:
+# A model reads *jane visits africa* as three rows of numbers, one row for each token, which here is a word. Such a table, with any number of axes, is a **tensor**:
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -358,7 +358,7 @@ swapped[0, 1] = 7.0
 original
 
 # %% [markdown]
-# Writing into existing memory, for example by `y[...] = 7`, `y += 1` or `y.add_(1)`, is called **in place**. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into. Never write into an input, because then the caller's tensor changes, and a backward pass may need the old values. That is why every check tests for *inputs unchanged*.
+# Writing into existing memory, for example by `y[...] = 7`, `y += 1` or `y.add_(1)`, is called **in place**. In contrast, `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into. Never write into an input, because then the caller's tensor changes, and the computation of gradients (below) may need the old values. That is why the checks of functions on tensors test for *inputs unchanged*.
 
 # %% [markdown]
 # ## dtype: the type of the entries
@@ -397,7 +397,7 @@ J
 # %% [markdown]
 # ## From a Jacobian to a gradient
 #
-# A loss is a *single* number, so let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. If we move $x_1$, the change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$. For $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write both in matrix form:
+# A loss is a *single* number that training makes smaller, by moving the weights against its gradient. Let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. If we move $x_1$, the change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$. For $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write both in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
 # That is the **gradient**, which consists of the derivatives of one number with respect to every input and has the **shape of the input**. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and its product with the Jacobian is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
 
@@ -464,11 +464,11 @@ at_work()
 # %% [markdown]
 # ## Points, and what to do if you are stuck
 #
-# Each of the fourteen lessons has 100 points, about 80 for the core exercises, 15 for a written question that a person reads, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
+# Each of lessons 1 to 14 has 100 points, about 80 for the core exercises, 15 for a written question that a person reads, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
 #
 # If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it, its **finished block**, and a line says so. We do the same if an answer fails only because an earlier one is wrong.
 #
-# To see how far you are in each lesson, call `progress()`.
+# To see how far you are in each lesson, call `progress()`. It counts the 85 points that the checks give.
 
 # %%
 progress()

@@ -217,7 +217,7 @@ check(one_hot)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `torch.arange(V)` makes all ids, and `torch.eye(V)` an identity matrix. A comparison gives booleans, but the contract asks for floats.
+# `torch.arange(V)` makes all ids, and `torch.eye(V)` an identity matrix. A comparison gives booleans, but the specification asks for floats.
 #
 # </details>
 
@@ -383,7 +383,7 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 #
 # **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, which increases their dot product, and pushes a word and a negative sample apart. (You'll find the loss and its gradient under *Going further*.)
 #
-# Our training text has three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never appear in the same sentence.
+# Our training text has three hundred sentences from a small grammar. Each is about one of fifteen nouns (five places, five foods, five animals), so *cat* and *dog* never appear in the same sentence.
 
 # %%
 sentences = corpus.company_sentences(300, random.Random(1))
@@ -393,7 +393,7 @@ print(f"{len(words)} words, {len(pairs)} positive pairs, in sentences such as", 
 
 # %%
 history = word2vec.train(sentence_ids, len(words), torch.Generator().manual_seed(1))
-trained = history.centers[-1]  # (V, D) = (42, 16)
+trained = history.centers[-1]  # (V, D) = (42, 16): the word vectors at the end of training
 figures.before_and_after(history, words)
 
 # %% [markdown]
@@ -544,7 +544,7 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A notebook on self-attention says: "Interestingly, the dot product of current token query and some other token key is a cosine similarity! So, it's going to attend to tokens which have similar keys …" Judge this sentence.
+# A notebook on self-attention says: "Interestingly, the dot product of current token query and some other token key is a cosine similarity! So, it's going to attend to tokens which have similar keys …" Judge this sentence. (Query and key are the two vectors that attention compares.)
 #
 # 1. Under which condition is it true, and when do dot product and cosine at least agree on the *order* of the candidates?
 # 2. Give one vector a and two candidates in the plane, other than those of this lesson, for which they disagree, with all four numbers.
@@ -601,7 +601,7 @@ print(one_line("the cat saw the dog"))
 # %% [markdown]
 # ### The gradients of word2vec
 #
-# Let's now make precise how word2vec works. The word in the middle of a window is the **center** c, and each word at most `window` positions away is a **context** word o. For every positive pair (c, o) we draw K negative samples $n_1, \ldots, n_K$ from the text, frequent words more often. Each word has two vectors, one as a center and one as a context. The sigmoid of a dot product, $\sigma(x) = 1/(1 + e^{-x})$ (in PyTorch `torch.sigmoid(x)`), we read as *the probability that this pair is a positive one*, and the loss is how surprised the model is by the true answers:
+# Let's now make precise how word2vec works. The word in the middle of a window is the **center** c, and each word at most `window` positions away is a **context** word o. For every positive pair (c, o) we draw K negative samples $n_1, \ldots, n_K$ (five in our training) from the text, frequent words more often. Each word has two vectors, one as a center and one as a context. The sigmoid of a dot product, $\sigma(x) = 1/(1 + e^{-x})$ (in PyTorch `torch.sigmoid(x)`), we read as *the probability that this pair is a positive one*, and the loss is how surprised the model is by the true answers:
 #
 # $$L = -\log\sigma(c\cdot o)\;-\;\sum_{k=1}^{K}\log\sigma(-c\cdot n_k)$$
 

@@ -370,7 +370,7 @@ experiments.positions_given(fixed_position_layer)
 figures.turned_together()
 
 # %% [markdown]
-# We get another score at offset $1$ than at offset $-1$, as you can see in the explorer, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
+# If q and k differ, as in the explorer, the score at offset $1$ is usually not the score at offset $-1$, so RoPE can distinguish the previous word from the next one. You can write RoPE yourself under *Going further*, and we'll use it in lessons 12 and 14.
 
 # %%
 explore.rotary()
@@ -396,7 +396,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# Now your two functions run inside the course's translator, on two sentences with the same words. (In its training grammar only countries can be visited, so the translator has never seen either sentence.)
+# Now your two functions run inside the course's translator, on two sentences with the same words. (In its training grammar only countries and continents can be visited, so the translator has never seen either sentence.)
 
 # %%
 at_work(sinusoidal_positions, add_positions, sentence="the dog visits the cat")

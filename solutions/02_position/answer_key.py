@@ -332,7 +332,7 @@ exercises = [equivariance_error, sinusoidal_positions, add_positions, fixed_posi
 quizzes = listed_quizzes("""
     quiz_1: c
         a: The rows do come out in another order, but a mean doesn't depend on the order of its terms.
-        b: Training changes the weights, but the equation f(ΠX) = Πf(X) holds for all weights, so training can't find
+        b: Training changes the weights, but a layer is equivariant whatever its weights are, so training can't find
            any that break it.
         c: Each layer is equivariant, so the whole stack returns the same rows in another order. Their mean is the
            same, for every choice of weights.

@@ -210,10 +210,10 @@ check(project)
 #
 # </details>
 #
-# The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W x$,
-# where a token is a column, but we follow `nn.Linear`. So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have
-# shape `(T, d_k)`. Queries and keys must have the same width, because a dot product multiplies their entries in pairs, but
-# that width may be smaller or larger than $D$.
+# The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W
+# x$, where a token is a column, but we follow `nn.Linear`. So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$
+# have shape `(T, d_k)`, where `d_k` is the width of a query. Keys must have the same width, because a dot product
+# multiplies their entries in pairs, but that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
@@ -465,10 +465,11 @@ experiments.chain_of_the_course(bigram_probabilities)
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# You may be the boss of a colleague at work, who is your teacher at the judo club in the evening. A Markov chain can't
-# express that the same two are related in different ways, because it has only **one** edge from *jane* to *visits*. To
-# see whether attention can, we use our $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2,
-# 0)$. In *jane loves visits*, *visits* is a noun.
+# You may be the boss of a colleague at work, who is your teacher at the judo club in the evening. A Markov chain,
+# which has a fixed probability for each word to follow another, can't express that the same two are related in
+# different ways, because it has only **one** edge from *jane* to *visits*. To see whether attention can, we use our
+# $W_Q$ and $W_K$ again and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves visits*,
+# *visits* is a noun.
 #
 # **Before you run the cell, make a guess:** does the score of *jane* with *visits* change, and does another key win?
 
@@ -574,7 +575,7 @@ check(quiz_2=quiz_2)
 # - A Markov chain has one fixed edge for each pair of words, whereas attention computes its edges for every sentence.
 #
 # **Next:** the scores of *is* ranged from $-10.5$ to $10.2$. Is that large? In
-# [lesson 4](../04_scaling/04_scaling.ipynb) you'll see why the formula divides them by $\sqrt{d_k}$.
+# [lesson 4](../04_scaling/04_scaling.ipynb) you'll see why attention divides them by $\sqrt{d_k}$.
 
 # %% [markdown]
 # ## Going further
@@ -905,8 +906,8 @@ at_work(attention_scores=buggy_scores)
 #
 # | measurement | in the text | elsewhere |
 # |---|---|---|
-# | translations right of 300, ablated one at a time | 300 for seven heads | all of block 0: 286; all of block 1: 251 |
-# | weight on the previous token, block 1 head 3 | 0.47 | three untrained networks: 0.13 |
+# | translations right of 300 without some heads | 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |
+# | weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |
 # | words that attend most to themselves | 0.27 | three untrained networks: 0.12 to 0.13; by chance: 0.13 |
 #
 # | networks trained with the bug | loss | right of 100, in one batch | right of 100, one at a time |

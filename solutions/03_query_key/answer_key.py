@@ -391,7 +391,7 @@ quizzes = listed_quizzes("""
         b: In (24, 16) times (6, 16) the inner widths 16 and 6 differ. The tokens would have to be columns first.
         c: A square W would hide the problem, because there would be no error, but the map would be wrong. The widths of
            queries and tokens may differ, and here they do.
-        d: This is the third notation, with tokens as columns, transposed at the end. (24, 16) times (16, 6) is (24, 6),
+        d: This is the notation of textbooks, with tokens as columns, transposed at the end. (24, 16) times (16, 6) is (24, 6),
            and its transpose is (6, 24). It is the same map as X @ W.T.
     quiz_2: b
         a: A score depends on two vectors only, and in the first layer both are rows of the embedding table. Context

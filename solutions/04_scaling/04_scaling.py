@@ -331,7 +331,8 @@ check(softmax_jacobian)
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
 #
-# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$.
+# You can find it on the diagonal, because $p_j \le 1 - p_i$ and therefore $p_i p_j \le p_i(1 - p_i)$. It's never
+# above $\frac14$, its value at $p_i = \frac12$.
 #
 # - **Arguments:** `scores (..., N)`, which may be as large as $\pm10^4$. You may call `torch.softmax`.
 # - **Returns:** a tensor of shape `(...)`, one value for each vector of scores.

@@ -488,7 +488,7 @@ check(fixed_causal_attention)
 #
 # </details>
 #
-# The figure shows the row of *visits* with the scores $0$, $1$, $2$ in both orders.
+# The figure shows the weights of our three words in both orders. In the row of *visits* the scores are $0$, $1$, $2$.
 
 # %%
 figures.before_or_after(tokens, scores, mask)
@@ -508,8 +508,8 @@ figures.before_or_after(tokens, scores, mask)
 at_work(causal_mask, padding_mask, combine_masks, masked_softmax)
 
 # %% [markdown]
-# **Before you run the next cell, make a guess:** does a mask *after* the softmax hurt the trained translator more than
-# these, or less?
+# **Before you run the next cell, make a guess:** does a mask *after* the softmax hurt the trained translator more
+# than a missing causal mask, and more than a missing padding mask?
 
 
 # %%
@@ -744,7 +744,7 @@ figures.first_matmul()
 #   lower triangle and `masked_fill`.
 # - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers
 #   work](https://theaisummer.com/transformer/).
-# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`. -
-#   [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
+# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
 #   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): what each
 #   of them says about its mask.

@@ -555,10 +555,11 @@ check(softmax_backward)
 # </details>
 
 # %% [markdown]
-# %% [markdown]
 # ## At work
 #
-# In the course's translator your `softmax` computes all attention weights and your `cross_entropy` the loss.
+# In the course's translator your `softmax` computes all attention weights and your `cross_entropy` the loss. The
+# panel also divides all scores by a temperature, and you can see that the loss is lowest at 1, at which the network
+# was trained.
 
 # %%
 at_work(softmax, cross_entropy)
@@ -885,10 +886,10 @@ table = torch.tensor(
 figures.before_and_after(table, tokens)
 
 # %% [markdown]
-# The weights are nearly equal, because the exponentials of scores between $0$ and $1$ differ at most by the factor $e$.
-# Dividing by $\sqrt{16}$ as well would make them even more equal. That division is meant for dot products, whose
-# standard deviation grows with the width, and not for cosines. Notice also that the table on the left is symmetric and
-# its softmax isn't, since each row is divided by its own sum.
+# The weights are nearly equal, because the exponentials of scores between $0$ and $1$ differ at most by the factor
+# $e$. Dividing by $\sqrt{d_k}$ as well would make them even more equal. That division is meant for dot products,
+# whose standard deviation grows with the width, and not for cosines. Notice also that the table on the left is
+# symmetric and its softmax isn't, since each row is divided by its own sum.
 #
 # Are attention weights probabilities? They have the same form, because they are positive and sum to 1, but nothing is
 # drawn at random. Instead they are the coefficients of an average, which lesson 7 computes. At the end of a language

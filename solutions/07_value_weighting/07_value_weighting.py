@@ -479,7 +479,7 @@ check(context_shift)
 #
 # Let's apply it to one of the most ambiguous words of our translator. *The* becomes *le*, *la* or *l'* in French,
 # depending on its noun. In *the white dog forgets the green door* it occurs once as *le* and once as *la* (*le chien
-# blanc oublie la porte verte*). Here is what head 0 of the same block does with it:
+# blanc oublie la porte verte*). Here is what head 0 of the encoder's second block does with it:
 
 # %%
 dog = "the white dog forgets the green door".split()

@@ -252,7 +252,7 @@ AttentionHead = Exercise(
         Which divisor keeps the standard deviation of the scores at 1 (lesson 4)?
     scaled_by_model_width: scaled by the width of the model
         attention(self.W_q(x) -> attention(self.W_q(x) * (self.W_q.out_features / x.shape[-1]) ** 0.5
-        How many products are summed in one score? The last exercise of lesson 4 has the same bug.
+        How many products are summed in one score? Exercise 4.5 has the same bug.
     keys_and_values_swapped: keys and values swapped
         self.W_k(x), self.W_v(x) -> self.W_v(x), self.W_k(x)
         attention takes Q, K and V in this order. Which of your projections is compared with the queries?

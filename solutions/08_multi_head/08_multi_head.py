@@ -336,7 +336,8 @@ figures.what_heads_write(mha, x_jane, token=1)
 # | attention weights | T² | **8 T²** |
 #
 # So extra heads cost neither parameters nor multiplications. They do cost memory for the attention weights, and each
-# head is narrower, so its queries can differ in fewer independent directions (lesson 3).
+# head is narrower, so its queries can differ in fewer independent directions, at most as many as the head has
+# channels.
 
 # %%
 explore.budget()
@@ -460,6 +461,7 @@ figures.without_each_head()
 # ## At work
 #
 # Let's put your module into every attention layer of the translator, and after that the buggy merge of Exercise 8.4.
+# The panel also says how far the output of each attention layer moves in this sentence if one head is missing.
 
 # %%
 at_work(MultiHeadAttention)
@@ -561,8 +563,7 @@ check(quiz_2=quiz_2)
 
 # %% [markdown]
 # ## Going further
-#
-# Everything below is optional, and no later lesson needs it.
+# Everything below is optional, and later lessons explain briefly what they use of it.
 
 # %% [markdown]
 # ### How training hides the bug
@@ -801,8 +802,8 @@ check(head_importance)
 figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
-# The size of a head's output is only a hint. Here the noun head has the largest output, but that of the
-# previous-token head is nearly as large, although the model doesn't need it.
+# The size of a head's output is only a hint. Over these 40 sentences the noun head has the largest output, but that
+# of the previous-token head is nearly as large, although the model doesn't need it.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`

@@ -339,9 +339,9 @@ figures.traces_of_words()
 # are untrained, but in the trained translator words stay apart as well (*Going further*).
 #
 # Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections
-# (measured in *Going further*), but its words become indistinguishable all the same. Two more differences matter in
-# practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm** on top of it, and a
-# post-norm stack needs a warm-up, that is, a learning rate that starts small (lesson 11).
+# (measured in *Going further*), but its words become indistinguishable all the same. Two more differences between the
+# orders matter in practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm**
+# on top of it, and a post-norm stack needs a warm-up, that is, a learning rate that starts small (lesson 11).
 
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
@@ -397,7 +397,8 @@ check(fixed_block)
 # </details>
 
 # %% [markdown]
-# How much of each word does the code with the bug keep, compared with the two orders and with your fix?
+# How much of each word does the code with the bug (*residual after norm* in the legend) keep, compared with the two
+# orders and with your fix?
 
 # %%
 figures.traces_of_words(or_finished(fixed_block))
@@ -418,9 +419,9 @@ figures.traces_of_words(or_finished(fixed_block))
 explore.stack()
 
 # %% [markdown]
-# At 0.5 and below, all four lines are close together, because small matrices add little to the residual stream. At 2
-# the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1, because
-# their last step is a norm.
+# At 0.5 and below, all four lines are close together, because with residual connections small matrices add little. At
+# 2 the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1,
+# because their last step is a norm.
 
 # %% [markdown]
 # ## The encoder
@@ -802,8 +803,8 @@ explore.reach()
 #
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
-# Write the function that makes such a table. Entry (i, j) is the Frobenius norm of the block of the Jacobian that says
-# how row i of the output changes with row j of the input:
+# Write the function behind tables like those of figure 9.10. Entry (i, j) is the Frobenius norm of the block of the
+# Jacobian that says how row i of the output changes with row j of the input:
 #
 # $$I_{ij} = \Big\lVert \frac{\partial f(x)_i}{\partial x_j} \Big\rVert_F =
 # \sqrt{\sum_{e=1}^{E}\sum_{d=1}^{D}\Big(\frac{\partial f(x)_{ie}}{\partial x_{jd}}\Big)^2}$$
@@ -892,8 +893,8 @@ figures.interactions()
 # *pairs of pairs* is a good picture, but the true number is larger. With softmax, even one layer relates all words,
 # because they share a denominator, but the joint effect of many words is small.
 #
-# **Skip connections combine low and high levels:** You measured this above. With skip connections, a linear map
-# recovers more of the word after every block than without them.
+# **Skip connections combine low and high levels:** Skip connections are residual connections, and figure 9.4 measures
+# this. With them, a linear map recovers more of the word after every block than without them.
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -36,7 +36,7 @@ transformer_map("10_decoder_block")
 #
 # | name | takes | gives |
 # |---|---|---|
-# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`; value defaults to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
+# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`; key defaults to query, value to key | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
 # | `FeedForward(d_model, d_ff, activation)` | `(B, T, D)` | the same shape |
 # | `Encoder(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)` | `forward(ids (B, T), mask=None)` | `(B, T, D)` |
 # | `attention(Q, K, V, mask=None)` | `(..., T_q, d)`, `(..., T_k, d)`, `(..., T_k, d_v)` | `(out, weights)`, scores over $\sqrt d$ |
@@ -224,7 +224,7 @@ figures.cross_attention()
 # almost like a dictionary, shifted by one position. (*Going further* examines the last row, where the model has to
 # predict eos.)
 #
-# The full source is known from the start, so `memory_mask` has to mask padding only.
+# The full source is known from the start, so cross-attention has to mask padding only.
 
 # %% [markdown]
 # ### Exercise 10.3 `DecoderBlock`
@@ -400,10 +400,10 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 #
 # In training, all positions are predicted at once. At **inference**, that is, when we use the trained model, the
 # words to read don't exist yet. So the model predicts a word, we append it to the input, and we repeat this until it
-# predicts eos. Taking the most likely word each time is called **greedy decoding**. (Under *Going further* you find
-# other ways to choose.)
+# predicts eos. Taking the most likely word each time is called **greedy decoding**. (You'll see other ways to choose
+# below and under *Going further*.)
 #
-# Your search gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
+# Your loop gets a function `step` that maps a prefix of ids `(1, t)` to the logits of the next word `(1, V)`.
 
 # %% [markdown]
 # ### Exercise 10.5 `greedy_decode`
@@ -564,6 +564,8 @@ figures.next_words()
 # the other two words and divide by this sum, which gives 0.625 and 0.375.
 #
 # </details>
+#
+# Move the sliders. Which of the three remedies still changes anything if the temperature is very low?
 
 # %%
 explore.next_word()
@@ -646,6 +648,7 @@ check(quiz_2=quiz_2)
 # - A decoder block is causal self-attention, cross-attention and a feed-forward network.
 # - In cross-attention queries come from the target, keys and values from the encoder's output.
 # - Under a causal mask earlier keys and values don't change, so a KV cache computes them once.
+# - Temperature, top-k and top-p change the distribution from which the next word is sampled.
 #
 # **Next:** In [lesson 11](../11_translation/11_translation.ipynb) we train the full model.
 
@@ -655,7 +658,7 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here you implement top-k and top-p and see what they remove. Then we study two ways to go wrong, and you write a
+# Here you implement top-k and top-p and see what they remove. Then we look at what can go wrong, and you write a
 # search that does better than greedy decoding.
 
 # %% [markdown]

@@ -254,7 +254,7 @@ Transformer = own.transformer(globals())
 # ## A toy task first: reversing words
 #
 # Before you train a large model, train a small one on a task whose output you know, such as reversing words
-# (*encoder* → *redocne*), and you'll find a bug after half a minute.
+# (*encoder* → *redocne*). If that fails, you know after half a minute that there is a bug.
 #
 # We also change the initialization. Because Adam moves every weight by about the learning rate per step, the large
 # vectors of `nn.Embedding` would need hundreds of steps to change direction, so we shrink them to a fiftieth of their
@@ -440,8 +440,9 @@ check(label_smoothed_loss)
 #
 # </details>
 #
-# Smoothing makes the model less certain, so its plain loss on unseen sentences is at least ten times as high,
-# although it gets as many of them exactly right (figure 11.11).
+# Smoothing makes the model less certain, so its cross-entropy without smoothing (its plain loss) on unseen sentences
+# is about ten times as high or more, although it gets about as many of them exactly right (figure 11.11 under *Going
+# further*).
 
 # %% [markdown]
 # ## Training the translator
@@ -684,7 +685,7 @@ check(quiz_1=quiz_1)
 # - **a** it has memorized the training sentences
 # - **b** each position sees the word that it has to predict
 # - **c** sources and targets do not belong together
-# - **d** the beam is too narrow
+# - **d** greedy decoding isn't a good enough search
 
 # %% nbgrader={"solution": "quiz_2"}
 quiz_2 = None  # "a", "b", "c" or "d"
@@ -796,7 +797,7 @@ figures.with_and_without_smoothing()
 
 # %% [markdown]
 # In this language smoothing brings no clear gain, because almost all sentences are exactly right either way. But it
-# makes the model less certain, so the plain loss is at least ten times as high.
+# makes the model less certain, so the plain loss is about ten times as high or more.
 #
 # ### Where does the gender come from?
 #

@@ -429,7 +429,7 @@ def claim_and_rival(pairs, layer, head, word="it"):
 print("antecedent, first noun:", claim_and_rival(PAIRS, 3, 1))
 
 # %% [markdown]
-# Of the 16 sentences, the head prefers the antecedent in 9 of them, which is about chance, and the first noun in 11.
+# In 9 of the 16 sentences the head prefers the antecedent, which is about chance, and in 11 the first noun.
 # So the claim fails, and the rival isn't quite right either, because the ball and the cat lose to the second noun
 # with both endings. We may only say that *it* attends to an earlier noun.
 
@@ -474,9 +474,9 @@ for head in range(12):
 
 # %% [markdown]
 # Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more without
-# head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small*, *it* is only
-# ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we can't claim
-# more.
+# head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small* (not shown),
+# *it* is only ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we
+# can't claim more.
 #
 # You have now asked three questions with different answers. The **weight** tells where a head attends, the **value**
 # tells what it gets from there, and **ablation** tells what the output needs. That's why Jain and Wallace argued that
@@ -847,11 +847,11 @@ print("what influences jane in layer 1:", " ".join(f"{x:.2f}" for x in fractions
 figures.weight_and_influence()
 
 # %% [markdown]
-# In this head *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself,
-# since the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with only
-# about 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`,
-# so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from
-# 0.38 to 0.17, while that of *visits* stays about the same.
+# In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane*
+# itself, since the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with
+# only about 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on
+# `[CLS]`, so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops
+# from 0.39 to 0.16, while that of *visits* stays about the same.
 #
 # ### How far does context move a word?
 #

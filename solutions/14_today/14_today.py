@@ -55,7 +55,7 @@ transformer_map("14_today")
 # ## You need
 #
 # You need RoPE ([lesson 2](../02_position/02_position.ipynb)), masks ([lesson 5](../05_masking/05_masking.ipynb)),
-# grouped queries ([lesson 8](../08_multi_head/08_multi_head.ipynb)), the block of [lesson
+# the heads of [lesson 8](../08_multi_head/08_multi_head.ipynb), the block of [lesson
 # 9](../09_encoder_block/09_encoder_block.ipynb), the KV cache ([lesson
 # 10](../10_decoder_block/10_decoder_block.ipynb)) and your GPT ([lesson
 # 12](../12_language_model/12_language_model.ipynb)). You can use these components:
@@ -232,7 +232,7 @@ check(SwiGLU)
 figures.two_pairings()
 
 # %% [markdown]
-# **On paper:** Take $d = 4$ and the vector $(1, 0, 0, 0)$ at position $1$. What do lesson 2's `apply_rope` and the
+# **On paper:** Take $d = 4$ and the vector $(1, 0, 0, 0)$ at position $1$. What do the RoPE of lesson 2 and the
 # formula above make of it?
 #
 # <details><summary>Answer</summary>
@@ -276,8 +276,8 @@ check(apply_rope_half_split)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Start from `apply_rope` of lesson 2. The angles stay the same, but you take the pairs out and put them back in
-# another way.
+# Start from the formula of lesson 2 (or your `apply_rope` from exercise 2.6). The angles stay the same, but you take
+# the pairs out and put them back in another way.
 #
 # </details>
 #
@@ -294,8 +294,8 @@ check(apply_rope_half_split)
 # %% [markdown]
 # ## Fewer keys and values
 #
-# In lesson 8 several query heads shared one head of keys and values (**grouped-query attention**), which shrinks the
-# KV cache.
+# If several query heads share one head of keys and values (**grouped-query attention**, GQA, exercise 8.7), the KV
+# cache shrinks. The figure below also shows MHA, where no heads share, and MQA, where all of them share one.
 #
 # **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
 # bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has
@@ -613,20 +613,20 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # Someone says that the original Transformer is history, because its norm, activation, positions and heads have all
-# been replaced. Choose three of the six changes, and for each of them say what it changes in the formula, what it
-# saves or makes possible, and give a number from this lesson. Then say what has stayed the same, and what would have
-# to change before you would call it another architecture.
+# been replaced. Choose three of the six changes, and for each of them say what it changes in the formula and what it
+# saves or makes possible, and give a number, measured or computed (figure 14.4 under *Going further* has more). Then
+# say what has stayed the same, and what would have to change before you would call it another architecture.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** RMSNorm doesn't subtract the mean, so it needs one average instead of two and no β. Grouped
-# queries let several query heads use the same keys and values. In the smallest Llama 3 this makes the cache of one
-# token four times smaller than in Llama 2, while the number of scores stays the same. RoPE makes scores depend on
-# distances, so no table limits the length, and it alone brought a small GPT closer to the entropy of its source, by
-# 0.08 nats. What has stayed is a residual stream to which attention adds values weighted by a
-# softmax of scaled scores, and a network that works on each token alone. I would call it another architecture if
-# tokens exchanged information without comparing queries with keys.
+# **Model answer.** RMSNorm doesn't subtract the mean, so it needs one average instead of two and no β. It turns $(1,
+# 1, 5, 5)$ into $(0.277, 0.277, 1.387, 1.387)$. Grouped queries let several query heads use the same keys and values.
+# In the smallest Llama 3 this makes the cache of one token four times smaller than in Llama 2, while the number of
+# scores stays the same. RoPE makes scores depend on distances, so no table limits the length, and it alone brought a
+# small GPT closer to the entropy of its source, by 0.08 nats. What has stayed is a residual stream to which attention
+# adds values weighted by a softmax of scaled scores, and a network that works on each token alone. I would call it
+# another architecture if tokens exchanged information without comparing queries with keys.
 #
 # **Marking scheme (15).**
 #
@@ -658,7 +658,7 @@ progress()
 # ## Going further
 #
 # Here a sliding window limits the size of the cache, you learn to split text into tokens, and at the end we load a
-# published model and let it write.
+# small model in the layout of published ones and let it write.
 #
 # ### Which of the six changes does the work?
 #
@@ -670,12 +670,12 @@ progress()
 figures.six_changes()
 
 # %% [markdown]
-# In this short training run only RoPE lowers the loss clearly, from 0.60 to 0.52, and so do all six together. The
-# other five changes make no more difference than another seed does, although RMSNorm and a single head of keys and
-# values end a little higher on average, by about a third of what RoPE gains. Current models use all six nevertheless,
-# because some of them make the model cheaper at nearly the same quality, pre-norm is meant for deep stacks, and the
-# gain of the gate was measured in far larger networks. Our experiment tells us only about small models that are
-# trained briefly.
+# In this short training run RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all
+# six together reach 0.53. The other five changes make no more difference than another seed does, although RMSNorm and
+# a single head of keys and values end a little higher on average, by about a third of what RoPE gains. Current models
+# use all six nevertheless, because some of them make the model cheaper at nearly the same quality, pre-norm is meant
+# for deep stacks, and the gain of the gate was measured in far larger networks. Our experiment tells us only about
+# small models that are trained briefly.
 
 # %% [markdown]
 # ### How much does the mean matter?
@@ -901,8 +901,8 @@ figures.three_scores(meant, moved, forgotten)
 #
 # ### The names in a published file
 #
-# `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack without a
-# position table. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in such a file are these:
+# `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers)` is lesson 12's stack, with a block
+# of your choice. It has `tokens`, `blocks`, a last `norm` and `unembed`. The names in such a file are these:
 #
 # | in the file, after `model.layers.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -986,7 +986,7 @@ print(f"largest difference: {(logits - layout.llama_logits(state, ids)).abs().ma
 # %% [markdown]
 # ### Tokens from bytes
 #
-# Lesson 1's subwords gave `[UNK]` for what they didn't know. Most later models never need it, because they start
+# WordPiece (exercise 1.11) gives `[UNK]` for what it can't split. Most later models never need it, because they start
 # from the 256 bytes and merge tokens that often occur side by side (**byte-pair encoding**). We first split the text
 # into pieces that no merge may cross. Here a piece is a run of visible characters with the space before it, if there
 # is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of neighboring
@@ -1114,7 +1114,7 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 # Frequent words such as *visits* and *september* have become single tokens, whereas the Japanese characters and the
 # waving hand are split into single bytes. So nothing is unknown, but rare text costs more tokens.
 #
-# ### A published model writes
+# ### A model in the published layout writes
 #
 # The course comes with a small model in Llama's layout, with four blocks and 824,448 parameters, trained on the
 # first million characters of a collection of Shakespeare. Your block uses its weights, your `rename_llama` finds
