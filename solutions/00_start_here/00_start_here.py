@@ -397,7 +397,7 @@ J
 # %% [markdown]
 # ## From a Jacobian to a gradient
 #
-# A loss is a *single* number that training makes smaller, by moving the weights against its gradient. Let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. If we move $x_1$, the change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$. For $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write both in matrix form:
+# A loss is a *single* number that training makes smaller, by moving the weights against its gradient (**gradient descent**). Let's suppose that ours is $L = 1\cdot f_1 + 2\cdot f_2$. If we move $x_1$, the change acts through both outputs, so the derivative is $1\cdot 3 + 2\cdot 4 = 11$. For $x_2$ it is $1\cdot 2 + 2\cdot 1 = 4$. We can write both in matrix form:
 # $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
 # That is the **gradient**, which consists of the derivatives of one number with respect to every input and has the **shape of the input**. The row vector $(1, 2)$ is the gradient of $L$ with respect to the *outputs*, and its product with the Jacobian is the gradient with respect to the *inputs*. **Backpropagation** is nothing more than this step, repeated layer by layer from the loss back to the weights.
 

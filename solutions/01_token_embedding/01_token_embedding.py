@@ -381,7 +381,7 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 #
 # How can we get meaning into the table? J. R. Firth had the idea in 1957: *You shall know a word by the company it keeps.* Words that occur with the same neighbors are similar.
 #
-# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text, the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, which increases their dot product, and pushes a word and a negative sample apart. (You'll find the loss and its gradient under *Going further*.)
+# **word2vec** (Mikolov et al., 2013) turns this into a training task. It takes pairs of neighboring words from a text (here at most two positions apart, `window=2`), the **positive pairs**, and for each of them it draws a few words at random, the **negative samples**. Training pulls the two vectors of a positive pair together, which increases their dot product, and pushes a word and a negative sample apart. (You'll find the loss and its gradient under *Going further*.)
 #
 # Our training text has three hundred sentences from a small grammar. Each is about one of fifteen nouns (five places, five foods, five animals), so *cat* and *dog* never appear in the same sentence.
 
@@ -474,7 +474,7 @@ pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp 
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. (You can write WordPiece yourself under *Going further*.) Most models of today use **byte-pair encoding** instead, which you'll train in lesson 14.
+# You split a word greedily, which means that you take the longest piece that the word begins with, then the longest piece that the rest begins with, and so on. (You can write WordPiece yourself under *Going further*.) Most models of today use **byte-pair encoding** instead, which you can train under *Going further* in lesson 14.
 
 # %% [markdown]
 # ## At work

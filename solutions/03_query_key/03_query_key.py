@@ -211,9 +211,10 @@ check(project)
 # </details>
 #
 # The Transformer paper writes this map as $X W$ with a matrix `(in, out)`, and textbooks on linear algebra write $W
-# x$, where a token is a column, but we follow `nn.Linear`. So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$
-# have shape `(T, d_k)`, where `d_k` is the width of a query. Keys must have the same width, because a dot product
-# multiplies their entries in pairs, but that width may be smaller or larger than $D$.
+# x$, where a token is a column, but we follow PyTorch's linear layer `nn.Linear`, which computes $xW^\top + b$ with a
+# matrix `(out, in)` (we leave out the bias $b$). So $W_Q$ and $W_K$ have shape `(d_k, D)`, and $Q$ and $K$ have shape
+# `(T, d_k)`, where `d_k` is the width of a query. Keys must have the same width, because a dot product multiplies
+# their entries in pairs, but that width may be smaller or larger than $D$.
 
 # %% [markdown]
 # ## One query against all keys
@@ -460,7 +461,7 @@ check(bigram_probabilities)
 experiments.chain_of_the_course(bigram_probabilities)
 
 # %% [markdown]
-# After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely.
+# After *visits* the four most likely words are all countries, whereas after *jane* they are of several kinds.
 
 # %% [markdown]
 # ## The same pair in two sentences

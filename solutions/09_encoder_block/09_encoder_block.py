@@ -341,7 +341,8 @@ figures.traces_of_words()
 # Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections
 # (measured in *Going further*), but its words become indistinguishable all the same. Two more differences between the
 # orders matter in practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm**
-# on top of it, and a post-norm stack needs a warm-up, that is, a learning rate that starts small (lesson 11).
+# on top of it, and with a large learning rate a post-norm stack needs a warm-up, that is, it must start with a small
+# one (lesson 11).
 
 # %% [markdown]
 # ### Exercise 9.4 `fixed_block`
@@ -413,7 +414,7 @@ figures.traces_of_words(or_finished(fixed_block))
 #
 # The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
 # size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
-# the slider? (Every stack in the explorer has a final norm.)
+# the slider? (The gradients are measured behind a final norm, which the sizes on the left don't include.)
 
 # %%
 explore.stack()
@@ -437,7 +438,8 @@ explore.stack()
 # Write the encoder. Name its parts as below, because the check loads weights into them by name.
 #
 # - **Parts:** `tokens`, an `nn.Embedding` with `vocab_size` rows; `positions`, an `nn.Embedding` with `max_len` rows;
-#   `blocks`, an `nn.ModuleList` of `num_layers` post-norm `EncoderBlock`s.
+#   `blocks`, an `nn.ModuleList` of `num_layers` `EncoderBlock`s, post-norm by default. `**options` (`norm_first`,
+#   `activation`) go on to every block; the check doesn't use them.
 # - **Returns:** `forward` takes `ids`, a LongTensor `(B, T)`, and a mask, None or boolean, and returns `(B, T, D)`.
 # - Add word and position vectors as they are, pass the mask to every block, and add no norm after the last block.
 

@@ -382,7 +382,7 @@ check(Transformer)
 # </details>
 
 # %% [markdown]
-# Now we fill your class with the 206,146 trained parameters of the course's translator, which have the same names.
+# Now we fill your class with the 206,146 parameters of the course's trained translator, which have the same names.
 
 # %%
 model = or_finished(Transformer)(*translator.SIZES)
@@ -565,7 +565,8 @@ figures.next_words()
 #
 # </details>
 #
-# Move the sliders. Which of the three remedies still changes anything if the temperature is very low?
+# Move the sliders. Do top-k and top-p still change the bars if the temperature is very low? (No, because one word
+# then has almost all of the probability.)
 
 # %%
 explore.next_word()

@@ -64,9 +64,9 @@ transformer_map("11_translation")
 # %% [markdown]
 # ## A language with known alignments
 #
-# The sentences come from a small grammar with 165 English and 194 French words. In French, articles and adjectives
-# agree with their noun, and most adjectives come after it. Because the grammar generates both sides, it also knows
-# from which English word each French word comes.
+# The sentences come from a small grammar with 165 English and 191 French words (194 with `<pad>`, `<bos>` and
+# `<eos>`). In French, articles and adjectives agree with their noun, and most adjectives come after it. Because the
+# grammar generates both sides, it also knows from which English word each French word comes.
 
 # %%
 figures.word_by_word()
@@ -566,7 +566,8 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # ## What cross-attention has learned
 #
 # In the cross-attention of the last block, is the largest weight of each French word at the English word that it
-# translates, although the loss never asks for this?
+# translates, although the loss never asks for this? (Since `tgt_in` is shifted, row t is the one that predicts word
+# t.)
 
 # %% [markdown]
 # ### Exercise 11.6 `alignment`

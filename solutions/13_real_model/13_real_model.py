@@ -125,8 +125,9 @@ check(rename_weights)
 #
 # </details>
 #
-# Now we load the tensors into an encoder with BERT's activation, the exact GELU, and BERT's ε of 10⁻¹² in every norm.
-# (To use your own `Encoder`, paste the cells of lesson 9 here.)
+# Now we load the tensors into an encoder with BERT's activation, the exact GELU (a smooth relative of ReLU), and
+# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the code cells of lesson 9, with its imports of
+# `nn` and `MultiHeadAttention`, into a new cell here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -266,9 +267,9 @@ for token, value, weight in zip(
     print(f"{token:<8}value of length {value.norm():.2f}, weight from visits {weight:.2f}")
 
 # %% [markdown]
-# *visits* gives `[CLS]` almost half of its attention, but the value there is seven times shorter than those of the
-# words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this large
-# weight does almost nothing. **Always read weights together with values.**
+# *visits* gives `[CLS]` almost half of its attention, but the value there is seven to eight times shorter than those
+# of the words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this
+# large weight does almost nothing. **Always read weights together with values.**
 #
 # For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
 
@@ -760,8 +761,10 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer (one of many).** My claim is that the pronoun head connects a pronoun with its antecedent, which I saw with the tired
-# animal. The rival is that a pronoun attends to the first noun. These are the weights of the two nouns:
+# **Model answer (shortened, and with a head of the lesson, so that it takes no head from you; yours needs four new
+# sentences and a second head to ablate).** My claim is that the pronoun head connects a pronoun with its antecedent,
+# which I saw with the tired animal. The rival is that a pronoun attends to the first noun. These are the weights of
+# the two nouns:
 #
 # | sentence | first noun | second noun |
 # |---|---|---|
@@ -890,7 +893,7 @@ print(f"GELU by tanh: {(top_with(activation=lambda x: F.gelu(x, approximate='tan
 
 # %% [markdown]
 # The largest entry is 5.7, so you wouldn't notice either mistake in a search result. That's why such mistakes survive
-# in released code until someone compares outputs to four digits.
+# in released code until someone compares outputs to five decimal places.
 #
 # ### How much does the head with *jane → visits* matter?
 #

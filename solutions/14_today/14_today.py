@@ -48,7 +48,7 @@ transformer_map("14_today")
 # | feed-forward | ReLU | a gate (**SwiGLU**) |
 # | positions | added once | rotated in every block (**RoPE**) |
 # | keys and values | one head per query head | one head for several (**GQA**) |
-# | biases | in the feed-forward network and the norms | none |
+# | biases | in the linear layers and the norms | none |
 # | order | post-norm | pre-norm, with one last norm |
 
 # %% [markdown]
@@ -295,7 +295,8 @@ check(apply_rope_half_split)
 # ## Fewer keys and values
 #
 # If several query heads share one head of keys and values (**grouped-query attention**, GQA, exercise 8.7), the KV
-# cache shrinks. The figure below also shows MHA, where no heads share, and MQA, where all of them share one.
+# cache shrinks. The figure below also shows MHA, where no heads share, and MQA, where all of them share one. (The
+# dashed model keeps only its last 4096 tokens.)
 #
 # **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
 # bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has

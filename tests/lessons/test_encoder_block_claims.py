@@ -83,7 +83,7 @@ def test_what_the_figures_say_of_the_learners_functions():
 @pytest.mark.full
 def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
     says(
-        "small matrices add little to the residual stream",
+        "with residual connections small matrices add little",
         "Post-norm and the line without a residual connection keep size 1",
     )
     starts = torch.randn(20, 1, 5, explore.WIDTH, generator=torch.Generator().manual_seed(1))

@@ -38,7 +38,7 @@ def test_the_other_heads_are_needed_only_together():
         "so the story doesn't hold. In this small language every English verb has a single French form",
         "Head 0 of block 1 is the exception. You can ablate each of the other seven alone without a single error",
         "but without all seven a third of the translations are wrong.",
-        "| 300 for seven heads | all of block 0: 286; all of block 1: 251 |",
+        "| 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |",
     )
     assert evaluation.nats_a_word(experiments.ablated([experiments.ARCS]), BATCH()) < 0.0003
     assert (right(*HEADS[:4]), right(*HEADS[4:])) == (286, 251)
@@ -49,7 +49,7 @@ def test_the_other_heads_are_needed_only_together():
 def test_the_head_of_the_arcs_attends_mostly_to_the_previous_token():
     says(
         "Over 300 unseen sentences, the previous token has the largest score for 58% of the words.",
-        "| weight on the previous token, block 1 head 3 | 0.47 | three untrained networks: 0.13 |",
+        "| weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |",
     )
     _, before, weight = experiments.choices(translator.machine())
     assert before[experiments.ARCS].item() == pytest.approx(0.58, abs=0.005)
@@ -73,7 +73,7 @@ def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
 
 
 def test_the_chain_of_the_course():
-    says("After *visits* the chain predicts a country, whereas after *jane* many words are about equally likely.")
+    says("After *visits* the four most likely words are all countries, whereas after *jane* they are of several kinds.")
     words, ids = index_words([pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))])
     chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     assert chain[words.index("jane")].max() < 0.15

@@ -427,7 +427,11 @@ def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
     assert all(numbers[name] < 108_063 for name in ("RMS norm", "no biases", ONE_HEAD))
     rotary, higher = mean["2017"] - mean["rotations"], [mean[name] - mean["2017"] for name in ("RMS norm", ONE_HEAD)]
     assert all(rotary / 4 < item < rotary / 2 for item in higher)
-    says(LESSON, "RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all six together reach 0.53", "for 400 steps")
+    says(
+        LESSON,
+        "RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all six together reach 0.53",
+        "for 400 steps",
+    )
     says(LESSON, "end a little higher on average, by about a third of what RoPE gains")
     assert six_changes.STEPS == 400
     assert "RoPE 0.520, from 0.504 to 0.542" in figures.six_changes().alt
