@@ -38,7 +38,8 @@ def test_the_translator_reads_the_position_as_how_far_along_it_is():
 
 def test_no_cat_is_visited_in_the_grammar():
     says(
-        "In its training grammar only countries and continents can be visited, so the translator has never seen either sentence."
+        "In its training grammar only countries and continents can be visited, so "
+        "the translator has never seen either sentence."
     )
     assert corpus.translate("the dog paints the cat").french == "le chien peint le chat"
     for sentence in ("the dog visits the cat", "the cat visits the dog"):

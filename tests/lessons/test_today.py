@@ -429,7 +429,8 @@ def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
     assert all(rotary / 4 < item < rotary / 2 for item in higher)
     says(
         LESSON,
-        "RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and all six together reach 0.53",
+        "RoPE is the only single change that lowers the loss clearly, from 0.60 to 0.52, and "
+        "all six together reach 0.53",
         "for 400 steps",
     )
     says(LESSON, "end a little higher on average, by about a third of what RoPE gains")

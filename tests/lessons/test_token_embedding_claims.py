@@ -169,7 +169,8 @@ def test_the_loss_along_the_way(capsys):
 
 def test_cat_and_dog_never_meet_and_lie_close():
     says(
-        "Each is about one of fifteen nouns (five places, five foods, five animals), so *cat* and *dog* never appear in the same sentence"
+        "Each is about one of fifteen nouns (five places, five foods, five animals), so "
+        "*cat* and *dog* never appear in the same sentence"
     )
     meet = [{WORDS.index("cat"), WORDS.index("dog")} <= set(row) for row in IDS]
     assert len(meet) == 300 and not any(meet)
