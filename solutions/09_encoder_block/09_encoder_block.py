@@ -438,8 +438,7 @@ explore.stack()
 # Write the encoder. Name its parts as below, because the check loads weights into them by name.
 #
 # - **Parts:** `tokens`, an `nn.Embedding` with `vocab_size` rows; `positions`, an `nn.Embedding` with `max_len` rows;
-#   `blocks`, an `nn.ModuleList` of `num_layers` `EncoderBlock`s, post-norm by default. `**options` (`norm_first`,
-#   `activation`) go on to every block; the check doesn't use them.
+#   `blocks`, an `nn.ModuleList` of `num_layers` post-norm `EncoderBlock`s.
 # - **Returns:** `forward` takes `ids`, a LongTensor `(B, T)`, and a mask, None or boolean, and returns `(B, T, D)`.
 # - Add word and position vectors as they are, pass the mask to every block, and add no norm after the last block.
 
