@@ -27,10 +27,9 @@ def main() -> None:
         model, run = full_size.train(GPT, text, full_size.recipe_for(device), device, folder)
     generator = torch.Generator(device).manual_seed(5)
     run.samples[-1] = full_size.write(model, text, full_size.PROMPT, 500, generator=generator)
-    print(f"best validation loss {run.validation[run.best]:.3f} after {run.steps[run.best]} steps, {run.seconds:.0f} s")
+    print(f"best validation loss {run.validation[run.best]:.3f} after {run.steps[run.best]} steps")
     print(run.samples[-1])
     if options.write:
-        run.seconds = 0.0  # depends on what else the computer does
         digits = {name: [round(x, 4) for x in getattr(run, name)] for name in ("training", "validation")}
         write("language_model", "full_size", asdict(run) | digits)
 

@@ -38,6 +38,7 @@ from bench.nanogpt import NanoGPT, rate, whole_loss
 from bench.written import keep
 from helpers.blocks import GPT
 from helpers.corpus.real_text import real_text
+from helpers.lessons.language_model.full_size import decay_groups, learning_rate
 
 LAYERS, HEADS, WIDTH, CONTEXT, BATCH, STEPS = 4, 4, 128, 64, 12, 2000
 PUBLISHED = (1.87, 1.93)
@@ -49,17 +50,13 @@ def nanogpt_rate(step: int, steps: int) -> float:
 
 
 def line_rate(high: float):
-    """Up in a line over the first twentieth of the steps, then down in a line to zero."""
-    return lambda step, steps: high * min((step + 1) / (steps / 20), (steps - step) / (steps * 0.95), 1.0)
+    return lambda step, steps: learning_rate(high, step, steps)
 
 
 class Training:
     def __init__(self, model, data, rate, steps: int, betas, seed: int, fused: bool = False):
         self.model, self.data, self.rate, self.steps = model, data, rate, steps
-        matrices = [p for p in model.parameters() if p.dim() > 1]
-        vectors = [p for p in model.parameters() if p.dim() <= 1]
-        groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=betas, fused=fused)
+        self.optimizer = torch.optim.AdamW(decay_groups(model), lr=1e-3, betas=betas, fused=fused)
         self.generator = torch.Generator().manual_seed(seed)
         self.done, self.seconds = 0, 0.0
 

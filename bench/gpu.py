@@ -26,10 +26,10 @@ from bench.nanogpt import NanoGPT, rate, whole_loss
 from bench.written import keep
 from helpers.blocks import GPT
 from helpers.corpus import real_text
-from helpers.lessons.language_model.full_size import FULL, Recipe, prepare
+from helpers.lessons.language_model import full_size
+from helpers.lessons.language_model.full_size import FULL, Recipe
 
 GOAL, VALID, LOOK_EVERY = 1.4697, (1.455, 1.480), 50
-BASE = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def build(variant: Variant, vocab_size: int) -> nn.Module:
     size = vocab_size, recipe.context, recipe.width, recipe.heads, recipe.layers
     if variant.nanogpt:
         return NanoGPT(*size, recipe.dropout)
-    model = prepare(GPT(*size), recipe.dropout, BASE)
+    model = full_size.prepare(GPT(*size), recipe.dropout)
     for block in model.blocks:
         if variant.squared_relu:
             block.feed_forward.activation = lambda x: F.relu(x).square()
@@ -74,7 +74,7 @@ def learning_rate(variant: Variant, step: int) -> float:
     recipe = variant.recipe
     if variant.nanogpt or not variant.linear_decay:
         return rate(step, recipe.steps, warmup=100)
-    return recipe.rate * min((step + 1) / (recipe.steps / 20), (1 - step / recipe.steps) / 0.95, 1.0)
+    return full_size.learning_rate(recipe.rate, step, recipe.steps)
 
 
 def trained(variant: Variant, text, seed: int, device: torch.device) -> dict:
@@ -82,10 +82,7 @@ def trained(variant: Variant, text, seed: int, device: torch.device) -> dict:
     torch.manual_seed(seed)
     recipe, cuda = variant.recipe, device.type == "cuda"
     model = build(variant, len(text.symbols)).to(device)
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), fused=cuda)
+    optimizer = torch.optim.AdamW(full_size.decay_groups(model), lr=1e-3, betas=(0.9, 0.99), fused=cuda)
     forward = torch.compile(model) if cuda else model
     data, unseen = text.train.to(device), text.test.to(device)
     generator = torch.Generator().manual_seed(seed)

@@ -68,6 +68,30 @@ def test_a_lost_run_continues_as_if_nothing_had_happened(text, tmp_path, monkeyp
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
 
 
+def test_the_batches_are_the_same_whatever_the_default_device_is(text, tmp_path):
+    training = full_size.Training(GPT(20, 16, 16, 2, 2), text, TINY, CPU, tmp_path / "full_size.pt")
+    expected = training.batch(text.train, 3, torch.Generator().manual_seed(0))
+    with torch.device("meta"):
+        found = training.batch(text.train, 3, torch.Generator().manual_seed(0))
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("which", ["forward", "backward"])
+def test_a_compiler_that_fails_in_either_pass_is_left_out(which, text, tmp_path, capsys):
+    def fail(_):
+        raise RuntimeError("no compiler")
+
+    def compiled(ids):
+        logits = fail(ids) if which == "forward" else model(ids)
+        logits.register_hook(fail)
+        return logits
+
+    model = GPT(len(text.symbols), 16, 16, 2, 2)
+    training = full_size.Training(model, text, TINY, CPU, tmp_path / "full_size.pt")
+    assert training.advance(compiled) is model and training.step == 1
+    assert "torch.compile does not work here (RuntimeError)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("what", ["damaged", "another recipe"])
 def test_a_file_that_does_not_fit_is_replaced(what, text, tmp_path, capsys):
     if what == "damaged":

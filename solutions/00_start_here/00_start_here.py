@@ -405,7 +405,7 @@ J
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
 loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
 loss.backward()
-print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
+print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal; @ is the matrix product
 
 # %%
 figures.row_times_jacobian()

@@ -231,7 +231,7 @@ W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k=24, D=16) each
 # %%
 query_is = W_query @ x[1]  # (24,)
 keys_life = x @ W_key.T  # (6, 24)
-keys_life @ query_is  # (6,)
+scores_is = keys_life @ query_is  # (6,)
 
 # %% [markdown]
 # **Before you run the next cell, make a guess:** which of these scores is the largest, that of *is* with itself, or

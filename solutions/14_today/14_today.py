@@ -296,7 +296,7 @@ check(apply_rope_half_split)
 #
 # If several query heads share one head of keys and values (**grouped-query attention**, GQA, exercise 8.7), the KV
 # cache shrinks. The figure below also shows MHA, where no heads share, and MQA, where all of them share one. (The
-# dashed model keeps only its last 4096 tokens.)
+# dashed model keeps only its last few thousand tokens.)
 #
 # **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
 # bytes. How many bytes does one token add to the cache, and how many do $4096$ tokens take? The smallest Llama 3 has

@@ -6,7 +6,6 @@ split, checkpoints from which it continues, and early stopping.
 """
 
 import os
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,6 @@ class Run:
     recipe: Recipe
     device: str
     parameters: int = 0
-    seconds: float = 0.0
     steps: list[int] = field(default_factory=list)
     training: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
@@ -98,6 +96,18 @@ def prepare(model: Any, dropout: float, base: float = 10_000.0) -> Any:
     return model
 
 
+def decay_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """Parameters for AdamW: weight decay acts on matrices alone, not on biases and norms."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    return [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+
+
+def learning_rate(highest: float, step: int, steps: int) -> float:
+    """Up in a line over the first twentieth of the steps, then down in a line to zero."""
+    return highest * min((step + 1) / (steps / 20), (1 - step / steps) / 0.95, 1.0)
+
+
 def _last_linear(module: nn.Module) -> nn.Linear:
     return [part for part in module.modules() if isinstance(part, nn.Linear)][-1]
 
@@ -132,10 +142,8 @@ class Training:
 
     def __init__(self, model: nn.Module, text: Characters, recipe: Recipe, device: torch.device, file: Path):
         self.model, self.text, self.recipe, self.device, self.file = model, text, recipe, device, file
-        matrices = [p for p in model.parameters() if p.dim() > 1]
-        vectors = [p for p in model.parameters() if p.dim() <= 1]
-        groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), fused=device.type == "cuda")
+        betas, fused = (0.9, 0.99), device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(decay_groups(model), lr=recipe.rate, betas=betas, fused=fused)
         self.generator = torch.Generator().manual_seed(1)
         # GPUs older than Ampere have no fast bfloat16, and float16 needs its loss scaled.
         self.dtype = torch.float32
@@ -149,33 +157,32 @@ class Training:
 
     def advance(self, forward):
         """One step on a random batch; returns `forward`, or the plain model where the compiled one cannot run."""
-        start = time.monotonic()
-        progress = min((self.step + 1) / (self.recipe.steps / 20), (1 - self.step / self.recipe.steps) / 0.95, 1.0)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate * progress
+            group["lr"] = learning_rate(self.recipe.rate, self.step, self.recipe.steps)
         x, y = self.batch(self.text.train, self.recipe.batch, self.generator)  # (B, T) each
+        self.optimizer.zero_grad(set_to_none=True)
         try:
-            loss = self.loss(forward, x, y)  # scalar
+            self.scaler.scale(self.loss(forward, x, y)).backward()
         except Exception as error:
             if forward is self.model:
                 raise
             print(f"torch.compile does not work here ({type(error).__name__}), so the run continues without it.")
             forward = self.model
-            loss = self.loss(forward, x, y)  # scalar
-        self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()
+            self.optimizer.zero_grad(set_to_none=True)
+            self.scaler.scale(self.loss(forward, x, y)).backward()
         self.scaler.unscale_(self.optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
-        self.run.seconds += time.monotonic() - start
         return forward
 
     def batch(self, ids: torch.Tensor, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """`count` random windows and their targets, (B, T) each, on the device."""
-        starts = torch.randint(len(ids) - self.recipe.context, (count,), generator=generator)  # (B,)
-        windows = ids[starts[:, None] + torch.arange(self.recipe.context + 1)].to(self.device)  # (B, T + 1)
+        # The CPU draws, whatever torch's default device is, so that a run is the same everywhere.
+        starts = torch.randint(len(ids) - self.recipe.context, (count, 1), generator=generator, device="cpu")  # (B, 1)
+        offsets = torch.arange(self.recipe.context + 1, device="cpu")  # (T + 1,)
+        windows = ids.cpu()[starts + offsets].to(self.device)  # (B, T + 1)
         return windows[:, :-1], windows[:, 1:]
 
     def loss(self, forward, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
