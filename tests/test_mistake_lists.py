@@ -2,8 +2,10 @@
 
 import pytest
 
+from helpers.checking.key import load_keys
 from helpers.checking.mistake_lists import Mistake, Quiz, UnreadableList, listed_quizzes, mistakes
 from helpers.checking.vocabulary import Exercise
+from tests.conftest import lesson_names
 
 WIDTH = "d_k**0.5"
 
@@ -114,3 +116,10 @@ def test_a_quiz_is_its_name_the_right_option_and_an_explanation_of_each():
 def test_a_quiz_without_its_right_option_is_refused_in_a_sentence(text):
     with pytest.raises(UnreadableList, match='should be "name: right option", with an explanation of that option'):
         listed_quizzes(text)
+
+
+@pytest.mark.parametrize("lesson", lesson_names())
+def test_no_explanation_begins_with_the_word_that_the_check_puts_before_it(lesson):
+    quizzes = [key for key in load_keys(lesson).values() if key.kind == "quiz"]
+    assert quizzes or lesson == "00_start_here"
+    assert not [text for key in quizzes for text in key.explanations.values() if text.startswith("Right")]

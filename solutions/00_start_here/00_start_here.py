@@ -672,7 +672,7 @@ figures.jacobian_picture()
 # - **Returns:** `(..., 2)`. For $x = (2, 3)$ and $g = (1, 2)$ it is $(11, 4)$, as above. It needn't be differentiable itself.
 # - **Forbidden:** autograd in every form.
 #
-# You'll write the backward pass of softmax (lesson 6) and of attention itself (lesson 7) in just this way.
+# You'll write the backward pass of softmax (lesson 6) and, if you like, of attention itself (lesson 7) in just this way.
 
 
 # %% nbgrader={"solution": "gradient_by_hand"}

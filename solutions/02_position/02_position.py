@@ -429,14 +429,14 @@ def published_layer(x, table):
 at_work(add_positions=published_layer, sentence="the dog visits the cat")
 
 # %% [markdown]
-# | positions | nats per word | of 200 unseen sentences exactly right |
+# | positions | nats per word (200 unseen sentences) | exactly right (100 of them) |
 # |---|---|---|
 # | yours | 0.00016 | all |
 # | yours, but the English words shuffled | 6.04 | – |
 # | none | 4.85 | none |
 # | the layer of exercise 2.4 | 9.81 | none |
 #
-# The second row is a control, which shows that the translator really uses the order. (Guessing uniformly among the French words would cost $\ln 194 = 5.3$ nats.) Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer, in which every word gets position 0, it writes *le chat le chat le chat* until it reaches the length limit.
+# The second row is a control, which shows that the translator really uses the order. (Guessing uniformly among the French words would cost $\ln 194 = 5.3$ nats.) Without positions the translator writes *le chat* for both sentences and stops. With the wrong layer, in which every word of a single sentence gets position 0, it writes *le chat le chat le chat* until it reaches the length limit.
 
 # %% [markdown]
 # ## Written question

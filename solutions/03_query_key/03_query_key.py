@@ -390,7 +390,8 @@ check(previous_token_weights)
 #
 # </details>
 #
-# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you'll use yours in lesson 12.
+# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you can use yours in lesson
+# 12.
 
 # %% [markdown]
 # ## The Markov chain: one fixed edge

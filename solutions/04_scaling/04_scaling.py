@@ -370,7 +370,7 @@ check(max_gradient)
 # How much gradient is left in a wide head, for a thousand random queries of width $256$?
 
 # %%
-wide = figures.random_scores(256, 1000, 6)  # (queries, keys), entries of variance 1
+wide = figures.random_scores(256, 1000, 6)  # (queries, keys): scores of q and k with entries of variance 1
 for name, c in [("not scaled", 1), ("divided by 16", 16)]:
     largest = or_finished(max_gradient)(wide / c)  # (queries,)
     print(f"{name:13}  median {largest.median():.4f}   below 0.01: {100 * (largest < 0.01).float().mean():.0f}%")
@@ -397,9 +397,9 @@ figures.gradients_against_width()
 #
 # - **Divided by the square root of the width**, the line is nearly flat from width four on, so the typical gradient at a
 #   query doesn't depend on the width of the head. That's why we take the square root.
-# - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet. At
-#   width $64$ the typical query still has about 85% of the gradient that it has with scaling, at width $1024$ almost
-#   nothing.
+# - **Without scaling**, the gradient first rises, because the keys become longer while softmax isn't saturated yet.
+#   At width $64$ the typical query still has about 85% of the gradient that it has with scaling, and at width $1024$
+#   almost nothing.
 # - **Divided by the width itself**, softmax stays unsaturated, but the gradient still shrinks, because the second factor
 #   does.
 #

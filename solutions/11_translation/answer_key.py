@@ -593,11 +593,11 @@ quizzes = listed_quizzes("""
         a: The entropy of the smoothed target is 0.8475 nats, and no model can have a lower loss.
         b: A learning rate that is too large would keep the accuracy low as well. Compute the smallest possible loss
            before you search for an error.
-        c: Right. The loss is only a hundredth above its minimum of 0.8475, and the accuracy shows that the training
+        c: The loss is only a hundredth above its minimum of 0.8475, and the accuracy shows that the training
            worked.
     quiz_2: b
         a: A model that has memorized the training sentences would have a high loss on unseen ones.
-        b: Right. With teacher forcing the answer is in the input, for new sentences too. When the model writes, it is
+        b: With teacher forcing the answer is in the input, for new sentences too. When the model writes, it is
            not there.
         c: Then the source would say nothing about the target, and the loss could not become so low.
         d: With a loss of 0.01 nats per word there is a clear first choice almost everywhere, so greedy decoding would

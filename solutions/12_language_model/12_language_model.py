@@ -386,7 +386,7 @@ figures.training(watch)
 # segments come last, because they take two layers in sequence, but in the end they are predicted best, while verbs
 # and closing brackets stay about a tenth of a nat above the line.
 #
-# For some hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
+# For several hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
 # (dotted).
 

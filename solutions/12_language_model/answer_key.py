@@ -597,10 +597,10 @@ quizzes = listed_quizzes("""
            occurs for at most one text in 485 million.
         c: A larger vocabulary makes prediction harder, not easier, and the entropy rate of the source already
            includes it.
-        d: Right. A missing mask, targets that are not shifted, or test text in the training data gives the answer
+        d: A missing mask, targets that are not shifted, or test text in the training data gives the answer
            away.
     quiz_2: a
-        a: Right. There are 6,652,800 segments of eight different letters out of eleven, and our text contains 2,700
+        a: There are 6,652,800 segments of eight different letters out of eleven, and our text contains 2,700
            of them. A row without counts predicts nothing.
         b: An n-gram of order 10 uses nine tokens of context. That would be enough, but its rows are empty.
         c: Smoothing only spreads probability over rows without counts. With perfect smoothing they would still lack
