@@ -161,8 +161,9 @@ def _copy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path, most: i
         with archive.open(entry) as source, open(place, "wb") as target:
             while block := source.read(1 << 18):
                 size += len(block)
-                if size > most:
-                    return size, f"it unpacks to more than {most >> 20} MB"
+                if size > most:  # of what a zip inside may hold, less is left: its limit, not the rest, is the reason
+                    limit = LARGEST_FILE if most == LARGEST_FILE else LARGEST_INSIDE
+                    return size, f"it unpacks to more than {limit >> 20} MB"
                 target.write(block)
     except BROKEN as error:
         return size, _reason(error)
