@@ -99,7 +99,7 @@ check(twice=added_to_itself)
 # %% [markdown]
 # Each item in the line is a property that was tested. We never check *how* you computed something, because the check only compares what comes out.
 #
-# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (Here `(...)` means a tensor of any shape, and *dtype* is the type of its numbers; both come below. *Conventions*, under *Going further*, lists what holds for all specifications.)
+# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (Here `(...)` means a tensor of any shape, and *dtype* is the type of its numbers; see below. *Conventions*, under *Going further*, lists what holds for all specifications.)
 
 
 # %% nbgrader={"solution": "twice"}
@@ -464,7 +464,7 @@ at_work()
 # %% [markdown]
 # ## Points, and what to do if you are stuck
 #
-# Each of lessons 1 to 14 has 100 points, about 80 for the core exercises, 15 for a written question that a person reads, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
+# Each of lessons 1 to 14 gives 100 points, about 80 for the core exercises, 15 for a written answer that a person grades, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
 #
 # If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it, its **finished block**, and a line says so. We do the same if an answer fails only because an earlier one is wrong.
 #
@@ -477,8 +477,8 @@ progress()
 # ## Recap
 #
 # - A single vector for a whole sentence is a bottleneck, whereas with attention, the decoder takes a new weighted mean of all word vectors at each step.
-# - We count axes from the end, because broadcasting aligns shapes on the right and stretches ones. Square tables hide mistakes.
-# - `transpose` swaps axes, whereas `view` re-cuts memory. Neither copies, so writing in place changes the input as well.
+# - We count axes from the end, because broadcasting aligns shapes on the right and stretches axes of size 1. Square tables hide mistakes.
+# - `transpose` swaps axes; `view` reinterprets the memory. Neither copies, so writing in place changes the input as well.
 # - A Jacobian has a row for each output and a column for each input. A gradient is a row vector times a Jacobian, and it has the shape of the input.
 #
 # **Next:** in [lesson 1](../01_token_embedding/01_token_embedding.ipynb), we turn words into vectors.

@@ -153,7 +153,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is called a **positional encoding**. We add a vector $P_t$ that depends on $t$ only to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
+# The fix is called a **positional encoding**. We add a vector $P_t$ that depends only on $t$ to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
 
 # %%
 figures.counting()
@@ -312,7 +312,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 figures.whose_position()
 
 # %% [markdown]
-# Write the layer so that it works for our batches, which come first.
+# Write the layer so that it works with the batch axis first.
 #
 # - **Arguments:** `x`, exactly `(B, T, D)`; `pe (max_len, 1, D)`, as the layer stores it, with T ≤ max_len.
 # - **Returns:** `(B, T, D)`, where token t of *every* sentence gets `pe[t, 0]`. The gradient reaches `x` and `pe`.
@@ -354,7 +354,7 @@ experiments.positions_given(fixed_position_layer)
 # %% [markdown]
 # ## Rotate instead of add: RoPE
 #
-# Most models of today don't add position vectors, because of the terms in the dot product of two sums:
+# Most current models don't add position vectors, because of the terms in the dot product of two sums:
 #
 # $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n.$$
 #
@@ -655,8 +655,8 @@ experiments.scores_far_out(apply_rope)
 # %% [markdown]
 # ### What else to know
 #
-# - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models without any positions were trained and did learn some order in that way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
-# - **Positions are long.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
+# - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models trained without any positions do learn some order in this way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
+# - **Vector length.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
 # - **One position for all words.** Why does the translator stop early without positions, but not if every word has position 0? To find out, we gave all words of a sentence the same position. At the first two positions the translator stops early in at most 4% of the sentences, and from position 12 on in over 85%. So it seems to read the position as *how far along am I?*
 # - **Sentences in a batch.** On a batch of many sentences the layer of exercise 2.4 is worse than guessing. The translator was trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word, and the others cost $10.2$.
 

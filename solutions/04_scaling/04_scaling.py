@@ -137,7 +137,7 @@ check(score_variance)
 # %% [markdown]
 # ## Dividing by the standard deviation fixes it
 #
-# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$, so that of a score becomes
+# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$, so a score's variance is
 # $d_k/c^2$. We want unit variance at every width, so the right constant is $c = \sqrt{d_k}$. Dividing by $d_k$ itself
 # would be too much, because the variance would drop to $1/d_k$.
 
@@ -170,7 +170,7 @@ check(scaled_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Read `d_k` from the axis of Q over which the product sums, counted from the end.
+# Which axis of Q does the product sum over? Count it from the end, and read `d_k` there.
 #
 # </details>
 #

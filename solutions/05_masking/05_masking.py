@@ -161,7 +161,7 @@ check(padding_mask)
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
 # - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only, because blocking padded
-#   queries as well would only produce rows that see nothing.
+#   queries as well would only produce fully masked rows.
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -187,12 +187,12 @@ check(combine_masks)
 #
 # <details><summary>Hint 2</summary>
 #
-# Index with `None` to insert these axes, and combine the masks by the operator for a logical *and*.
+# Index with `None` to insert these axes, and combine the masks with a logical *and*.
 #
 # </details>
 #
-# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Can you make
-# a row that sees nothing?
+# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Can you
+# make a fully masked row?
 
 # %%
 explore.masks()

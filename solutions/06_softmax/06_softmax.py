@@ -416,7 +416,8 @@ check(log_softmax)
 #
 # <details><summary>Hint 2</summary>
 #
-# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability on the way.
+# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability along the
+# way.
 #
 # </details>
 
@@ -746,8 +747,8 @@ check(cross_entropy_backward)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Build a one-hot tensor like the probabilities, with 1 at each target. You made such rows in lesson 1, and `F.one_hot`
-# makes them as integers.
+# Build a one-hot tensor of the probabilities' shape, with 1 at each target. You made such rows in lesson 1, and
+# `F.one_hot` makes them as integers.
 #
 # </details>
 #

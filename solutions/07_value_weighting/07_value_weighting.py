@@ -169,8 +169,8 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 # So the context vector of *is* is the value of an artificial word, which is 64% *eat* and a little of the others. **In
 # other words, it accumulates fractions of words, seen through $W_V$.**
 #
-# **Fourth, in a long text it doesn't tell which words those were.** At most $d_v$ values can be linearly independent,
-# so with a thousand words and a head of width 64, very different weights can give the same context vector. This loss is
+# **Fourth, in a long text it doesn't show which words those were.** At most $d_v$ values can be linearly independent,
+# so with a thousand words and a head of width 64, very different weights can give the same context vector. This is
 # one reason for having several heads (lesson 8).
 
 # %% [markdown]
@@ -243,9 +243,9 @@ check(attention)
 # %% [markdown]
 # ## One head
 #
-# An **attention head** owns three linear maps, which compute queries, keys and values of its own width from vectors of
-# the model width $D$. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$ (the
-# lecture calls it C) and a head of width 16:
+# An **attention head** has three linear maps, which compute queries, keys and values of its own width from vectors of
+# the model width $D$. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$
+# (the lecture calls it C) and a head of width 16:
 
 # %%
 figures.head_shapes(4, 8, 32, 16)
@@ -490,7 +490,7 @@ before, after = noun_head.W_v(x_dog).detach(), noun_head(x_dog).detach()  # (7, 
 figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog)
 
 # %% [markdown]
-# The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun,
+# The nouns and the verb barely change. Articles and adjectives change a lot, because they attend to their noun,
 # whose gender they need in French, and take on its value. As a control, we pass the same words through three randomly
 # initialized heads. *Could you pick out the trained head from these rows?*
 
@@ -913,7 +913,7 @@ explore.tiles()
 # keys fit into the small, fast memory of a graphics card, and the large, slow memory never holds a score. This saves
 # memory, and also time, because moving the scores took longer than computing them.
 #
-# Compute attention with scores over $\sqrt{d_k}$ and no mask, `block` keys at a time.
+# Compute unmasked attention, scaled by $1/\sqrt{d_k}$, `block` keys at a time.
 #
 # - **Arguments:** `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)` with scores up to $\pm10^4$, and
 #   `block`, a positive int. The last block may be shorter, and `block` may be larger than $T_k$.

@@ -523,9 +523,9 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # A classmate wants to save memory and proposes one head of width 512 instead of eight of width 64. "It has the same
-# number of parameters, and eight times the room for its queries and keys, so it can only be better." Say what stays the
-# same, what one head can do better, and what it cannot do at all, with an example in numbers. Which experiment would
-# decide for a given network?
+# number of parameters, and eight times the room for its queries and keys, so it can only be better." Say what stays
+# the same, what one head can do better, and what it cannot do at all, with an example in numbers. What experiment
+# would settle it for one network?
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -534,7 +534,7 @@ check(quiz_2=quiz_2)
 # number of products for the scores. One head needs one table of weights instead of eight, so it does save memory, and
 # its queries and keys can differ in 512 directions instead of 64. However, it computes only one weighted average per
 # token. If *visits* gives ½ to *jane* $=(2,0)$ and ½ to *africa* $=(0,4)$, it gets $(1,2)$, the same as in *africa
-# visits jane*. Two heads can take one word each, and $W_O$ can add or subtract what they found. To decide for a given
+# visits jane*. Two heads can take one word each, and $W_O$ can add or subtract what they found. To settle it for one
 # network, train both with the same data and steps and several seeds, and compare the loss on unseen sentences.
 #
 # | marking scheme | points |
@@ -563,7 +563,7 @@ check(quiz_2=quiz_2)
 
 # %% [markdown]
 # ## Going further
-# Everything below is optional, and later lessons explain briefly what they use of it.
+# Everything below is optional, and later lessons explain briefly whatever they use.
 
 # %% [markdown]
 # ### How training hides the bug
@@ -669,10 +669,10 @@ for num_heads in (1, 2, 4, 8):
     print(f"heads: {num_heads}   error {error:.0e}   with a causal mask {masked:.2f}")
 
 # %% [markdown]
-# Without a mask the error is only rounding, whatever the number of heads, so **heads as such know no order.** With a
-# causal mask each token sees only earlier tokens, so a decoder can learn something about positions from the mask alone.
-# In an encoder, positions must be in the vectors (lesson 2) or in queries and keys (RoPE). Let's try RoPE on the
-# queries and keys of trained heads.
+# Without a mask the error is only rounding, whatever the number of heads, so **heads alone ignore order.** With a
+# causal mask each token sees only earlier tokens, so a decoder can learn something about positions from the mask
+# alone. In an encoder, positions must be in the vectors (lesson 2) or in queries and keys (RoPE). Let's try RoPE on
+# the queries and keys of trained heads.
 
 # %%
 split = or_finished(split_heads)

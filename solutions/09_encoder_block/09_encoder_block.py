@@ -330,7 +330,7 @@ figures.traces_of_words()
 
 # %% [markdown]
 # Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. Even the
-# plain mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have nearly
+# plain mean of the sentence's six vectors would recover 17%. After three blocks all words of a sentence have nearly
 # the same vector, because averages of averages are similar. (Dong et al., 2021, call this rank collapse.)
 #
 # With residual connections, the words **blend** slowly, that is, a vector contains less and less of its own word and
@@ -608,7 +608,7 @@ check(quiz_2=quiz_2)
 #   leak.
 # - A residual connection adds a sublayer's output to its input, so words stay distinguishable. In pre-norm it also
 #   gives the gradient a path without matrices and norms.
-# - Attention gathers, and the feed-forward network processes word by word, with a nonlinearity per channel.
+# - Attention mixes words, and the feed-forward network treats each one alone, with a nonlinearity per channel.
 # - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
 #
 # **Next:** The encoder reads the English sentence. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the
@@ -784,8 +784,8 @@ for sentence in ("jane visits africa in september", "paul visits france in septe
 # The position, the word and all parameters are the same, and yet *visits* attends most to *jane* in the first
 # sentence (0.49) and most to *france* in the second (0.53). A convolution would use the same weights for both.
 #
-# How far a layer can see is called its **receptive field**, a term from networks for images. One convolution with
-# kernel 3 sees three words, and each further layer adds one on either side. How many layers do you need until the
+# How far a layer can see is called its **receptive field**, a term from computer vision. One convolution with kernel
+# size 3 sees three words, and each further layer adds one on either side. How many layers do you need until the
 # middle word sees all fifteen words, and how many with kernel 7?
 
 # %%

@@ -237,7 +237,7 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise we train the
+# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise, we train the
 # course's.
 
 # %%
@@ -504,9 +504,9 @@ model = model.eval()
 # - **Arguments:** `sentences`, a list of English sentences, words separated by spaces.
 # - **Returns:** a list of French sentences, words separated by one space, without special tokens. Start with bos and
 #   decode greedily until eos, or until a row has `translator.MAX_LEN` ids (bos included).
-# - **At hand:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
+# - **Given:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
 #   `src`.
-# - **Judged:** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
+# - **Graded** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
 #   99%, and partial points from 50%.) The check also replaces your `model` by others, to make sure that your loop
 #   returns what the model predicts.
 # - **Forbidden:** `translator.greedy`, `translator.source_batch`.
@@ -565,7 +565,7 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# In the cross-attention of the last block, is the largest weight of each French word at the English word that it
+# In the cross-attention of the last block, is each French word's largest weight on the English word that it
 # translates, although the loss never asks for this? (Since `tgt_in` is shifted, row t is the one that predicts word
 # t.)
 
@@ -623,7 +623,7 @@ print(f"{hits} of {total} French words are aligned with the word that they come 
 
 # %% [markdown]
 # Now move the slider through some unseen sentences, or type one of your own, such as *my young queen often forgets
-# the blue door*. An orange line means that the model attends to another word than the grammar gives.
+# the blue door*. An orange line means that the model attends to a different word from the one that the grammar gives.
 
 # %%
 explore.looks(model)

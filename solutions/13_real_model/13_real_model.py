@@ -233,7 +233,7 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Up to rounding, these are the same vectors at all seven stages as torch's own layers give.
+# Up to rounding, torch's own layers give the same vectors at all seven stages.
 
 # %% [markdown]
 # ## Where attention rests
@@ -475,9 +475,9 @@ for head in range(12):
 
 # %% [markdown]
 # Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more without
-# head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small* (not shown),
-# *it* is only ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we
-# can't claim more.
+# head 9, by 0.0079, although the large weight on *animal* was in head 1. In the trophy sentence with *small* (not
+# shown), *it* is only ninth of 13 words. So this head does something for *it* in the sentence in which we found it,
+# but we can't claim more.
 #
 # You have now asked three questions with different answers. The **weight** tells where a head attends, the **value**
 # tells what it gets from there, and **ablation** tells what the output needs. That's why Jain and Wallace argued that
@@ -832,7 +832,7 @@ explore.titles()
 
 # %% [markdown]
 # They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
-# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and
+# everything below a threshold. However, *how neural networks read sentences* finds the right title with 0.29, and
 # the kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers,
 # but it doesn't tell you how close is close enough.**
 #
@@ -850,11 +850,11 @@ print("what influences jane in layer 1:", " ".join(f"{x:.2f}" for x in fractions
 figures.weight_and_influence()
 
 # %% [markdown]
-# In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane*
-# itself, since the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with
-# only about 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on
-# `[CLS]`, so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops
-# from 0.39 to 0.16, while that of *visits* stays about the same.
+# In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself
+# (the residual connection carries the old vector around attention), then to `[CLS]`, and only by about 0.1 to
+# *visits*. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`,
+# so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from 0.39
+# to 0.16, while that of *visits* stays about the same.
 #
 # ### How far does context move a word?
 #

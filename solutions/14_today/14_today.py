@@ -216,7 +216,7 @@ check(SwiGLU)
 #
 # </details>
 #
-# Shazeer measured that a gate is better at equal size, but wrote that he could "offer no explanation as to why these
+# Shazeer found that a gate is better at equal size, but wrote that he could "offer no explanation as to why these
 # architectures seem to work".
 
 # %% [markdown]
@@ -614,9 +614,9 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # Someone says that the original Transformer is history, because its norm, activation, positions and heads have all
-# been replaced. Choose three of the six changes, and for each of them say what it changes in the formula and what it
-# saves or makes possible, and give a number, measured or computed (figure 14.4 under *Going further* has more). Then
-# say what has stayed the same, and what would have to change before you would call it another architecture.
+# been replaced. Choose three of the six changes, and say for each what it changes in the formula and what it saves or
+# makes possible, with a measured or computed number (figure 14.4 under *Going further* has more). Then say what has
+# stayed the same, and what would have to change before you would call it another architecture.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -990,8 +990,8 @@ print(f"largest difference: {(logits - layout.llama_logits(state, ids)).abs().ma
 # WordPiece (exercise 1.11) gives `[UNK]` for what it can't split. Most later models never need it, because they start
 # from the 256 bytes and merge tokens that often occur side by side (**byte-pair encoding**). We first split the text
 # into pieces that no merge may cross. Here a piece is a run of visible characters with the space before it, if there
-# is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of neighboring
-# tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
+# is one, or a single whitespace character, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of
+# neighboring tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
 
 # %%
 figures.merges()
