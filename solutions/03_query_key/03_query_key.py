@@ -390,7 +390,7 @@ check(previous_token_weights)
 #
 # </details>
 #
-# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you can use yours in lesson
+# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you can use one in lesson
 # 12.
 
 # %% [markdown]
@@ -502,7 +502,8 @@ at_work(project, attention_scores)
 # %% [markdown]
 # ### Quiz 3.1
 #
-# `X` has shape `(6, 16)`, six tokens of width $16$, and `W` has shape `(24, 16)`. Which expression gives six queries?
+# `X` has shape `(6, 16)`, six tokens of width $16$, and `W` has shape `(24, 16)`. Which expression gives six queries
+# of width $24$?
 #
 # - **a** `X @ W`
 # - **b** `W @ X`
@@ -645,8 +646,9 @@ torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
 explore.channels()
 
 # %% [markdown]
-# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If each
-# user has a different favorite, you need all twelve. So what counts isn't the number of products but the rank of the table.
+# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If
+# each user has a different favorite, the exact table needs all twelve. So what counts isn't the number of products
+# but the rank of the table.
 
 # %% [markdown]
 # ### Exercise 3.6 `two_channel_graph`

@@ -126,8 +126,8 @@ check(rename_weights)
 # </details>
 #
 # Now we load the tensors into an encoder with BERT's activation, the exact GELU (a smooth relative of ReLU), and
-# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the code cells of lesson 9, with its imports of
-# `nn` and `MultiHeadAttention`, into a new cell here.)
+# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the classes `FeedForward`, `EncoderBlock` and
+# `Encoder` of lesson 9, with its imports of `nn` and `MultiHeadAttention`, into a new cell here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -268,8 +268,9 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven to eight times shorter than those
-# of the words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this
-# large weight does almost nothing. **Always read weights together with values.**
+# of the words. In the 27 heads that give `[CLS]` more than 0.6 on average (over the first eight sentences of the
+# explorer below), its value is a thirtieth as long (median), so this large weight does almost nothing. **Always read
+# weights together with values.**
 #
 # For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
 
@@ -917,7 +918,7 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
 figures.without_each_head()
 
 # %% [markdown]
-# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
+# The head with *jane → visits* has rank 12 here, and a lower one in most other sentences (see the table below). In a
 # search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
 # to kenya* falls by only 0.001.
 #
@@ -934,9 +935,9 @@ figures.blended()
 # <details><summary>Answer</summary>
 #
 # Training blended the words more. Before training a word keeps about three quarters whatever the length of its
-# sentence, but afterwards it keeps about half in a sentence of three words and little more than a fifth in one of twelve. How
-# much an untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose weights
-# are about one and a half times as large, only about half is left.
+# sentence, but afterwards it keeps about half in a sentence of three words and little more than a fifth in one of
+# twelve. How much an untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose
+# weights are mostly about one and a half times as large, only about half is left.
 #
 # </details>
 #

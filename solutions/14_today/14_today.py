@@ -133,7 +133,7 @@ check(rms_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Take the four lines of your layer norm from lesson 9 and delete two of them.
+# Take your layer norm from lesson 9. What is left of its formulas without μ and β?
 #
 # </details>
 #
@@ -641,7 +641,8 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - RMSNorm removes a token's size and keeps its mean, and in SwiGLU one vector decides how much of another passes.
+# - RMSNorm removes a token's size but doesn't subtract its mean, and in SwiGLU one vector decides how much of another
+#   passes.
 # - Mixing up the two layouts of RoPE, interleaved and half-split, doesn't raise an error.
 # - Grouped-query attention shrinks the KV cache by the same factor at every length.
 # - LoRA learns a low-rank difference to a frozen matrix, which you can remove again.
@@ -681,8 +682,8 @@ figures.six_changes()
 # %% [markdown]
 # ### How much does the mean matter?
 #
-# Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables, the
-# mean would account for about 1.6% of the squared length.
+# Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables with
+# mean 0, the mean would account for about 1.6% of the squared length.
 
 # %%
 words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
