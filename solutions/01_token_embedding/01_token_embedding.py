@@ -298,7 +298,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 # %% [markdown]
 # ## Comparing vectors: dot product and cosine
 #
-# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
+# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b (negative beyond a right angle):
 #
 # $$\frac{a\cdot b}{\lVert b\rVert} = \frac{3\cdot 5 + 4\cdot 0}{5} = 3$$
 #
@@ -524,7 +524,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 1.2
 #
-# BERT's vocabulary contains `un`, `una`, `##ffa`, `##ble` and many more pieces, but neither `unaffable` nor any longer prefix of that word. How is *unaffable* split?
+# BERT's vocabulary contains `un`, `una`, `##ffa`, `##ble` and many more pieces, but no prefix of *unaffable* longer than `una`. How is *unaffable* split?
 #
 # - **a** una ##ffa ##ble
 # - **b** un ##affable

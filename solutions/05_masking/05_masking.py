@@ -358,8 +358,8 @@ wrong = mha(x_mha, x_mha, x_mha, attn_mask=mask)[1]  # (B, T_q, T_k)
 figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
-# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. A wrong
-# padding mask is even harder to notice, since only sentences without padding give NaN.
+# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. In an
+# encoder, a wrong padding mask is even harder to notice, since only sentences without padding give NaN.
 
 # %% [markdown]
 # ## Too good to be true
@@ -715,7 +715,7 @@ explore.cells(tokens, scores)
 # ### The triangle of a lecture
 #
 # In Andrej Karpathy's lecture, which you know from lesson 3, eight random tokens attend to each other under a causal
-# mask. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
+# mask. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$ yet.
 
 # %%
 figures.first_matmul()

@@ -356,8 +356,8 @@ scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]) 
 figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
-# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at a
-# temperature of 3.6.
+# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. On this logarithmic axis, the entropy
+# rises fastest near it, at a temperature of 3.6.
 
 # %% [markdown]
 # ## The logarithm of a probability
@@ -927,7 +927,7 @@ figures.before_and_after(table, tokens)
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1.
 # - Guo et al., [On Calibration of Modern Neural Networks](https://arxiv.org/abs/1706.04599) (2017), on temperature as
 #   the one parameter that makes a trained model's confidence honest.
-# - The bug of exercise 6.2, asked by a reader and confirmed by the author, is
+# - The bug of exercise 6.2, reported by a reader and confirmed by the author, is
 #   [annotated_deep_learning_paper_implementations, issue
 #   146](https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146). Related bugs are a
 #   softmax over the batch in [PyTorch-NLP, issue 2](https://github.com/PetrochukM/PyTorch-NLP/issues/2), and the

@@ -517,10 +517,10 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
 # | Jazz for beginners | (0, 4, 0) | 0 | 0.0007 | 60 |
 # | Street food of Hanoi | (2, 0, 3) | 7 | 0.7306 | 20 |
 #
-# The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts that long, so for a
-# viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a little when
-# the query does, so there is a gradient everywhere. A temperature decides how selective the search is. Can you find one
-# at which Hanoi has 99% of the weight, and one at which jazz has 20%?
+# The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts exactly that long, so
+# for a viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a
+# little when the query does, so there is a gradient everywhere. A temperature decides how selective the search is.
+# Can you find one at which Hanoi has 99% of the weight, and one at which jazz has 20%?
 
 # %%
 explore.video_search()
@@ -808,9 +808,10 @@ at_work(attention=quarter_strength)
 # | $\partial k_j$ | 0 | 0 | $\partial s_j\,q$, and $q=0$ |
 #
 # Moreover, $\partial q=-1\cdot1+1\cdot3=2$. The third line of the table is $\partial s_j=w_j\,g\cdot(v_j-\text{out})$
-# in one formula. **So a training step raises a key's score when $v_j-\text{out}$ points along $-g$, the direction in
-# which the output should move.** Whether its weight rises as well depends on the other keys, because all of them use
-# one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson 4 again.
+# in one formula. **So the gradient pushes a key's score up when $v_j-\text{out}$ points along $-g$, the direction in
+# which the output should move.** Whether the score and its weight rise depends on the other keys too, because all of
+# them use one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson
+# 4 again.
 
 # %%
 figures.pressure()
@@ -999,7 +1000,8 @@ figures.memory(
 # | three random heads | 0.11 to 0.14 | 5 to 17% |
 #
 # The mean context shift over the same sentences shows the pattern of head 0 and its control. In the other seven heads
-# of the encoder no such pattern occurs (there nouns change 0.6 to 1.7 times as much as articles).
+# of the encoder no such pattern occurs (there nouns change 0.6 to 1.7 times as much as articles, with *this* and
+# *my*).
 #
 # | head | articles | adjectives | nouns |
 # |---|---|---|---|
@@ -1031,7 +1033,7 @@ figures.memory(
 #   context vector of *is*.
 # - Andrej Karpathy, [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY), with the head of size 16; Pascal
 #   Poupart, [CS480/680 lecture 19](https://www.youtube.com/watch?v=OyFJWRnt_AY), on attention as a database; Rowel
-#   Atienza, [Transformer](https://www.youtube.com/watch?v=6PmIoCnqcFU), the feed-forward walk-through.
+#   Atienza, [Transformer](https://www.youtube.com/watch?v=6PmIoCnqcFU).
 # - [AI Summer on attention](https://theaisummer.com/attention/), with keys, values and the video search.
 # - Elhage et al., [A Mathematical Framework for Transformer
 #   Circuits](https://transformer-circuits.pub/2021/framework/index.html) (2021), with "where" and "what" as two

@@ -730,7 +730,8 @@ explore.heads()
 # | all four of block 0 (their single costs sum to 0.003) | 0.025 |
 # | all of these seven | 0.18 |
 #
-# So the three heads of block 1 contribute almost nothing, while those of block 0 are partly redundant.
+# So the three heads of block 1 contribute almost nothing while block 0 is there, but partly take over without it. The
+# heads of block 0 are partly redundant as well.
 #
 # In a similar experiment we replace $W_O$ by the identity in the translator's last cross-attention, from the French
 # words to the English ones (lesson 10):
@@ -748,14 +749,14 @@ figures.without_output_matrix()
 #
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
-# Here is a cheap estimate of what a head is worth, without any test sentences. How much does the output change if the
+# Here is a cheap estimate of what a head is worth, without any translations. How much does the output change if the
 # head's slice is zero before $W_O$?
 #
 # $$\text{importance}_h=\big\lVert\,\text{out}-\text{out without head }h\,\big\rVert$$
 #
 # - **Arguments:** `mha`, a `MultiHeadAttention`, and `x (B, T, D)`.
-# - **Returns:** `(H,)`, Frobenius norms over the whole `(B, T, D)` output of `mha(x)`, which need not be
-#   differentiable.
+# - **Returns:** `(H,)`, Frobenius norms (roots of the sum of all squared entries) over the whole `(B, T, D)` output
+#   of `mha(x)`, which need not be differentiable.
 # - **Unchanged:** afterwards `mha` still has the same Parameters with the same values.
 
 
@@ -864,8 +865,8 @@ figures.shared_keys(or_finished(grouped_query_attention))
 
 # %% [markdown]
 # The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. So
-# heads that were trained separately can't simply be averaged. Ainslie et al. do average the heads of a trained model,
-# but then they continue training.
+# heads that learned keys and values of their own can't simply be averaged. Ainslie et al. do average the heads of a
+# trained model, but then they continue training.
 
 # %% [markdown]
 # ### How stable are these numbers?

@@ -532,8 +532,8 @@ figures.cache_saving(or_finished(cached_attention))
 
 # %% [markdown]
 # Without a cache the total work grows like T² (and that of attention like T³). With a cache, each word costs about as
-# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is a memory of 2D
-# values per word and block.
+# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is a memory of
+# $2D$ values per word and block.
 
 # %% [markdown]
 # ## Sampling: temperature, top-k, top-p

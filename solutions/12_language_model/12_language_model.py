@@ -382,11 +382,11 @@ figures.training(watch)
 
 # %% [markdown]
 # After forty steps the model knows which characters follow each other. Then short brackets close, because neighbors
-# are enough for that. Verbs begin to agree a few hundred steps later, since that takes one attention layer. Repeated
+# are enough for that. Verbs begin to agree a hundred steps later, since that takes one attention layer. Repeated
 # segments come last, because they take two layers in sequence, but in the end they are predicted best, while verbs
 # and closing brackets stay about a tenth of a nat above the line.
 #
-# For several hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
+# For several hundred steps the model learns almost nothing about repeated letters. Then their curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
 # (dotted).
 

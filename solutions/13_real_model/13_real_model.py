@@ -47,7 +47,7 @@ transformer_map("13_real_model")
 # ## From their names to yours
 #
 # A trained network is a file of named tensors. The next cell looks for it on your computer, then on the Hugging Face
-# hub (91 MB). If it finds neither, a small random network takes its place.
+# hub (91 MB). If it finds neither, we use a small random network.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -488,7 +488,7 @@ for head in range(12):
 # ## One vector for a sentence
 #
 # The network was trained so that the **mean** of its last vectors represents the meaning of the sentence. In a batch
-# the padding must not enter the mean.
+# we must leave out the padding.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
@@ -874,8 +874,8 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
 
 # %% [markdown]
 # In the embeddings the vectors differ only by position. In the last layer the two banks with money are more similar
-# than river and money. The order is right, but the differences are small, so any threshold for a significant change
-# would be a guess.
+# than river and money. The order is right, but the differences are small, so we could only guess a threshold for a
+# significant change.
 #
 # ### How much do BERT's two settings matter?
 #
@@ -911,22 +911,22 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
     print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
 
 # %% [markdown]
-# Although its weight was so large, removing this head changes little, while the two heads of the last layer matter
-# thirty times more. Now we repeat this for every head and sort the heads by the change.
+# Although its weight was so large, little changes when we remove this head, while the two heads of the last layer
+# matter thirty times more. Now we repeat this for every head and sort them by the change.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
 # The head with *jane → visits* has rank 12 here, and a lower one in most other sentences (see the table below). In a
-# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
-# to kenya* falls by only 0.001.
+# search you'd notice even less, because without this head the cosine of *jane visits africa* and *a woman travels to
+# kenya* falls by only 0.001.
 #
 # ### Do higher layers blend the words?
 #
-# Lesson 9 measured this in untrained blocks, where a word faded slowly thanks to the residual connections. Here is
-# the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's
-# initialization. **Predict before you run:** does training blend the words, or does it keep them apart?
+# In lesson 9 we measured this in untrained blocks, where a word faded slowly thanks to the residual connections. Here
+# is the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's
+# initialization. **Predict before you run:** does training blend the words, or keep them apart?
 
 # %%
 figures.blended()
@@ -947,7 +947,7 @@ figures.blended()
 # keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to
 # transpose, Python complains about the two layers of the feed-forward network, which aren't square. The other
 # matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
-# outputs reveals it. Lesson 14 loads a file in the layout that most of today's models use.
+# outputs reveals it. In lesson 14 we load a file in the layout that most of today's models use.
 #
 # ### How stable are these numbers?
 #

@@ -342,7 +342,7 @@ def counted_macs(length: int, attend=None) -> int:
 
 
 def cache_saving(attend) -> Picture:
-    """MACs of one block that writes T words, without a cache and with `attend` as cached_attention."""
+    """Multiplications of one block that writes T words, without a cache and with `attend` as cached_attention."""
     plain = [counted_macs(T) for T in LENGTHS]
     cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
@@ -356,12 +356,12 @@ def cache_saving(attend) -> Picture:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
-    ax.set(xlabel="words written", ylabel="million MACs", xlim=(3.6, 150))
+    ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
     saved = zip(LENGTHS, plain, cached, strict=True)
     said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
     return Picture(
         figure,
-        f"MACs of one block while it writes, without and with a cache: {said}.",
+        f"Multiplications of one block while it writes, without and with a cache: {said}.",
         "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
         "Between the lines: how many times more work it is without a cache.",
     )
