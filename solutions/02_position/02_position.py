@@ -358,7 +358,7 @@ experiments.positions_given(fixed_position_layer)
 #
 # $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n.$$
 #
-# The two terms in the middle depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
+# The two middle terms depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
 #
 # In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it, and their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position (the base is $10000$, as above):
 #
@@ -448,7 +448,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** (i) The learned table has rows for these positions, so PyTorch raises no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so attention may still fail. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
+# **Model answer.** (i) The learned table has rows for these positions, so you get no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so attention may still fail. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
 #
 # **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1). Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). RoPE: offset only (2), new offsets remain (1). Says that being defined is not the same as working (2). A measurement by position with some comparison (2).
 #
@@ -477,7 +477,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown]
 # ### Telling positions apart
 #
-# Let's take $D = 16$, so that there are eight pairs. On the left the explorer shows one pair of columns, with two positions marked, and on the right the distance of the two positions in every pair. *Which pair separates positions $10$ and $11$ best, and which pairs separate $10$ from $54$?*
+# Let's take $D = 16$, so that we have eight pairs. On the left the explorer shows one pair of columns, with two positions marked, and on the right the distance of the two positions in every pair. *Which pair separates positions $10$ and $11$ best, and which pairs separate $10$ from $54$?*
 
 # %%
 explore.sinusoids()
@@ -633,14 +633,14 @@ check(apply_rope)
 experiments.scores_far_out(apply_rope)
 
 # %% [markdown]
-# RoPE has two **layouts**, of which ours is the *interleaved* one, whereas many models (GPT-NeoX, and LLaMA as Hugging Face stores it) use the *half-split* layout, which pairs column $i$ with column $i + D/2$. Code for one layout runs on weights stored in the other without an error and computes wrong scores, so conversion scripts permute the rows of the weight matrices (lesson 14).
+# RoPE has two **layouts**, of which ours is the *interleaved* one, whereas many models (GPT-NeoX, and LLaMA as Hugging Face stores it) use the *half-split* layout, which pairs column $i$ with column $i + D/2$. If you run code for one layout on weights stored in the other, you get wrong scores and no error, so conversion scripts permute the rows of the weight matrices (lesson 14).
 
 # %% [markdown]
 # ### Tables that differ from the paper's
 #
 # The paper says that the wavelengths "form a geometric progression from $2\pi$ to $10000 \cdot 2\pi$". By its own formula the longest is $2\pi \cdot 10000^{(D-2)/D}$, which is about $9647 \cdot 2\pi$ for $D = 512$ and only $100 \cdot 2\pi$ for our $D = 4$. The authors' library, tensor2tensor, spaces the exponents so that the last divisor is exactly 10000, and it writes all sines first.
 #
-# Published code differs in more ways. Our translator was trained with the paper's table, so its loss is larger with any other table:
+# Published code differs in more ways. We trained our translator with the paper's table, so its loss is larger with any other table:
 #
 # | table | nats per word |
 # |---|---|

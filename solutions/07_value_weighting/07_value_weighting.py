@@ -26,7 +26,8 @@ from helpers.lessons.value_weighting import explore, figures
 transformer_map("07_value_weighting")
 
 # %% [markdown]
-# Lessons 3 to 6 computed the attention weights. Now we multiply them by the values, and the formula is complete:
+# In lessons 3 to 6 you computed the attention weights. Now we multiply them by the values, and the formula is
+# complete:
 #
 # $$\text{Attention}(Q, K, V)=\underbrace{\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)}_{\text{where to
 # attend}}\;\underbrace{V}_{\text{what to get}}$$
@@ -72,7 +73,7 @@ transformer_map("07_value_weighting")
 # | africa | ½ | (0, 0, 4) | (0, 0, 2) |
 # | **sum** | 1 | | **(½, ¼, 2¼)** |
 #
-# The sum is a bag of words in which each word counts as much as its weight says. It is called the **context vector** of
+# The sum is a bag of words in which each word counts as much as its weight says. We call it the **context vector** of
 # *visits*.
 
 # %%
@@ -162,7 +163,7 @@ mixture = weights_is @ x  # (16,): 64% eat, 18% short, 13% dessert, ...
 print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():.1e}")
 
 # %% [markdown]
-# They are identical up to rounding, because a linear map can be applied before the sum or after it:
+# They are identical up to rounding, because we can apply a linear map before the sum or after it:
 #
 # $$\sum_j w_j\,(W_V x_j)=W_V\Big(\sum_j w_j x_j\Big)$$
 #
@@ -329,7 +330,7 @@ check(AttentionHead)
 # ## A trained head reads the sentence
 #
 # The course's translator contains trained heads of exactly this kind. Let's load one of them into *your*
-# `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
+# `AttentionHead`, head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
 # of the first block for the five words.
 
 # %%
@@ -364,7 +365,7 @@ def published_head(x, W_q, W_k, W_v):
 
 # %% [markdown]
 # Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so every output
-# should be `(1, 1, 1)` as well, whatever the weights are. Is it?
+# should be `(1, 1, 1)`, whatever the weights are. Is it?
 
 # %%
 g = torch.Generator().manual_seed(0)
@@ -680,13 +681,13 @@ check(quiz_2=quiz_2)
 # <details><summary>Model answer and marking scheme</summary>
 #
 # **Model answer.** The context vector is a weighted average of the values. With weights ¼ and ¾ and values (4, 0) and
-# (0, 8) it is (1, 6). The weights are not negative and sum to 1, so every channel lies between the smallest and the
-# largest value of that channel, and channels don't mix. It accumulates fractions of words, because averaging the values
-# is the same as averaging the words' vectors and projecting the average with $W_V$. More related tokens do contribute
-# more, but what one token gains the others lose. A longer sentence doesn't add information, because the vector has the
-# same $d_v$ channels, and each token gets a smaller weight on average. The order of the words is lost, unless positions
-# are in their vectors, and with more tokens than channels the exact weights are lost as well. Queries and keys alone
-# decide which tokens count, and the values have no influence on that.
+# (0, 8) we get (1, 6). The weights are not negative and sum to 1, so every channel lies between the smallest and the
+# largest value of that channel, and channels don't mix. It accumulates fractions of words, because averaging the
+# values is the same as averaging the words' vectors and projecting the average with $W_V$. More related tokens do
+# contribute more, but what one token gains the others lose. A longer sentence doesn't add information, because the
+# vector has the same $d_v$ channels, and each token gets a smaller weight on average. The order of the words is lost,
+# unless positions are in their vectors, and with more tokens than channels the exact weights are lost as well.
+# Queries and keys alone decide which tokens count, and the values have no influence on that.
 #
 # | marking scheme | points |
 # |---|---|
@@ -719,7 +720,7 @@ check(quiz_2=quiz_2)
 #
 # ### Can we recover the weights?
 #
-# Can we compute the attention weights of *is* from its context vector? Here we can, since there are more equations, one
+# Can we compute the attention weights of *is* from its context vector? Here we can, since we have more equations, one
 # per channel, than unknowns.
 
 # %%
@@ -727,7 +728,7 @@ recovered = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # 
 print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 
 # %% [markdown]
-# All six weights come back, because the six values are linearly independent. In the explorer three values are the
+# We get all six weights back, because the six values are linearly independent. In the explorer three values are the
 # corners of a triangle, and you can move the scores and watch where the context vector goes.
 
 # %%
@@ -811,7 +812,7 @@ at_work(attention=quarter_strength)
 # in one formula. **So the gradient pushes a key's score up when $v_j-\text{out}$ points along $-g$, the direction in
 # which the output should move.** Whether the score and its weight rise depends on the other keys too, because all of
 # them use one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson
-# 4 again.
+# 4.
 
 # %%
 figures.pressure()
@@ -986,8 +987,8 @@ figures.memory(
 # %% [markdown]
 # If you split one side, $T^2$ becomes $T$. If you split both sides, a tile has 8192 scores however long the text is,
 # and above 512 tokens the largest tensor is the output itself. There is one more reason to split the keys, because a
-# model that generates text has *one* query at a time, so there is nothing to split on the other side. The number of
-# multiplications does *not* shrink, since every query still needs a product with every key.
+# model that generates text has *one* query at a time, so you have nothing to split on the other side. The number of
+# multiplications does *not* shrink, since we still multiply every query by every key.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -1000,7 +1001,7 @@ figures.memory(
 # | three random heads | 0.11 to 0.14 | 5 to 17% |
 #
 # The mean context shift over the same sentences shows the pattern of head 0 and its control. In the other seven heads
-# of the encoder no such pattern occurs (there nouns change 0.6 to 1.7 times as much as articles, with *this* and
+# of the encoder we see no such pattern (there nouns change 0.6 to 1.7 times as much as articles, with *this* and
 # *my*).
 #
 # | head | articles | adjectives | nouns |
@@ -1016,7 +1017,7 @@ figures.memory(
 # | output of another head of the block | 65 to 75% |
 # | input of the block | about 90% |
 #
-# The bug of Exercise 7.4, in three translators that were trained with different seeds, costs in nats per word:
+# The bug of Exercise 7.4, in three translators that we trained with different seeds, costs in nats per word:
 #
 # | training run | weights sum to ¼ | weights sum to ¼, scores not scaled |
 # |---|---|---|
