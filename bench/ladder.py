@@ -27,7 +27,7 @@ CONTEXT, BATCH, WIDTH, HEADS, INNER, STEPS, RATE = 64, 16, 32, 4, 128, 3000, 1e-
 RUNGS = {
     "one head": {"heads": 1, "rotary": False},
     "+ RoPE": {"heads": 1},
-    "many heads": {},
+    "four heads": {},
     "+ feed-forward": {"feed_forward": True},
     "+ residual and norm": {"feed_forward": True, "residual_and_norm": True},
 }

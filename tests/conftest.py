@@ -60,6 +60,7 @@ def stored_key(lesson: str, name: str):
 FIRST = "training_class browser browser_untouched colab grading book live cluster honest try delivery".split()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Marks what waits for an executed notebook as full, gives each test its group, and puts the longest first."""
     lessons = set(lesson_names())

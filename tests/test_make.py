@@ -31,3 +31,8 @@ def test_make_lab_serves_the_whole_course(tmp_path):
         finally:
             os.killpg(lab.pid, signal.SIGTERM)
     assert served.rstrip().endswith(f"directory: {ROOT}") and opened
+
+
+def test_what_one_worker_makes_for_its_tests_no_other_makes_again(request):
+    """Some pytests and pytest-xdists spread the tests of a group, silently: pytest-dev/pytest-xdist#1386."""
+    assert request.node.nodeid.endswith("@test_make") or not getattr(request.config.option, "loadgroup", False)

@@ -21,13 +21,11 @@ from helpers.checking.views import viewed
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.conftest import EVERY
-from tests.mutation_score import accepted_variants, exercises, lessons, seeds, tally
+from tests.mutation_score import WHOLES, accepted_variants, exercises, lessons, seeds, tally
 
 torch.set_num_threads(1)
 CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
 IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
-# Judged in many ways, which takes long.
-WHOLES = {"MultiHeadAttention", "Encoder", "EncoderBlock", "DecoderBlock", "Transformer", "GPT", "LlamaBlock"}
 FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exercise.name not in WHOLES]
 
 

@@ -17,7 +17,7 @@ from helpers.checking.rendering import as_text
 from helpers.checking.verdict import RESERVED
 from helpers.course import course, load_source
 from tests.judged import stored_verdict
-from tests.mutation_score import lessons
+from tests.mutation_score import WHOLES, lessons
 
 FOLDER = Path(__file__).parent / "refused_answers"
 
@@ -38,6 +38,14 @@ def listed(table: str) -> dict[tuple[str, str], list]:
 REFUSED, TOLD = listed("REFUSED"), listed("TOLD")
 
 
+def of_each(table):
+    """The table's exercises as parameters; whole models are for `make test-all`."""
+    cases = [
+        pytest.param(*case, marks=pytest.mark.full if case[1] in WHOLES else (), id="-".join(case)) for case in table
+    ]
+    return pytest.mark.parametrize(("lesson", "name"), cases)
+
+
 def verdict_on(lesson: str, name: str, answer):
     """answer: an edit, several of them, or a function."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), name)
@@ -45,7 +53,7 @@ def verdict_on(lesson: str, name: str, answer):
     return stored_verdict(lesson, name, wrong_answer(Mistake("refused", "", "", edits), reference))
 
 
-@pytest.mark.parametrize(("lesson", "name"), REFUSED, ids=map("-".join, REFUSED))
+@of_each(REFUSED)
 def test_wrong_answers_without_a_name_are_refused_and_given_none(lesson, name):
     wrong = []
     for edits in REFUSED[lesson, name]:
@@ -55,7 +63,7 @@ def test_wrong_answers_without_a_name_are_refused_and_given_none(lesson, name):
     assert not wrong, f"the check accepts or calls by a name: {wrong}"
 
 
-@pytest.mark.parametrize(("lesson", "name"), TOLD, ids=map("-".join, TOLD))
+@of_each(TOLD)
 def test_wrong_answers_are_told_what_is_true_of_them(lesson, name):
     wrong = []
     for answer, *told in TOLD[lesson, name]:

@@ -232,7 +232,7 @@ def _said(number: int, looks: dict[str, str]) -> str:
     if number == 0:
         return f"{start} Nothing is lit yet: each part carries the number of the lesson that teaches it, 1 to 11."
     whole = {
-        11: "everything, with the gradient of the loss going back through every part",
+        11: "softmax and loss, and the arrow by which the gradient goes back through every part",
         12: "the decoder without encoder and cross-attention",
         13: "the encoder alone",
         14: "what is in a block of the GPT, and its positions",

@@ -42,7 +42,7 @@ figures.why_attention()
 transformer_map("00_start_here")
 
 # %% [markdown]
-# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each later lesson one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
+# This is a Transformer, and the same map opens every lesson. Today no component is lit, because we start with the tools. In each of lessons 1 to 10 one or more components light up, you write them, and they run at once in a small translator from English to French that comes with the course. (The French side starts with a special token, `<bos>` for *beginning of sentence*, and ends with another one, `<eos>`.)
 #
 # The core of all fifteen lessons takes about 20 hours. Optional parts follow each lesson's recap, under *Going further*. There is a shorter path if you want attention only:
 #
@@ -97,9 +97,9 @@ def added_to_itself(x):
 check(twice=added_to_itself)
 
 # %% [markdown]
-# Each item in the line is a property that was tested. We never check *how* you computed something, because the check only compares what comes out.
+# Each item in the line is a property that was tested. Unless an exercise forbids a call, we don't check *how* you computed something, only what comes out.
 #
-# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (Here `(...)` means a tensor of any shape, and *dtype* is the type of its numbers; both come below. *Conventions*, under *Going further*, lists what holds for all specifications.)
+# Now it's your turn. Each answer cell has a specification and the line `raise NotImplementedError`, which you replace with your own code. Then run the cell and the check cell below it. (Here `(...)` means a tensor of any shape, and *dtype* is the type of its numbers; see below. *Conventions*, under *Going further*, lists what holds for all specifications.)
 
 
 # %% nbgrader={"solution": "twice"}
@@ -280,7 +280,7 @@ check(center_rows)
 # </details>
 
 # %% [markdown]
-# ## Transpose swaps axes, `view` re-cuts memory
+# ## Transpose swaps axes, `view` reinterprets memory
 #
 # The entries of a tensor lie in memory as one line, row after row, and a shape is only a rule for cutting that line.
 # - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it at other points.
@@ -302,7 +302,7 @@ explore.memory_order()
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 7 minutes
 #
-# In 2021 the code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that doesn't mix up the heads, and the authors confirmed it. Here is the same bug on the last two axes:
+# In 2021 the code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that mixes up the heads, and the authors confirmed it. Here is the same bug on the last two axes:
 # ```python
 # def swap_last_two(x):
 #     *lead, T, D = x.shape
@@ -464,7 +464,7 @@ at_work()
 # %% [markdown]
 # ## Points, and what to do if you are stuck
 #
-# Each of lessons 1 to 14 has 100 points, about 80 for the core exercises, 15 for a written question that a person reads, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
+# Each of lessons 1 to 14 gives 100 points, 80 for the core exercises, 15 for a written answer that a person grades, and 5 for an honest attempt at the quiz. Exercises marked **Extra** give bonus points. (If you learn in a class, *How to hand in* is under *Going further*.)
 #
 # If you are stuck on one exercise, continue with the next. Where a later part of the lesson needs an answer that you don't have, we use the course's own version of it, its **finished block**, and a line says so. We do the same if an answer fails only because an earlier one is wrong.
 #
@@ -477,8 +477,8 @@ progress()
 # ## Recap
 #
 # - A single vector for a whole sentence is a bottleneck, whereas with attention, the decoder takes a new weighted mean of all word vectors at each step.
-# - We count axes from the end, because broadcasting aligns shapes on the right and stretches ones. Square tables hide mistakes.
-# - `transpose` swaps axes, whereas `view` re-cuts memory. Neither copies, so writing in place changes the input as well.
+# - We count axes from the end, because broadcasting aligns shapes on the right and stretches axes of size 1. Square tables hide mistakes.
+# - `transpose` swaps axes; `view` reinterprets the memory. Neither copies, so writing in place changes the input as well.
 # - A Jacobian has a row for each output and a column for each input. A gradient is a row vector times a Jacobian, and it has the shape of the input.
 #
 # **Next:** in [lesson 1](../01_token_embedding/01_token_embedding.ipynb), we turn words into vectors.

@@ -298,7 +298,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 # %% [markdown]
 # ## Comparing vectors: dot product and cosine
 #
-# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b:
+# To compare two vectors, we take two arrows from the origin, $a = (3, 4)$ and $b = (5, 0)$, and imagine that $a$ casts a shadow on the line of $b$, at a right angle. The length of this shadow is the **projection** of a on b (negative beyond a right angle):
 #
 # $$\frac{a\cdot b}{\lVert b\rVert} = \frac{3\cdot 5 + 4\cdot 0}{5} = 3$$
 #
@@ -359,7 +359,7 @@ check(cosine_similarity)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A matrix product gives the dot products of all pairs of rows at once. Divide each row by its own length before, or each entry by the right two lengths afterwards.
+# A matrix product gives the dot products of all pairs of rows at once. Divide each row by its own length first, or each entry by the right two lengths afterwards.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -509,7 +509,7 @@ at_work(embed=shuffled_embed)
 #
 # - **a** Their ids are close to each other in the vocabulary, so their rows are similar.
 # - **b** The positive pairs of word2vec pull *cat* directly toward *dog*.
-# - **c** Both words mean animals, and the vectors start from the meaning.
+# - **c** Both words name animals, and the vectors start from the meaning.
 # - **d** Both of them are pulled toward the vectors of the same neighbors.
 
 # %% nbgrader={"solution": "quiz_1"}
@@ -524,7 +524,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ### Quiz 1.2
 #
-# BERT's vocabulary contains `un`, `una`, `##ffa`, `##ble` and many more pieces, but neither `unaffable` nor any longer beginning of that word. How is *unaffable* split?
+# BERT's vocabulary contains `un`, `una`, `##ffa`, `##ble` and many more pieces, but no prefix of *unaffable* longer than `una`. How is *unaffable* split?
 #
 # - **a** una ##ffa ##ble
 # - **b** un ##affable
@@ -546,8 +546,8 @@ check(quiz_2=quiz_2)
 #
 # A notebook on self-attention says: "Interestingly, the dot product of current token query and some other token key is a cosine similarity! So, it's going to attend to tokens which have similar keys …" Judge this sentence. (Query and key are the two vectors that attention compares.)
 #
-# 1. Under which condition is it true, and when do dot product and cosine at least agree on the *order* of the candidates?
-# 2. Give one vector a and two candidates in the plane, other than those of this lesson, for which they disagree, with all four numbers.
+# 1. Under what condition is it true, and when do dot product and cosine at least agree on the *order* of the candidates?
+# 2. Give one vector a and two candidates in the plane, other than those of this lesson, for which they disagree. Show all four values.
 # 3. A search engine ranks by dot product, and some vectors are much longer than the others. What does this do to its results, and in which case would you want it?
 
 # %% [markdown] nbgrader={"written": "written_1"}
@@ -640,7 +640,7 @@ figures.negative_sampling_gradients()
 #
 # - **Arguments:** `center (D,)`, `context (D,)`, `negatives (K, D)`, K ≥ 1.
 # - **Returns:** the tuple `(d_center, d_context, d_negatives)`, with the shapes of the inputs. These are gradients, that is, the negatives of pull and push. In the example above they are $(1.762, -1)$, $(-0.5, 0)$ and $(0.881, 0)$.
-# - It must be right for dot products of ±100, also in float32, but it needn't be differentiable itself.
+# - It must be right for dot products of ±100, even in float32, but it needn't be differentiable itself.
 # - **Forbidden:** autograd in every form (`torch.sigmoid` is allowed).
 
 

@@ -153,7 +153,7 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Sinusoidal positions
 #
-# The fix is called a **positional encoding**. We add a vector $P_t$ that depends on $t$ only to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
+# The fix is called a **positional encoding**. We add a vector $P_t$ that depends only on $t$ to the vector of the word at position $t$. The number $t$ itself would grow without bound, so a large $t$ may never have occurred in training. Binary digits are bounded, but four of them flip at once from seven to eight and only one from six to seven, so neighbors are sometimes near and sometimes far. We therefore take **sinusoids**, which oscillate smoothly where a binary digit flips.
 
 # %%
 figures.counting()
@@ -312,7 +312,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 figures.whose_position()
 
 # %% [markdown]
-# Write the layer so that it works for our batches, which come first.
+# Write the layer so that it works with the batch axis first.
 #
 # - **Arguments:** `x`, exactly `(B, T, D)`; `pe (max_len, 1, D)`, as the layer stores it, with T ≤ max_len.
 # - **Returns:** `(B, T, D)`, where token t of *every* sentence gets `pe[t, 0]`. The gradient reaches `x` and `pe`.
@@ -354,13 +354,13 @@ experiments.positions_given(fixed_position_layer)
 # %% [markdown]
 # ## Rotate instead of add: RoPE
 #
-# Most models of today don't add position vectors, because of the terms in the dot product of two sums:
+# Most current models don't add position vectors, because of the terms in the dot product of two sums:
 #
 # $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n.$$
 #
-# The two terms in the middle depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
+# The two middle terms depend on the absolute positions $m$ and $n$, although what usually matters is the distance.
 #
-# In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it, and their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position:
+# In lesson 3, each word gets a **query** $q$ for when it attends and a **key** $k$ for when another word attends to it, and their dot product $q \cdot k$ is the **score**. **Rotary position embedding**, or **RoPE** (Su et al., 2021), leaves the word vectors unchanged and rotates $q$ and $k$. It splits a vector into pairs, treats each pair as an arrow in the plane, and rotates it by an angle proportional to the position (the base is $10000$, as above):
 #
 # $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
 #
@@ -448,7 +448,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** (i) The learned table has rows for these positions, so PyTorch raises no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so attention may still fail. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
+# **Model answer.** (i) The learned table has rows for these positions, so you get no error. However, no training sentence reached them, so they still hold their random initialization. Only a sentence longer than the table raises an error. (ii) The sinusoidal rows are defined at every position, with entries between $-1$ and $1$, and the fast pairs have shown all their values. The slow pairs reach angles that never occurred, and the *combination* is new. (iii) Scores with RoPE depend on the offset only. All offsets of the training sentences occurred at some position, so attention to near words *could* work everywhere. Longer offsets are new, and softmax now divides its weight among more keys, so attention may still fail. In all three cases, being defined says little about quality. To measure it, take the loss by position on long sentences, and compare with a model that was trained on long ones.
 #
 # **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1). Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). RoPE: offset only (2), new offsets remain (1). Says that being defined is not the same as working (2). A measurement by position with some comparison (2).
 #
@@ -477,7 +477,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # %% [markdown]
 # ### Telling positions apart
 #
-# Let's take $D = 16$, so that there are eight pairs. On the left the explorer shows one pair of columns, with two positions marked, and on the right the distance of the two positions in every pair. *Which pair separates positions $10$ and $11$ best, and which pairs separate $10$ from $54$?*
+# Let's take $D = 16$, so that we have eight pairs. On the left the explorer shows one pair of columns, with two positions marked, and on the right the distance of the two positions in every pair. *Which pair separates positions $10$ and $11$ best, and which pairs separate $10$ from $54$?*
 
 # %%
 explore.sinusoids()
@@ -633,14 +633,14 @@ check(apply_rope)
 experiments.scores_far_out(apply_rope)
 
 # %% [markdown]
-# RoPE has two **layouts**, of which ours is the *interleaved* one, whereas many models (GPT-NeoX, and LLaMA as Hugging Face stores it) use the *half-split* layout, which pairs column $i$ with column $i + D/2$. Code for one layout runs on weights stored in the other without an error and computes wrong scores, so conversion scripts permute the rows of the weight matrices (lesson 14).
+# RoPE has two **layouts**, of which ours is the *interleaved* one, whereas many models (GPT-NeoX, and LLaMA as Hugging Face stores it) use the *half-split* layout, which pairs column $i$ with column $i + D/2$. If you run code for one layout on weights stored in the other, you get wrong scores and no error, so conversion scripts permute the rows of the weight matrices (lesson 14).
 
 # %% [markdown]
 # ### Tables that differ from the paper's
 #
 # The paper says that the wavelengths "form a geometric progression from $2\pi$ to $10000 \cdot 2\pi$". By its own formula the longest is $2\pi \cdot 10000^{(D-2)/D}$, which is about $9647 \cdot 2\pi$ for $D = 512$ and only $100 \cdot 2\pi$ for our $D = 4$. The authors' library, tensor2tensor, spaces the exponents so that the last divisor is exactly 10000, and it writes all sines first.
 #
-# Published code differs in more ways. Our translator was trained with the paper's table, so its loss is larger with any other table:
+# Published code differs in more ways. We trained our translator with the paper's table, so its loss is larger with any other table:
 #
 # | table | nats per word |
 # |---|---|
@@ -655,8 +655,8 @@ experiments.scores_far_out(apply_rope)
 # %% [markdown]
 # ### What else to know
 #
-# - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models without any positions were trained and did learn some order in that way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
-# - **Positions are long.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
+# - **Causal masks break the symmetry.** A word that attends only to earlier words can find out how many precede it. Language models trained without any positions do learn some order in this way (Haviv et al., 2022). An encoder, in which every word attends to every word, cannot.
+# - **Vector length.** Since $\sin^2 + \cos^2 = 1$, each pair adds 1 to the squared length of a position vector, so its length is $\sqrt{64/2} = 5.66$. Most of this length belongs to the mean of all position vectors, which has length $4.86$. Only the differences from it, which are at most $3.4$ long, tell positions apart. Moreover, the slow sinusoids barely move within a sentence, so the positions of this translator use few of its 64 directions. Nine of them contain 99% of the squared length of all position vectors, and a learned matrix can read the words from the others.
 # - **One position for all words.** Why does the translator stop early without positions, but not if every word has position 0? To find out, we gave all words of a sentence the same position. At the first two positions the translator stops early in at most 4% of the sentences, and from position 12 on in over 85%. So it seems to read the position as *how far along am I?*
 # - **Sentences in a batch.** On a batch of many sentences the layer of exercise 2.4 is worse than guessing. The translator was trained on only 24 positions, so the first sentences, which get these positions, cost $6.7$ nats per word, and the others cost $10.2$.
 

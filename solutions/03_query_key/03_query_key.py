@@ -45,16 +45,16 @@ transformer_map("03_query_key")
 # ## A sentence as a graph
 #
 # In *jane visits africa*, to understand *jane*, you probably want to know what she does, so you look for *visits*. At
-# *visits* you ask where and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each of
-# these questions, the sentence becomes a **graph**, whose nodes are the tokens and whose edges are the arrows.
+# *visits* you ask *where* and find *africa*, and at *africa* you ask what happens there. If we draw an arrow for each
+# of these questions, the sentence becomes a **graph**, whose nodes are the tokens and whose edges are the arrows.
 
 # %%
 figures.wiring()
 
 # %% [markdown]
-# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The number on
-# it is an attention weight, here only an illustration from the web. A Transformer starts with the upper picture, an
-# unconnected row of tokens, and computes the lower one separately for every sentence. Let's see how.
+# Each arrow starts at the token that asks (the **query**) and ends at the token that answers (the **key**). The
+# number on it is an attention weight, here a made-up one from the web. A Transformer starts with the upper picture,
+# an unconnected row of tokens, and computes the lower one separately for every sentence. Let's see how.
 
 # %% [markdown]
 # ## Attention as a soft search
@@ -79,7 +79,7 @@ keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
-# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win, because the dot product, which attention
+# The dot products are $6$, $0$ and $7$, so Hanoi wins. By cosine rice would win. The dot product, which attention
 # uses, also rewards a long key.
 
 # %% [markdown]
@@ -390,7 +390,7 @@ check(previous_token_weights)
 #
 # </details>
 #
-# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you can use yours in lesson
+# Such *previous-token heads* exist in trained language models (Olsson et al., 2022), and you can use one in lesson
 # 12.
 
 # %% [markdown]
@@ -502,7 +502,8 @@ at_work(project, attention_scores)
 # %% [markdown]
 # ### Quiz 3.1
 #
-# `X` has shape `(6, 16)`, six tokens of width $16$, and `W` has shape `(24, 16)`. Which expression gives six queries?
+# `X` has shape `(6, 16)`, six tokens of width $16$, and `W` has shape `(24, 16)`. Which expression gives six queries
+# of width $24$?
 #
 # - **a** `X @ W`
 # - **b** `W @ X`
@@ -542,8 +543,8 @@ check(quiz_2=quiz_2)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# Choose two words and two sentences in which both occur, such that the first word should attend strongly to the second
-# in one sentence but not in the other. (Don't use *jane*.) Explain what a Markov chain that was counted from both
+# Choose two words and two sentences in which both occur, such that the first word should attend strongly to the
+# second in one sentence but not in the other. (Don't use *jane*.) Explain what a Markov chain estimated from both
 # sentences says about the pair. What can differ between the two sentences in the *first* layer of a Transformer, and
 # what can't? What would earlier layers have to do to the second word's vector so that the *score* differs, and how do
 # $W_Q$ and $W_K$ turn that into a different score?
@@ -551,13 +552,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** *bank* and *water*: "the bank of the river was under water" and "the bank sold its water works". The
-# chain counts neighbors only, so it has one probability $P(\text{water} \mid \text{bank})$ for both sentences, here even
-# zero. In the first layer the score is $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the
-# same embedding table, so without positions the score is the same in both sentences. The attention weight may differ,
-# because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in the first sentence the vector of *water* contains a part of *river*, and in the second a part of *sold* and *works*. A channel of $W_K$
-# can read such a feature from the vector, and the same channel of $W_Q$ can look for it, so the dot product is larger in
-# the first sentence, although the two matrices are the same.
+# **Model answer.** *bank* and *water*: "the bank of the river was under water" and "the bank sold its water works".
+# The chain counts neighbors only, so it has one probability $P(\text{water} \mid \text{bank})$ for both sentences,
+# here zero. In the first layer the score is $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows
+# of the same embedding table, so without positions the score is the same in both sentences. The attention weight may
+# differ, because the other words compete for bank's attention. Earlier layers mix each vector with its context, so in
+# the first sentence the vector of *water* contains a part of *river*, and in the second a part of *sold* and *works*.
+# A channel of $W_K$ can read such a feature from the vector, and the same channel of $W_Q$ can look for it, so the
+# dot product is larger in the first sentence, although the two matrices are the same.
 #
 # **Marking scheme (15).** 3: a fitting pair and two sentences. 3: one fixed probability in the chain, from neighbors
 # only. 4: the same score in the first layer, of which 2 for the reason (the same two vectors, position aside). 2: the
@@ -644,8 +646,9 @@ torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)
 explore.channels()
 
 # %% [markdown]
-# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If each
-# user has a different favorite, you need all twelve. So what counts isn't the number of products but the rank of the table.
+# With three tastes, three channels are enough for all twelve products, and would be enough for twelve thousand. If
+# each user has a different favorite, the exact table needs all twelve. So what counts isn't the number of products
+# but the rank of the table.
 
 # %% [markdown]
 # ### Exercise 3.6 `two_channel_graph`

@@ -137,7 +137,7 @@ check(score_variance)
 # %% [markdown]
 # ## Dividing by the standard deviation fixes it
 #
-# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$, so that of a score becomes
+# If we divide a random number by a constant $c$, its variance shrinks by a factor of $c^2$, so a score's variance is
 # $d_k/c^2$. We want unit variance at every width, so the right constant is $c = \sqrt{d_k}$. Dividing by $d_k$ itself
 # would be too much, because the variance would drop to $1/d_k$.
 
@@ -170,7 +170,7 @@ check(scaled_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Read `d_k` from the axis of Q over which the product sums, counted from the end.
+# Which axis of Q does the product sum over? Count it from the end, and read `d_k` there.
 #
 # </details>
 #
@@ -318,7 +318,7 @@ check(softmax_jacobian)
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.diag` takes a single vector only, but `torch.diag_embed` accepts leading dimensions.
+# `torch.diag` makes a matrix from a single vector only, but `torch.diag_embed` accepts leading dimensions.
 #
 # </details>
 
@@ -711,10 +711,10 @@ explore.width_and_divisor()
 #
 # ### What is left after training?
 #
-# In the trained translator, the standard deviation of a row of scores is $0.2$ in one of the eight heads of its encoder and
-# $5.5$ in another, so the assumptions no longer hold. A network can also learn any constant factor into $W_Q$. The
-# divisor therefore doesn't limit *what* attention can express, but it does set where training starts and how large its
-# first steps are. How large is the gradient at the queries of one trained head, for our sentence?
+# In the trained translator, the standard deviation of a row of divided scores is $0.2$ in one of the eight heads of
+# its encoder and $5.5$ in another, so the assumptions no longer hold. A network can also learn any constant factor
+# into $W_Q$. The divisor therefore doesn't limit *what* attention can express, but it does set where training starts
+# and how large its first steps are. How large is the gradient at the queries of one trained head, for our sentence?
 
 # %%
 x_jane, W_q, W_k = figures.first_head("jane visits africa in september")  # (5, 64), (16, 64), (16, 64)

@@ -161,7 +161,7 @@ check(padding_mask)
 #
 # - **Arguments:** `causal`, boolean of shape `(T_q, T_k)`, and `padding`, boolean of shape `(B, T_k)`.
 # - **Returns:** a boolean tensor `(B, 1, T_q, T_k)`, in which padding blocks **keys** only, because blocking padded
-#   queries as well would only produce rows that see nothing.
+#   queries as well would only produce fully masked rows.
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -187,12 +187,12 @@ check(combine_masks)
 #
 # <details><summary>Hint 2</summary>
 #
-# Index with `None` to insert these axes, and combine the masks by the operator for a logical *and*.
+# Index with `None` to insert these axes, and combine the masks with a logical *and*.
 #
 # </details>
 #
-# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Can you make
-# a row that sees nothing?
+# In the explorer you choose how many queries are new, how many keys are cached, and how many are padding. Can you
+# make a fully masked row?
 
 # %%
 explore.masks()
@@ -273,8 +273,8 @@ check(mask_scores)
 # %% [markdown]
 # ## Fully masked rows
 #
-# In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. Here are three attempts to
-# handle such a **fully masked row**:
+# In a sentence of length zero all scores of a row are −∞, so softmax divides zero by zero. We compare three attempts
+# to handle such a **fully masked row**:
 #
 # - **A:** −∞ *replaces* the blocked scores, followed by softmax;
 # - **B:** −∞ is *added* to the blocked scores, followed by softmax, and every NaN becomes zero;
@@ -291,8 +291,8 @@ figures.repairs(tokens, scores)
 # three keys that it may not see. **B is a trap**, because its weights look right, but in the first training step NaN
 # flows from these scores into $W_Q$, $W_K$ and the embeddings.
 #
-# Why is the gradient of A clean, although softmax passes NaN backward there as well? In A the blocked scores were
-# replaced (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
+# Why is the gradient of A clean, although softmax passes NaN backward there as well? In A we replaced the blocked
+# scores (by `masked_fill` or `torch.where`), so they have no effect on the result, and their gradient is zero.
 # Addition, however, passes every gradient on. So if you replace the scores and turn NaN into zero after the softmax
 # (`nan_to_num`), gradients stay clean, and if you add, they don't.
 
@@ -358,8 +358,8 @@ wrong = mha(x_mha, x_mha, x_mha, attn_mask=mask)[1]  # (B, T_q, T_k)
 figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
-# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. A wrong
-# padding mask is even harder to notice, since only sentences without padding give NaN.
+# In the table on the right each token sees only the future, and the last row is NaN because it sees nothing. In an
+# encoder, a wrong padding mask is even harder to notice, since only sentences without padding give NaN.
 
 # %% [markdown]
 # ## Too good to be true
@@ -494,9 +494,9 @@ check(fixed_causal_attention)
 figures.before_or_after(tokens, scores, mask)
 
 # %% [markdown]
-# In the wrong order, the denominator of softmax contains all scores, the future included. So the rows no longer add up
-# to one, and their sums reveal how large the future scores are. If *africa* had the score $0$ instead of $2$, the sum
-# would be $0.788$ instead of $0.335$.
+# In the wrong order, the denominator of softmax contains all scores, the future included. So the rows no longer add
+# up to one, and their sums reveal how large the future scores are. If we gave *africa* the score $0$ instead of $2$,
+# the sum would be $0.788$ instead of $0.335$.
 
 # %% [markdown]
 # ## At work
@@ -581,14 +581,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if it
-# is run on the full model with random embeddings and with the mask that was used in training. Second, something other
-# than attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of
-# the sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third,
-# the targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns
-# False; one finds it by printing an input row next to its target row, or by the loss on random tokens, which can't be
-# below $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so one has to
-# count test sentences or long n-grams that occur in the training data.
+# **Model answer.** First, the mask is missing, inverted, or applied after the softmax. `leaks_future` finds it, if we
+# run it on the full model with random embeddings and the mask that we used in training. Second, something other than
+# attention mixes positions, for example a normalization over the T axis, a centered convolution, or the mean of the
+# sentence added to each token. `leaks_future` finds this as well, because it doesn't depend on attention. Third, the
+# targets are not shifted, so the model predicts its own input. The model is causal and `leaks_future` returns False;
+# we find it by printing an input row next to its target row, or by the loss on random tokens, which can't be below
+# $\ln V$. Fourth, test sentences are part of the training text. Nothing leaks inside the model, so we have to count
+# test sentences or long n-grams that occur in the training data.
 #
 # **Marking scheme (15).** 6: three ways that differ in kind, 2 points each. 6: a check for each that would find it, 2
 # points each. 3: says correctly for each whether `leaks_future` finds it.
@@ -598,10 +598,10 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - A mask is True where a query may attend to a key. Causal masks are aligned at the last key, and padding blocks keys
+# - A mask is True where a query may attend to a key. We align causal masks at the last key, and padding blocks keys
 #   only.
 # - Blocked scores become −∞ *before* the softmax. If you mask afterwards, the row sums depend on the future.
-# - In a fully masked row softmax divides zero by zero, and the gradient is clean only if the scores were replaced.
+# - In a fully masked row softmax divides zero by zero, and the gradient is clean only if we replaced the scores.
 # - A model that leaks looks too good in training and fails when it writes, so test whether changing the future
 #   changes the past.
 #
@@ -629,7 +629,7 @@ for name, attention in {"with the bug": buggy_attention, "fixed": or_finished(fi
 
 # %% [markdown]
 # It does. With the bug the loss falls far below $\ln 8$, which isn't possible without information from the future,
-# whereas with the fixed version it stays just above. Dividing each row by its sum afterwards would be right on paper,
+# whereas with the fixed version it stays just above. On paper we could just divide each row by its sum afterwards,
 # but if a blocked score is far above the visible ones, all visible weights are already rounded to zero.
 #
 # Does your `leaks_future` find these mistakes in the translator as well? We try it on the first block of its decoder,
@@ -715,14 +715,14 @@ explore.cells(tokens, scores)
 # ### The triangle of a lecture
 #
 # In Andrej Karpathy's lecture, which you know from lesson 3, eight random tokens attend to each other under a causal
-# mask. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$.
+# mask. Its code, which is often quoted, doesn't divide by $\sqrt{d_k}$ yet.
 
 # %%
 figures.first_matmul()
 
 # %% [markdown]
 # Each row is a distribution over the past. In Figure 5.7 the second row puts nearly all its weight on the first key,
-# but that's an accident of the seed (table below).
+# an accident of our random draw, which isn't the lecture's.
 #
 # ### How stable are these numbers?
 #

@@ -557,7 +557,7 @@ exercises = [
 quizzes = listed_quizzes("""
     quiz_1: a
         a: nn.MultiheadAttention blocks where a mask is True, so both of our masks must be inverted.
-        b: Both have the wrong meaning here, so every token attends to the future and to the padding only.
+        b: Both have the wrong meaning here, so a token can attend only to padding that comes after it.
         c: The first mask is right. The second one blocks all real tokens and leaves the padding.
     quiz_2: c
         a: That mask has the wrong shape, because each query has a score for all 8 keys, the cached ones included.

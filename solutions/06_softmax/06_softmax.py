@@ -98,7 +98,7 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
 # %% [markdown]
 # The second line prints `nan`, *not a number*, because $e^{1000}$ is far too large for float32. The exponential
 # **overflows** to `inf`, and `inf / inf` is `nan`. Very low scores fail as well, because all their exponentials
-# **underflow** to 0, and `0 / 0` is also `nan`.
+# **underflow** to 0, and `0 / 0` is `nan`.
 
 # %%
 figures.where_exp_works()
@@ -173,7 +173,7 @@ figures.three_axes(scores, jane)
 # three raises an error.
 #
 # With a causal mask the mistake becomes worse, because a column is divided by a sum that includes *later* queries, so
-# the future leaks in (an example is in *Going further*).
+# the future leaks in (see *Going further*).
 
 # %% [markdown]
 # ### Exercise 6.2 `fixed_head_weights`
@@ -241,10 +241,10 @@ for head_weights in (published_head_weights, or_finished(fixed_head_weights)):
 # %% [markdown]
 # ## Temperature
 #
-# Lesson 4 divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one example. (In
-# chat models it divides the scores of the next word.) If two scores differ by one, the quotient of their weights is now
-# $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost everything, whereas
-# at $\tau=10$ it's only $1.11$, so the weights are nearly equal.
+# In lesson 4 we divided all scores by a **temperature** $\tau$ before softmax, and the scale $\sqrt{d_k}$ is one
+# example. (In chat models it divides the scores of the next word.) If two scores differ by one, the quotient of their
+# weights is now $e^{1/\tau}$. At $\tau=0.1$ this is $e^{10} \approx 22{,}000$, so the largest score takes almost
+# everything, whereas at $\tau=10$ you get only $1.11$, so the weights are nearly equal.
 
 # %% [markdown]
 # ### Exercise 6.3 `softmax_with_temperature`
@@ -356,8 +356,8 @@ scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]) 
 figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy), scores_is, life)
 
 # %% [markdown]
-# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. The entropy rises fastest near it, at a
-# temperature of 3.6.
+# At the dashed line, where $\tau=\sqrt{24}$, you get the weights from lesson 4. On this logarithmic axis, the entropy
+# rises fastest near it, at a temperature of 3.6.
 
 # %% [markdown]
 # ## The logarithm of a probability
@@ -375,7 +375,7 @@ figures.temperatures(or_finished(softmax_with_temperature), or_finished(entropy)
 figures.log_of_softmax()
 
 # %% [markdown]
-# The green line shows a common workaround, a small $\varepsilon$ inside the logarithm. This avoids the infinity, but
+# In green you see a common workaround, a small $\varepsilon$ inside the logarithm. This avoids the infinity, but
 # makes the gradient vanish. With $\varepsilon = 10^{-9}$, a score 20 points below the maximum keeps two thirds of its
 # gradient, and one 25 points below keeps 1%, so the model can't learn where it is most wrong.
 
@@ -416,7 +416,8 @@ check(log_softmax)
 #
 # <details><summary>Hint 2</summary>
 #
-# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability on the way.
+# Your function should return the scores `0, -20000` unchanged. If you get −∞, you computed a probability along the
+# way.
 #
 # </details>
 
@@ -436,9 +437,9 @@ explore.surprise()
 # There isn't, because a probability of exactly 1 would need a score of $+\infty$. So training pushes up the target's
 # score even if the prediction is already correct.
 #
-# In a batch the loss is the mean over all positions. A model that knows nothing gives each of $V$ words the probability
-# $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a training run
-# starts far above this value, the initial logits are probably too large.
+# In a batch we take the mean loss over all positions. A model that knows nothing gives each of $V$ words the
+# probability $1/V$, so its loss is $\ln V$, which is 5.27 for our translator's French vocabulary of 194 entries. If a
+# training run starts far above this value, the initial logits are probably too large.
 #
 # Padding has no correct next word, so its targets get a number that isn't a word id, usually `-100`, and you have to
 # **ignore** them in the sum *and in the count*:
@@ -502,7 +503,7 @@ check(cross_entropy)
 # $$\frac{\partial L}{\partial s_j}=\sum_i g_i\,p_i(\delta_{ij}-p_j)=p_j g_j-p_j\sum_i p_i g_i=p_j\Big(g_j-\sum_i p_i g_i\Big)$$
 #
 # In words, *the gradient at a score is its weight times the amount by which its $g$ exceeds the average of all $g$*,
-# where the average is taken with the weights, and the $N \times N$ Jacobian is never built.
+# where we take the average with the weights and never build the $N \times N$ Jacobian.
 #
 # **On paper**, take our weights $p=(\frac18,\frac14,\frac58)$ and $g=(4,0,0)$. The average is $\frac12$, the
 # differences from it are $(3\frac12,-\frac12,-\frac12)$, and the gradient at the scores is
@@ -628,7 +629,7 @@ check(quiz_2=quiz_2)
 # A classmate's language model prints `nan` after a few hundred steps. In the code you find
 # `p = torch.exp(s) / torch.exp(s).sum(dim=1, keepdim=True)` on scores `s` of shape `(B, T_q, T_k)`, and later
 # `loss = -torch.log(p_next + 1e-9).mean()`, over all positions of a padded batch. Name every fault, say what each one
-# does to values or to the gradient, how one could *see* it, and how to fix it.
+# does to values or to the gradient, how you could *see* it, and how to fix it.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
@@ -673,8 +674,8 @@ check(quiz_2=quiz_2)
 #
 # ### The wrong axis behind a mask
 #
-# Here are the scores of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of the two
-# axes.
+# Here are scores of the sizes of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of
+# the two axes.
 
 # %%
 torch.manual_seed(1337)
@@ -689,7 +690,7 @@ right, wrong = or_finished(softmax)(masked, dim=-1), torch.softmax(masked, dim=-
 figures.right_and_wrong_axis(right[0], wrong[0])
 
 # %% [markdown]
-# On the right each column was divided by a sum that includes *later* queries, so the weight of token 0 depends on
+# On the right we divided each column by a sum that includes *later* queries, so the weight of token 0 depends on
 # tokens that come after it. **The wrong axis leaks the future**, although every masked entry is 0, as it should be.
 
 # %% [markdown]
@@ -711,7 +712,7 @@ print(or_finished(softmax_backward)(p, g))
 
 # %% [markdown]
 # **The gradient at the logits is the prediction minus the truth.** Nothing in it can overflow, because the division by
-# $p_y$ has canceled, and every model that is trained with cross-entropy learns from this gradient.
+# $p_y$ has canceled, and every model that you train with cross-entropy learns from this gradient.
 
 # %% [markdown]
 # ### Exercise 6.8 `cross_entropy_backward`
@@ -746,8 +747,8 @@ check(cross_entropy_backward)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Build a one-hot tensor like the probabilities, with 1 at each target. You made such rows in lesson 1, and `F.one_hot`
-# makes them as integers.
+# Build a one-hot tensor of the probabilities' shape, with 1 at each target. You made such rows in lesson 1, and
+# `F.one_hot` makes them as integers.
 #
 # </details>
 #
@@ -799,7 +800,7 @@ for step in range(5):
 explore.stream()
 
 # %% [markdown]
-# It always does, because nothing is approximated. For example, if you raise the third block by 8, the results of the
+# It always does, because we approximate nothing. For example, if you raise the third block by 8, the results of the
 # earlier blocks are multiplied by less than 0.01.
 #
 # Milakov and Gimelshein described this in 2018 for softmax, and Rabe and Staats in 2021 for attention. In 2022 Dao and
@@ -898,15 +899,15 @@ figures.before_and_after(table, tokens)
 # %% [markdown]
 # ### How stable are these numbers?
 #
-# A mistake in `cross_entropy` can't change the translations of *At work*, because nothing is trained there, but it
-# changes the loss that we report. If padding counts in the mean but not in the sum, the loss is 0.00009 instead of
+# A mistake in `cross_entropy` can't change the translations of *At work*, because we train nothing there, but it
+# changes the loss that we report. If you count padding in the mean but not in the sum, the loss is 0.00009 instead of
 # 0.00016, which is a lower loss but not a better model. If padding counts in both, it is 8.09, since this network
 # never learned to predict padding. The $\varepsilon$ inside the logarithm changes nothing here, because no target is
 # as much as 20 points below the maximum.
 #
 # A wrong temperature is hard to notice. In this translator, half or twice the temperature raises the loss, but every
 # sentence is still translated exactly, so only the loss reveals it. The table shows three training runs with
-# different seeds, of which the course uses the first. The last row comes from a second computer, which rounds
+# different seeds, of which we use the first. The last row comes from a second computer, which rounds
 # differently and therefore trains another network from the same seed.
 #
 # | training run | loss at half the temperature | at twice | wrong sentences of 100 at four times |
@@ -926,7 +927,7 @@ figures.before_and_after(table, tokens)
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1.
 # - Guo et al., [On Calibration of Modern Neural Networks](https://arxiv.org/abs/1706.04599) (2017), on temperature as
 #   the one parameter that makes a trained model's confidence honest.
-# - The bug of exercise 6.2, asked by a reader and confirmed by the author, is
+# - The bug of exercise 6.2, reported by a reader and confirmed by the author, is
 #   [annotated_deep_learning_paper_implementations, issue
 #   146](https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146). Related bugs are a
 #   softmax over the batch in [PyTorch-NLP, issue 2](https://github.com/PetrochukM/PyTorch-NLP/issues/2), and the

@@ -26,7 +26,8 @@ from helpers.lessons.value_weighting import explore, figures
 transformer_map("07_value_weighting")
 
 # %% [markdown]
-# Lessons 3 to 6 computed the attention weights. Now we multiply them by the values, and the formula is complete:
+# In lessons 3 to 6 you computed the attention weights. Now we multiply them by the values, and the formula is
+# complete:
 #
 # $$\text{Attention}(Q, K, V)=\underbrace{\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)}_{\text{where to
 # attend}}\;\underbrace{V}_{\text{what to get}}$$
@@ -72,7 +73,7 @@ transformer_map("07_value_weighting")
 # | africa | ½ | (0, 0, 4) | (0, 0, 2) |
 # | **sum** | 1 | | **(½, ¼, 2¼)** |
 #
-# The sum is a bag of words in which each word counts as much as its weight says. It is called the **context vector** of
+# The sum is a bag of words in which each word counts as much as its weight says. We call it the **context vector** of
 # *visits*.
 
 # %%
@@ -162,15 +163,15 @@ mixture = weights_is @ x  # (16,): 64% eat, 18% short, 13% dessert, ...
 print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():.1e}")
 
 # %% [markdown]
-# They are identical up to rounding, because a linear map can be applied before the sum or after it:
+# They are identical up to rounding, because we can apply a linear map before the sum or after it:
 #
 # $$\sum_j w_j\,(W_V x_j)=W_V\Big(\sum_j w_j x_j\Big)$$
 #
 # So the context vector of *is* is the value of an artificial word, which is 64% *eat* and a little of the others. **In
 # other words, it accumulates fractions of words, seen through $W_V$.**
 #
-# **Fourth, in a long text it doesn't tell which words those were.** At most $d_v$ values can be linearly independent,
-# so with a thousand words and a head of width 64, very different weights can give the same context vector. This loss is
+# **Fourth, in a long text it doesn't show which words those were.** At most $d_v$ values can be linearly independent,
+# so with a thousand words and a head of width 64, very different weights can give the same context vector. This is
 # one reason for having several heads (lesson 8).
 
 # %% [markdown]
@@ -243,9 +244,9 @@ check(attention)
 # %% [markdown]
 # ## One head
 #
-# An **attention head** owns three linear maps, which compute queries, keys and values of its own width from vectors of
-# the model width $D$. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$ (the
-# lecture calls it C) and a head of width 16:
+# An **attention head** has three linear maps, which compute queries, keys and values of its own width from vectors of
+# the model width $D$. Here are the sizes of Andrej Karpathy's lecture, with four sequences of eight tokens, $D=32$
+# (the lecture calls it C) and a head of width 16:
 
 # %%
 figures.head_shapes(4, 8, 32, 16)
@@ -364,7 +365,7 @@ def published_head(x, W_q, W_k, W_v):
 
 # %% [markdown]
 # Here is a test that works without a reference. We give every token the same value `(1, 1, 1)`, so every output
-# should be `(1, 1, 1)` as well, whatever the weights are. Is it?
+# should be `(1, 1, 1)`, whatever the weights are. Is it?
 
 # %%
 g = torch.Generator().manual_seed(0)
@@ -490,7 +491,7 @@ before, after = noun_head.W_v(x_dog).detach(), noun_head(x_dog).detach()  # (7, 
 figures.shifts(or_finished(context_shift)(before, after), parameters, x_dog, dog)
 
 # %% [markdown]
-# The nouns barely change, nor does the verb. Articles and adjectives change a lot, because they attend to their noun,
+# The nouns and the verb barely change. Articles and adjectives change a lot, because they attend to their noun,
 # whose gender they need in French, and take on its value. As a control, we pass the same words through three randomly
 # initialized heads. *Could you pick out the trained head from these rows?*
 
@@ -517,10 +518,10 @@ for name, any_head in {"trained": noun_head, **figures.random_heads(or_finished(
 # | Jazz for beginners | (0, 4, 0) | 0 | 0.0007 | 60 |
 # | Street food of Hanoi | (2, 0, 3) | 7 | 0.7306 | 20 |
 #
-# The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts that long, so for a
-# viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a little when
-# the query does, so there is a gradient everywhere. A temperature decides how selective the search is. Can you find one
-# at which Hanoi has 99% of the weight, and one at which jazz has 20%?
+# The blend of the minutes is $0.2688\cdot10+0.0007\cdot60+0.7306\cdot20=17.34$. No video lasts exactly that long, so
+# for a viewer the blend is useless. A network, however, can learn to search with it, because the blend changes a
+# little when the query does, so there is a gradient everywhere. A temperature decides how selective the search is.
+# Can you find one at which Hanoi has 99% of the weight, and one at which jazz has 20%?
 
 # %%
 explore.video_search()
@@ -680,13 +681,13 @@ check(quiz_2=quiz_2)
 # <details><summary>Model answer and marking scheme</summary>
 #
 # **Model answer.** The context vector is a weighted average of the values. With weights ¼ and ¾ and values (4, 0) and
-# (0, 8) it is (1, 6). The weights are not negative and sum to 1, so every channel lies between the smallest and the
-# largest value of that channel, and channels don't mix. It accumulates fractions of words, because averaging the values
-# is the same as averaging the words' vectors and projecting the average with $W_V$. More related tokens do contribute
-# more, but what one token gains the others lose. A longer sentence doesn't add information, because the vector has the
-# same $d_v$ channels, and each token gets a smaller weight on average. The order of the words is lost, unless positions
-# are in their vectors, and with more tokens than channels the exact weights are lost as well. Queries and keys alone
-# decide which tokens count, and the values have no influence on that.
+# (0, 8) we get (1, 6). The weights are not negative and sum to 1, so every channel lies between the smallest and the
+# largest value of that channel, and channels don't mix. It accumulates fractions of words, because averaging the
+# values is the same as averaging the words' vectors and projecting the average with $W_V$. More related tokens do
+# contribute more, but what one token gains the others lose. A longer sentence doesn't add information, because the
+# vector has the same $d_v$ channels, and each token gets a smaller weight on average. The order of the words is lost,
+# unless positions are in their vectors, and with more tokens than channels the exact weights are lost as well.
+# Queries and keys alone decide which tokens count, and the values have no influence on that.
 #
 # | marking scheme | points |
 # |---|---|
@@ -719,7 +720,7 @@ check(quiz_2=quiz_2)
 #
 # ### Can we recover the weights?
 #
-# Can we compute the attention weights of *is* from its context vector? Here we can, since there are more equations, one
+# Can we compute the attention weights of *is* from its context vector? Here we can, since we have more equations, one
 # per channel, than unknowns.
 
 # %%
@@ -727,7 +728,7 @@ recovered = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # 
 print("recovered:", " ".join(f"{weight:.4f}" for weight in recovered.tolist()))
 
 # %% [markdown]
-# All six weights come back, because the six values are linearly independent. In the explorer three values are the
+# We get all six weights back, because the six values are linearly independent. In the explorer three values are the
 # corners of a triangle, and you can move the scores and watch where the context vector goes.
 
 # %%
@@ -808,9 +809,10 @@ at_work(attention=quarter_strength)
 # | $\partial k_j$ | 0 | 0 | $\partial s_j\,q$, and $q=0$ |
 #
 # Moreover, $\partial q=-1\cdot1+1\cdot3=2$. The third line of the table is $\partial s_j=w_j\,g\cdot(v_j-\text{out})$
-# in one formula. **So a training step raises a key's score when $v_j-\text{out}$ points along $-g$, the direction in
-# which the output should move.** Whether its weight rises as well depends on the other keys, because all of them use
-# one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson 4 again.
+# in one formula. **So the gradient pushes a key's score up when $v_j-\text{out}$ points along $-g$, the direction in
+# which the output should move.** Whether the score and its weight rise depends on the other keys too, because all of
+# them use one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the
+# saturation of lesson 4.
 
 # %%
 figures.pressure()
@@ -913,7 +915,7 @@ explore.tiles()
 # keys fit into the small, fast memory of a graphics card, and the large, slow memory never holds a score. This saves
 # memory, and also time, because moving the scores took longer than computing them.
 #
-# Compute attention with scores over $\sqrt{d_k}$ and no mask, `block` keys at a time.
+# Compute unmasked attention, scaled by $1/\sqrt{d_k}$, `block` keys at a time.
 #
 # - **Arguments:** `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)` with scores up to $\pm10^4$, and
 #   `block`, a positive int. The last block may be shorter, and `block` may be larger than $T_k$.
@@ -985,8 +987,8 @@ figures.memory(
 # %% [markdown]
 # If you split one side, $T^2$ becomes $T$. If you split both sides, a tile has 8192 scores however long the text is,
 # and above 512 tokens the largest tensor is the output itself. There is one more reason to split the keys, because a
-# model that generates text has *one* query at a time, so there is nothing to split on the other side. The number of
-# multiplications does *not* shrink, since every query still needs a product with every key.
+# model that generates text has *one* query at a time, so you have nothing to split on the other side. The number of
+# multiplications does *not* shrink, since we still multiply every query by every key.
 
 # %% [markdown]
 # ### How stable are these numbers?
@@ -999,7 +1001,8 @@ figures.memory(
 # | three random heads | 0.11 to 0.14 | 5 to 17% |
 #
 # The mean context shift over the same sentences shows the pattern of head 0 and its control. In the other seven heads
-# of the encoder no such pattern occurs (there nouns change 0.6 to 1.7 times as much as articles).
+# of the encoder we see no such pattern (there nouns change 0.6 to 1.7 times as much as articles, with *this* and
+# *my*).
 #
 # | head | articles | adjectives | nouns |
 # |---|---|---|---|
@@ -1014,7 +1017,7 @@ figures.memory(
 # | output of another head of the block | 65 to 75% |
 # | input of the block | about 90% |
 #
-# The bug of Exercise 7.4, in three translators that were trained with different seeds, costs in nats per word:
+# The bug of Exercise 7.4, in three translators that we trained with different seeds, costs in nats per word:
 #
 # | training run | weights sum to ¼ | weights sum to ¼, scores not scaled |
 # |---|---|---|
@@ -1031,7 +1034,7 @@ figures.memory(
 #   context vector of *is*.
 # - Andrej Karpathy, [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY), with the head of size 16; Pascal
 #   Poupart, [CS480/680 lecture 19](https://www.youtube.com/watch?v=OyFJWRnt_AY), on attention as a database; Rowel
-#   Atienza, [Transformer](https://www.youtube.com/watch?v=6PmIoCnqcFU), the feed-forward walk-through.
+#   Atienza, [Transformer](https://www.youtube.com/watch?v=6PmIoCnqcFU).
 # - [AI Summer on attention](https://theaisummer.com/attention/), with keys, values and the video search.
 # - Elhage et al., [A Mathematical Framework for Transformer
 #   Circuits](https://transformer-circuits.pub/2021/framework/index.html) (2021), with "where" and "what" as two

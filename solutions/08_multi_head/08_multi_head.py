@@ -61,9 +61,9 @@ transformer_map("08_multi_head")
 #
 # $$\tfrac12\,(2,0)+\tfrac12\,(0,4)=(1,2)$$
 #
-# In *africa visits jane* the same head gets the same $(1,2)$, because an average doesn't say which token contributed
-# what. In the words of the Transformer paper, *averaging inhibits* attending to several positions with a single head.
-# Let's test whether this is true.
+# In *africa visits jane* you get the same $(1,2)$, because an average doesn't tell you which token contributed what.
+# In the words of the Transformer paper, *averaging inhibits* attending to several positions with a single head. Let's
+# test this.
 #
 # Our task has eight tokens with four random channels each. Token $t$ has to find out **what changed**, that is, the
 # channels of token $t-1$ *minus* those of token $t-2$. We train PyTorch's ready-made attention for 300 steps and
@@ -94,9 +94,9 @@ def train(layer, parameters):
 
 
 # %% [markdown]
-# We compare one head with $W_O$, two heads without it (their outputs are only concatenated), and two heads with it.
-# Predict before you run: *what fraction will each of them leave unexplained?* We read the answer from the four channels
-# in the middle of the output, so without $W_O$ two of them belong to each head.
+# We compare one head with $W_O$, two heads without it (we only concatenate their outputs), and two heads with it.
+# Predict before you run: *what fraction will each of them leave unexplained?* We read the answer from the four
+# channels in the middle of the output, so without $W_O$ two of them belong to each head.
 
 
 # %%
@@ -124,16 +124,16 @@ figures.two_questions({name: after_training(*case) for name, case in cases.items
 # $wa+(1-w)b$. As long as $w$ doesn't depend on the content, any guess of $a-b$ from this leaves at least ½ unexplained.
 # (In principle $w$ could depend on the content, but our short training doesn't find such a solution.)
 #
-# Two heads without $W_O$ know both $a$ and $b$, but each output channel belongs to one head alone, so half of the
-# variance is missing again. With $W_O$ a channel can combine both heads with opposite signs. In other words, **several
-# heads attend to several positions, and $W_O$ lets one channel use what several heads found.**
+# With two heads you have both $a$ and $b$, but without $W_O$ each output channel belongs to one head alone, so half
+# of the variance is missing again. With $W_O$ a channel can combine both heads with opposite signs. In other words,
+# **several heads attend to several positions, and $W_O$ lets one channel use what several heads found.**
 
 # %% [markdown]
 # ## Split the channels into heads
 #
-# Each head could have matrices of its own, but a single product can compute all heads at once. We stack the matrices of
-# two heads of width 3 into one `nn.Linear(6, 6)`, so that the first half of its output channels belongs to head 0 and
-# the second half to head 1. Then we split the result into heads, for example with two tokens:
+# We could give each head its own matrices, but a single product can compute all heads at once. We stack the matrices
+# of two heads of width 3 into one `nn.Linear(6, 6)`, so that the first half of its output channels belongs to head 0
+# and the second half to head 1. Then we split the result into heads, for example with two tokens:
 #
 # | | channels |
 # |---|---|
@@ -241,7 +241,7 @@ check(merge_heads)
 figures.shapes(B=3, T=5, D=64, H=4)
 
 # %% [markdown]
-# The heads don't interact until they are merged, so you don't need a loop. A mask whose head axis has size 1 is the
+# The heads don't interact until we merge them, so you don't need a loop. A mask whose head axis has size 1 is the
 # same for all heads, for example a padding mask `(B, 1, 1, T_k)`.
 
 # %% [markdown]
@@ -453,14 +453,14 @@ figures.without_each_head()
 
 # %% [markdown]
 # If we ablate the noun head, the loss rises by $0.058$ nats per word, more than three hundred times the loss of the
-# complete translator. Each of the other seven can be ablated alone at very little cost, which is common in large
+# complete translator. You can ablate any of the other seven alone at very little cost, which is common in large
 # networks as well (Michel et al.). This includes the previous-token head, whose pattern is just as clear. **An
 # attention pattern shows what a head does, but only an ablation shows whether the model needs it.**
 
 # %% [markdown]
 # ## At work
 #
-# Let's put your module into every attention layer of the translator, and after that the buggy merge of Exercise 8.4.
+# Let's put your module into every attention layer of the translator, and then the buggy merge of Exercise 8.4.
 # The panel also says how far the output of each attention layer moves in this sentence if one head is missing.
 
 # %%
@@ -477,7 +477,7 @@ at_work(merge_heads=published_merge)
 
 # %% [markdown]
 # The loss rises to $6.7$ nats per word, although a uniform guess over the French vocabulary would cost only
-# $\ln194=5.3$, and not one sentence is translated correctly. This network was trained without the bug, so it can't
+# $\ln194=5.3$, and not one sentence is translated correctly. We trained this network without the bug, so it can't
 # compensate for it.
 
 # %% [markdown]
@@ -523,18 +523,18 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # A classmate wants to save memory and proposes one head of width 512 instead of eight of width 64. "It has the same
-# number of parameters, and eight times the room for its queries and keys, so it can only be better." Say what stays the
-# same, what one head can do better, and what it cannot do at all, with an example in numbers. Which experiment would
-# decide for a given network?
+# number of parameters, and eight times the room for its queries and keys, so it can only be better." Say what stays
+# the same, what one head can do better, and what it cannot do at all, with an example in numbers. What experiment
+# would settle it for one network?
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
 # **Model answer.** The number of parameters is the same, four matrices of 512 × 512 with their biases, and so is the
-# number of products for the scores. One head needs one table of weights instead of eight, so it does save memory, and
+# number of products for the scores. One head needs one table of weights instead of eight, so you do save memory, and
 # its queries and keys can differ in 512 directions instead of 64. However, it computes only one weighted average per
 # token. If *visits* gives ½ to *jane* $=(2,0)$ and ½ to *africa* $=(0,4)$, it gets $(1,2)$, the same as in *africa
-# visits jane*. Two heads can take one word each, and $W_O$ can add or subtract what they found. To decide for a given
+# visits jane*. Two heads can take one word each, and $W_O$ can add or subtract what they found. To settle it for one
 # network, train both with the same data and steps and several seeds, and compare the loss on unseen sentences.
 #
 # | marking scheme | points |
@@ -553,7 +553,7 @@ check(quiz_2=quiz_2)
 #
 # - One head computes one average per token, whereas several heads compute several, which $W_O$ combines.
 # - `split_heads` splits and then moves an axis, and `merge_heads` does the reverse. Without the move, the shapes are
-#   right, but tokens are mixed.
+#   right, but you mix tokens.
 # - More heads cost no parameters and no multiplications, but they cost memory for the attention weights, and each head
 #   is narrower.
 # - A picture shows what a head attends to, and an ablation shows whether the model needs the head.
@@ -563,7 +563,7 @@ check(quiz_2=quiz_2)
 
 # %% [markdown]
 # ## Going further
-# Everything below is optional, and later lessons explain briefly what they use of it.
+# Everything below is optional, and later lessons explain briefly whatever they use.
 
 # %% [markdown]
 # ### How training hides the bug
@@ -669,10 +669,10 @@ for num_heads in (1, 2, 4, 8):
     print(f"heads: {num_heads}   error {error:.0e}   with a causal mask {masked:.2f}")
 
 # %% [markdown]
-# Without a mask the error is only rounding, whatever the number of heads, so **heads as such know no order.** With a
-# causal mask each token sees only earlier tokens, so a decoder can learn something about positions from the mask alone.
-# In an encoder, positions must be in the vectors (lesson 2) or in queries and keys (RoPE). Let's try RoPE on the
-# queries and keys of trained heads.
+# Without a mask the error is only rounding, whatever the number of heads, so **heads alone ignore order.** With a
+# causal mask each token sees only earlier tokens, so a decoder can learn something about positions from the mask
+# alone. In an encoder, we must put them into the vectors (lesson 2) or into queries and keys (RoPE). Let's try RoPE on
+# the queries and keys of trained heads.
 
 # %%
 split = or_finished(split_heads)
@@ -694,9 +694,9 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 
 # %% [markdown]
 # You can see that only the signed *distance* between two words matters, and each head has a curve of its own. Notice
-# the scale, though. The curves vary by only a few hundredths, which hardly changes the attention weights. This
-# network was trained with position vectors, and without them its first heads have tiny scores, so RoPE has to be
-# present during training.
+# the scale, though. The curves vary by only a few hundredths, which hardly changes the attention weights. We trained
+# this network with position vectors, and without them its first heads have tiny scores, so RoPE has to be present
+# during training.
 #
 # Second, do **trained** heads use positions? Let's measure how much weight the queries of block 1 give to the tokens
 # around them, averaged over 200 sentences, with the position vectors and with all of them set to zero.
@@ -730,7 +730,8 @@ explore.heads()
 # | all four of block 0 (their single costs sum to 0.003) | 0.025 |
 # | all of these seven | 0.18 |
 #
-# So the three heads of block 1 contribute almost nothing, while those of block 0 are partly redundant.
+# So the three heads of block 1 contribute almost nothing while block 0 is there, but partly take over without it. The
+# heads of block 0 are partly redundant as well.
 #
 # In a similar experiment we replace $W_O$ by the identity in the translator's last cross-attention, from the French
 # words to the English ones (lesson 10):
@@ -740,22 +741,21 @@ figures.without_output_matrix()
 
 # %% [markdown]
 # Head outputs in the wrong channels hurt more than no outputs at all. This only shows that a network trained with
-# $W_O$ relies on it. The experiment *what changed* is the fair one, because there the layer was trained without
-# $W_O$.
+# $W_O$ relies on it. The experiment *what changed* is the fair one, because there we trained the layer without $W_O$.
 
 # %% [markdown]
 # ### Exercise 8.6 `head_importance`
 #
 # **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
-# Here is a cheap estimate of what a head is worth, without any test sentences. How much does the output change if the
-# head's slice is zero before $W_O$?
+# You can estimate cheaply what a head is worth, without any translations. How much does the output change if you set
+# the head's slice to zero before $W_O$?
 #
 # $$\text{importance}_h=\big\lVert\,\text{out}-\text{out without head }h\,\big\rVert$$
 #
 # - **Arguments:** `mha`, a `MultiHeadAttention`, and `x (B, T, D)`.
-# - **Returns:** `(H,)`, Frobenius norms over the whole `(B, T, D)` output of `mha(x)`, which need not be
-#   differentiable.
+# - **Returns:** `(H,)`, Frobenius norms (roots of the sum of all squared entries) over the whole `(B, T, D)` output
+#   of `mha(x)`, which need not be differentiable.
 # - **Unchanged:** afterwards `mha` still has the same Parameters with the same values.
 
 
@@ -802,8 +802,8 @@ check(head_importance)
 figures.importance_against_damage(or_finished(head_importance))
 
 # %% [markdown]
-# The size of a head's output is only a hint. Over these 40 sentences the noun head has the largest output, but that
-# of the previous-token head is nearly as large, although the model doesn't need it.
+# The size of a head's output gives you only a hint. Over these 40 sentences the noun head has the largest output, but
+# that of the previous-token head is nearly as large, although the model doesn't need it.
 
 # %% [markdown]
 # ### Exercise 8.7 `grouped_query_attention`
@@ -813,7 +813,7 @@ figures.importance_against_damage(or_finished(head_importance))
 # While a model generates text, it keeps the keys and values of all earlier tokens (lesson 10). With $32$ layers of
 # $32$ heads, a width of $128$ per head and two bytes per entry, a text of $8192$ tokens needs 4 GiB. In
 # **grouped-query attention** (Ainslie et al., 2023) all H heads keep their queries, but neighboring heads share keys
-# and values. With eight groups, a quarter of the memory is enough.
+# and values. With eight groups, you need only a quarter of the memory.
 #
 # - **Arguments:** `Q (B, H, T_q, d_k)`, `K` and `V (B, G, T_k, d_k)`, H divisible by G, and `mask`, None or boolean,
 #   which broadcasts to `(B, H, T_q, T_k)`.
@@ -864,8 +864,8 @@ figures.shared_keys(or_finished(grouped_query_attention))
 
 # %% [markdown]
 # The loss rises to $1.8$ nats per word with two groups and to $5.4$ with one, slightly worse than a uniform guess. So
-# heads that were trained separately can't simply be averaged. Ainslie et al. do average the heads of a trained model,
-# but then they continue training.
+# you can't simply average heads that learned keys and values of their own. Ainslie et al. do average the heads of a
+# trained model, but then continue training.
 
 # %% [markdown]
 # ### How stable are these numbers?

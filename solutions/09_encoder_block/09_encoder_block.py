@@ -96,9 +96,9 @@ figures.normed_words()
 # of every token, and the learned parameters γ and β (one pair per channel, the same for all tokens) let the network
 # choose new ones.
 #
-# Because each token is normalized by itself, no word depends on another. A norm with one mean for the whole sentence,
-# as some tutorials describe it, would connect all words whatever the mask says, so padding would change real words, and
-# a decoder would leak the future (measured in *Going further*).
+# Because we normalize each token by itself, no word depends on another. A norm with one mean for the whole sentence,
+# as some tutorials describe it, would connect all words whatever the mask says, so padding would change real words,
+# and a decoder would leak the future (measured in *Going further*).
 
 # %% [markdown]
 # ### Exercise 9.1 `layer_norm`
@@ -154,7 +154,7 @@ check(layer_norm)
 #
 # <details><summary>Answer</summary>
 #
-# The output is 2, then 3, and |x| in general. No linear map can compute that, because a linear map that gives 3 at 3
+# You get 2, then 3, and |x| in general. No linear map can compute that, because a linear map that gives 3 at 3
 # gives −3 at −3.
 #
 # </details>
@@ -168,7 +168,7 @@ figures.absolute_value()
 #
 # $$\mathrm{FFN}(x) = W_\text{down}\;\mathrm{ReLU}(W_\text{up}\,x + b_\text{up}) + b_\text{down}$$
 #
-# It's also called a multilayer perceptron (MLP), and it's applied to each token separately, with the same weights. In
+# It's also called a multilayer perceptron (MLP), and we apply it to each token separately, with the same weights. In
 # other words, **attention gathers information from other words, and the feed-forward network processes what was
 # gathered, word by word.**
 
@@ -254,10 +254,10 @@ figures.two_orders()
 # In pre-norm every sublayer only adds to the residual stream, so the gradient has one path from the top to the bottom
 # that passes no weight matrix and no norm. In post-norm every path goes through all the norms.
 #
-# **Dropout** is one more ingredient of the paper's block. During training it sets each entry of a sublayer's output,
-# and usually of the attention weights, to 0 with probability $p$ and divides the others by $1 - p$, so that the network
-# can't rely on any single entry. Your blocks have no dropout, because the check needs outputs that don't change from
-# call to call. Lesson 12 measures its effect.
+# **Dropout** is one more ingredient of the paper's block. During training we set each entry of a sublayer's output,
+# and usually of the attention weights, to 0 with probability $p$ and divide the others by $1 - p$, so that the
+# network can't rely on any single entry. Your blocks have no dropout, because the check needs outputs that don't
+# change from call to call. In lesson 12 we measure its effect.
 
 # %% [markdown]
 # ### Exercise 9.3 `EncoderBlock`
@@ -330,7 +330,7 @@ figures.traces_of_words()
 
 # %% [markdown]
 # Without residual connections, only 5% of the word's variance can be recovered after **one** untrained block. Even the
-# plain mean of the sentence's six vectors would tell more, 17%. After three blocks all words of a sentence have nearly
+# plain mean of the sentence's six vectors would recover 17%. After three blocks all words of a sentence have nearly
 # the same vector, because averages of averages are similar. (Dong et al., 2021, call this rank collapse.)
 #
 # With residual connections, the words **blend** slowly, that is, a vector contains less and less of its own word and
@@ -338,7 +338,7 @@ figures.traces_of_words()
 # scales down what was added earlier, so the fraction falls from 74% after one block to 3% after twelve. These blocks
 # are untrained, but in the trained translator words stay apart as well (*Going further*).
 #
-# Are norms alone enough? They keep the size of gradients in bounds, even in a stack without residual connections
+# Are norms alone enough? They keep gradients in bounds, even in a stack without residual connections
 # (measured in *Going further*), but its words become indistinguishable all the same. Two more differences between the
 # orders matter in practice. A pre-norm stack never normalizes its residual stream, so models put **one final norm**
 # on top of it, and with a large learning rate a post-norm stack needs a warm-up, that is, it must start with a small
@@ -360,7 +360,7 @@ figures.traces_of_words()
 #     return x + feed_forward(x)  # (B, T, D)
 # ```
 #
-# It's meant to be pre-norm, and it runs without an error. If both sublayers returned zero, what should the block
+# It's meant to be pre-norm, and runs without an error. If both sublayers returned zero, what should the block
 # return, and what does this code return? Write the block correctly.
 #
 # - **Arguments:** `x (B, T, D)`; four functions, of which `attention(x, mask=mask)` returns `(out, weights)`; a mask.
@@ -414,15 +414,15 @@ figures.traces_of_words(or_finished(fixed_block))
 #
 # The **initialization** of the weights matters as much as the order of the norms. When you move the slider, at which
 # size of the initial weights does the residual stream without a norm stay in bounds, and which lines barely depend on
-# the slider? (The gradients are measured behind a final norm, which the sizes on the left don't include.)
+# the slider? (We measure the gradients behind a final norm, which the sizes on the left don't include.)
 
 # %%
 explore.stack()
 
 # %% [markdown]
-# At 0.5 and below, all four lines are close together, because with residual connections small matrices add little. At
-# 2 the line without a norm leaves the chart. Post-norm and the line without a residual connection keep size 1,
-# because their last step is a norm.
+# At 0.5 and below, you see three lines close together in both charts, because with residual connections small
+# matrices add little. At 2 the line without a norm leaves the chart. Post-norm and the line without a residual
+# connection keep size 1, because their last step is a norm.
 
 # %% [markdown]
 # ## The encoder
@@ -517,7 +517,7 @@ figures.without_feed_forward()
 # %% [markdown]
 # If we remove the encoder's feed-forward networks, the loss rises to 0.17 nats per word, and 146 of 200 sentences are
 # still correct. If we keep all feed-forward networks but remove their ReLU, it rises to 4.95 nats and no sentence is
-# correct. Without the ReLU every later layer receives inputs that it was never trained on.
+# correct. Without the ReLU, $W_\text{down}$ also adds up the negative entries, which were always 0 in training.
 #
 # And what does the bug of exercise 9.4 cost here? We connect the translator's trained parts in four ways:
 
@@ -526,8 +526,8 @@ for kind in ("post-norm", figures.BUG, "pre-norm", "no residual"):
     print(f"{kind:<20} {figures.loss_when_rewired(kind):.4f} nats per word")
 
 # %% [markdown]
-# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), because the weights were
-# trained for post-norm, and the block with the bug is closer to that. So this test does *not* expose the bug, but the
+# The block with the bug does better than the correct pre-norm block (0.06 and 2.76 nats), because we trained the
+# weights for post-norm, and the block with the bug is closer to that. So this test does *not* expose the bug, but the
 # two tests of exercise 9.4 do.
 
 # %% [markdown]
@@ -580,14 +580,14 @@ check(quiz_2=quiz_2)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds. But a
-# gradient of reasonable size need not carry useful information. Attention gives each word an average of all words. The
-# words of a sentence get similar averages, and averages of those are more similar still, so that after three untrained
-# blocks all words of a sentence have nearly the same vector (figure 9.4). From then on no block can tell *jane* from
-# *africa*. Even after one block a linear map recovered only 5% of the word's own vector. With a residual connection the
-# block adds to the word's vector and does not replace it, so even after twelve pre-norm blocks 37% could be recovered.
-# A convincing test takes a minute, because it is enough to print the distances between the words of one sentence after
-# each block.
+# **Model answer:** It is right that every output depends on every word, and that norms keep gradients in bounds. But
+# a gradient of reasonable size need not carry useful information. Attention gives each word an average of all words.
+# The words of a sentence get similar averages, and averages of those are more similar still, so that after three
+# untrained blocks all words of a sentence have nearly the same vector (figure 9.4). From then on no block can tell
+# *jane* from *africa*. Even after one block a linear map recovered only 5% of the word's own vector. With a residual
+# connection the block adds to the word's vector and does not replace it, so even after twelve pre-norm blocks we
+# could recover 37%. A convincing test takes a minute, because you only need to print the distances between the words
+# of one sentence after each block.
 #
 # **Marking scheme (15):**
 #
@@ -608,11 +608,11 @@ check(quiz_2=quiz_2)
 #   leak.
 # - A residual connection adds a sublayer's output to its input, so words stay distinguishable. In pre-norm it also
 #   gives the gradient a path without matrices and norms.
-# - Attention gathers, and the feed-forward network processes word by word, with a nonlinearity per channel.
+# - Attention mixes words, and the feed-forward network treats each one alone, with a nonlinearity per channel.
 # - Post-norm normalizes the residual stream itself. Pre-norm doesn't, and needs one final norm.
 #
-# **Next:** The encoder reads the English sentence. [Lesson 10](../10_decoder_block/10_decoder_block.ipynb) adds the
-# decoder, which writes the French one.
+# **Next:** The encoder reads the English sentence. In [lesson 10](../10_decoder_block/10_decoder_block.ipynb) we add
+# the decoder, which writes the French one.
 
 # %%
 progress()
@@ -644,7 +644,7 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 
 # %% [markdown]
 # Under layer norm *jane* doesn't move at all, because each token is normalized by itself. Under the other norm the
-# vector moves by 0.0322, so every word depends on every other word, whatever the mask says.
+# vector moves by 0.0322, so every word depends on every other, whatever the mask says.
 
 # %% [markdown]
 # ### Words in the trained translator
@@ -666,9 +666,9 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 #
 # ### Pre-norm or post-norm: gradients over depth
 #
-# What do the two orders do to gradients? We run random words forward through 24 untrained blocks and backpropagate from
-# the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put one final norm on top of it,
-# and so do we. The chart on the left shows the gradient along the residual stream, and the chart on the right the
+# What do the two orders do to gradients? We run random words forward through 24 untrained blocks and backpropagate
+# from the output. A post-norm stack ends with a norm. A pre-norm stack doesn't, so models put one final norm on top
+# of it, and so do we. In the chart on the left you see the gradient along the residual stream, and on the right the
 # gradient at the *last* block's weights, for stacks of up to 32 blocks.
 
 # %%
@@ -687,7 +687,7 @@ figures.gradients_over_depth()
 # %% [markdown]
 # ### Where the parameters are
 #
-# Most of the block's parameters are in the feed-forward network. With the usual $d_{ff} = 4D$, its two layers have
+# Most of your block's parameters are in the feed-forward network. With the usual $d_{ff} = 4D$, its two layers have
 # $8D^2$ weights, whereas attention has $4D^2$.
 
 # %%
@@ -784,9 +784,9 @@ for sentence in ("jane visits africa in september", "paul visits france in septe
 # The position, the word and all parameters are the same, and yet *visits* attends most to *jane* in the first
 # sentence (0.49) and most to *france* in the second (0.53). A convolution would use the same weights for both.
 #
-# How far a layer can see is called its **receptive field**, a term from networks for images. One convolution with
-# kernel 3 sees three words, and each further layer adds one on either side. How many layers do you need until the
-# middle word sees all fifteen words, and how many with kernel 7?
+# How far a layer can see is called its **receptive field**, a term from computer vision. One convolution with kernel
+# size 3 sees three words, and each further layer adds one on either side. How many layers do you need until the
+# middle word sees all fifteen, and how many with kernel 7?
 
 # %%
 explore.reach()
@@ -872,7 +872,7 @@ for name, encoder in figures.encoders_to_compare().items():
 # %% [markdown]
 # Untrained heads that read the trained word vectors are almost completely predictable. In the trained encoder the
 # first block is nearly as predictable, and the second much less (0.30 to 0.54). So *independent* is too strong for
-# the first block, and in the second block the independence is a result of training.
+# the first block, and in the second the independence is a result of training.
 #
 # **Context, and no notion of locality:** Nothing in the formula prefers neighbors, but a trained network may, because
 # its inputs contain positions. We replaced nouns in 300 sentences like *jane sees the dog with the cat* and measured
@@ -894,15 +894,15 @@ figures.interactions()
 # *pairs of pairs* is a good picture, but the true number is larger. With softmax, even one layer relates all words,
 # because they share a denominator, but the joint effect of many words is small.
 #
-# **Skip connections combine low and high levels:** Skip connections are residual connections, and figure 9.4 measures
-# this. With them, a linear map recovers more of the word after every block than without them.
+# **Skip connections combine low and high levels:** Skip connections are residual connections, and we measured this in
+# figure 9.4. With them, a linear map recovers more of the word after every block than without them.
 
 # %% [markdown]
 # ### How stable are these numbers?
 #
 # | statement | other seeds, initializations or sizes |
 # |---|---|
-# | without norms the gradient at the bottom of 24 blocks is 499 (mean of three seeds) | 32 to 94,000 over 15 seeds |
+# | without norms the gradient at the bottom of 24 blocks is 499 (geometric mean of three seeds) | 32 to 94,000 over 15 seeds |
 # | heads of untrained encoders with trained word vectors are predictable: 0.91 to 0.98 | 0.46 to 0.73 if the word vectors are random too |
 # | a near noun turns a name three to four times as far as a far one | 1.2 times if things are replaced instead of people and animals, trained or not |
 # | the order x + LN(f(x)), which some descriptions give for the paper's, in the translator | 8.0 nats per word, where the paper's has 0.0002 |

@@ -532,8 +532,8 @@ figures.cache_saving(or_finished(cached_attention))
 
 # %% [markdown]
 # Without a cache the total work grows like T² (and that of attention like T³). With a cache, each word costs about as
-# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is a memory of 2D
-# values per word and block.
+# much as the one before, so at 64 words the block needs 33.7 times fewer multiplications. The price is a memory of
+# $2D$ values per word and block.
 
 # %% [markdown]
 # ## Sampling: temperature, top-k, top-p
@@ -712,7 +712,7 @@ check(filter_logits)
 # <details><summary>Hint 2</summary>
 #
 # Your decisions to keep or remove are in sorted order, but the logits are not. `sort` also returns where each entry
-# came from, and `scatter` writes to such positions.
+# came from, and `scatter` can write to such positions.
 #
 # </details>
 
@@ -738,7 +738,7 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 # ### A trap: cached words and their positions
 #
 # A cached word needs its own position. Code that passes only the newest id to the model often gives it position 0,
-# because it's the first token of that input. Then the model takes every word for the first, and our translator writes
+# because it's the first token of that input. Then the model treats every word as the first, and our translator writes
 # *jane jane jane* until the loop ends. The right offset is the number of words in the cache.
 #
 # ### Does the last position need the source?

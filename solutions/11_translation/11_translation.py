@@ -35,7 +35,7 @@ transformer_map("11_translation")
 # ## You need
 #
 # You need cross-entropy ([lesson 6](../06_softmax/06_softmax.ipynb)) and the `Transformer`, teacher forcing and
-# greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)). These components are called as follows:
+# greedy decoding ([lesson 10](../10_decoder_block/10_decoder_block.ipynb)). You can use these components:
 #
 # | component | how it is called |
 # |---|---|
@@ -57,7 +57,7 @@ transformer_map("11_translation")
 # <details><summary>Lesson 6: what is the loss, in nats, of a model that gives each of 194 words the same
 # probability?</summary>
 #
-# It is $\log 194 = 5.27$, and an untrained translator starts near this value.
+# It's $\log 194 = 5.27$, and an untrained translator starts near this value.
 #
 # </details>
 
@@ -66,7 +66,7 @@ transformer_map("11_translation")
 #
 # The sentences come from a small grammar with 165 English and 191 French words (194 with `<pad>`, `<bos>` and
 # `<eos>`). In French, articles and adjectives agree with their noun, and most adjectives come after it. Because the
-# grammar generates both sides, it also knows from which English word each French word comes.
+# grammar generates both sides, we also know from which English word each French word comes.
 
 # %%
 figures.word_by_word()
@@ -141,7 +141,7 @@ check(make_batch)
 # %% [markdown]
 # ## One training step
 #
-# The **forward** pass computes logits and loss, the **backward** pass computes the gradients, and the optimizer's
+# In the **forward** pass we compute logits and loss, in the **backward** pass the gradients, and the optimizer's
 # **step** changes the weights a little. Our optimizer is [Adam](https://arxiv.org/abs/1412.6980), which divides each
 # gradient by its typical size, so that every weight moves by about the learning rate per step.
 
@@ -237,7 +237,7 @@ print(f"yours: {or_finished(token_accuracy)(logits, targets, PAD):.2f}")
 # %% [markdown]
 # ## Your own Transformer
 #
-# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise we train the
+# To train the `Transformer` that you wrote in lesson 10, paste its class into the next cell. Otherwise, we train the
 # course's.
 
 # %%
@@ -254,7 +254,7 @@ Transformer = own.transformer(globals())
 # ## A toy task first: reversing words
 #
 # Before you train a large model, train a small one on a task whose output you know, such as reversing words
-# (*encoder* → *redocne*). If that fails, you know after half a minute that there is a bug.
+# (*encoder* → *redocne*). If that fails, you know after half a minute that there's a bug.
 #
 # We also change the initialization. Because Adam moves every weight by about the learning rate per step, the large
 # vectors of `nn.Embedding` would need hundreds of steps to change direction, so we shrink them to a fiftieth of their
@@ -321,7 +321,7 @@ print(f"{right} of 1000 new words are reversed correctly")
 # <details><summary>Answer</summary>
 #
 # At step 1 the rate is $1/8 \cdot 1/1000 = 0.000125$. At step 100 both arguments of the minimum are $1/10$, so the
-# rate reaches its maximum, $0.0125$, and at step 400 it is down to $1/8 \cdot 1/20 = 0.00625$.
+# rate reaches its maximum, $0.0125$, and at step 400 it's down to $1/8 \cdot 1/20 = 0.00625$.
 #
 # </details>
 
@@ -370,8 +370,8 @@ check(noam_lr)
 # %% [markdown]
 # ## Label smoothing
 #
-# Even a correct word with a high probability still costs a little, so cross-entropy keeps pushing its logit up.
-# **Label smoothing** prevents this by giving the correct word slightly less probability in the target. With smoothing
+# Even a correct word with a high probability costs a little, so cross-entropy keeps pushing its logit up. We prevent
+# this with **label smoothing**, which gives the correct word slightly less probability in the target. With smoothing
 # $\varepsilon$ and $V$ words, target and loss are
 #
 # $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
@@ -448,8 +448,8 @@ check(label_smoothed_loss)
 # ## Training the translator
 #
 # We found the **hyperparameters**, that is, the settings that training doesn't learn, by trial and error. A factor in
-# front of your schedule makes the peak learning rate 0.005, and over the last 200 steps the learning rate decays to
-# 0, so that the weights can settle (a **cooldown**).
+# front of your schedule makes the peak learning rate 0.005, and over the last 200 steps we let the learning rate
+# decay to 0, so that the weights can settle (a **cooldown**).
 #
 # `checkpoint` saves the trained weights in `translator.safetensors` and loads them the next time, so delete the file
 # to train again. **Hand in this file together with the notebook**, because otherwise the grader has to repeat the
@@ -504,9 +504,9 @@ model = model.eval()
 # - **Arguments:** `sentences`, a list of English sentences, words separated by spaces.
 # - **Returns:** a list of French sentences, words separated by one space, without special tokens. Start with bos and
 #   decode greedily until eos, or until a row has `translator.MAX_LEN` ids (bos included).
-# - **At hand:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
+# - **Given:** `english` and `french` map words to ids, `words_of` maps ids to French words, and `make_batch` makes
 #   `src`.
-# - **Judged:** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
+# - **Graded** on unseen sentences, of which at least 99.5% must be exactly right. (The grader gives full points from
 #   99%, and partial points from 50%.) The check also replaces your `model` by others, to make sure that your loop
 #   returns what the model predicts.
 # - **Forbidden:** `translator.greedy`, `translator.source_batch`.
@@ -565,7 +565,7 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # %% [markdown]
 # ## What cross-attention has learned
 #
-# In the cross-attention of the last block, is the largest weight of each French word at the English word that it
+# In the cross-attention of the last block, is each French word's largest weight on the English word that it
 # translates, although the loss never asks for this? (Since `tgt_in` is shifted, row t is the one that predicts word
 # t.)
 
@@ -623,15 +623,15 @@ print(f"{hits} of {total} French words are aligned with the word that they come 
 
 # %% [markdown]
 # Now move the slider through some unseen sentences, or type one of your own, such as *my young queen often forgets
-# the blue door*. An orange line means that the model attends to another word than the grammar gives.
+# the blue door*. An orange line means that the model attends to a different word from the one that the grammar gives.
 
 # %%
 explore.looks(model)
 
 # %% [markdown]
-# The model has learned word pairs and word order without being given them. But the figure shows only one of several
-# paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the thick line leads to *my* (see
-# *Going further*).
+# The model has learned word pairs and word order without being given them. But in the figure you see only one of
+# several paths. For example, the gender of *ma* in *ma tasse* depends on the noun, but the thick line leads to *my*
+# (see *Going further*).
 
 # %% [markdown]
 # ## At work: what goes wrong
@@ -655,8 +655,8 @@ figures.broken_trainings()
 # but no sentence that it writes is correct, because during generation the word that it used to see isn't there yet.
 # *Sorted separately* keeps a high loss and writes good French about something else.
 #
-# **A loss that is measured with teacher forcing doesn't reveal a leak.** So let the model write, or change a later
-# target word and test whether an earlier logit changes.
+# **A loss that you measure with teacher forcing doesn't reveal a leak.** So let the model write, or change a target
+# word and test whether the logits that predict it change.
 
 # %% [markdown]
 # ### Quiz 11.1
@@ -726,9 +726,9 @@ check(quiz_2=quiz_2)
 # - Loss and accuracy must ignore padding, and a smoothed loss has a minimum above 0.
 # - Initialization, warm-up, peak learning rate and cooldown belong to the recipe.
 # - A teacher-forced loss does not reveal a leak, so let the model write before you believe it.
-# - Cross-attention learned to attend to the right word although the loss never asked for it.
+# - Cross-attention learned to attend to the right word although our loss never asked for it.
 #
-# **Next:** [lesson 12](../12_language_model/12_language_model.ipynb) trains a GPT and compares it with the lowest
+# **Next:** in [lesson 12](../12_language_model/12_language_model.ipynb) we train a GPT and compare it with the lowest
 # possible loss.
 
 # %%
@@ -743,9 +743,9 @@ progress()
 # - If the loss is NaN or stays above 4, the learning rate is too large. The values of `rate(1)`, `rate(60)` and
 #   `rate(700)` should be about `0.00008`, `0.005` and `0.000007`. Delete `translator.safetensors` before you train
 #   again.
-# - If the loss falls below its minimum, it is not smoothed, or it is divided by too many positions.
-# - If the accuracy is perfect long before step 100 but the translations are wrong, the model sees its targets. In
-#   this case check the mask, and compare `tgt_in` with `tgt_out`.
+# - If the loss falls below its minimum, you don't smooth it, or you divide it by too many positions.
+# - If the accuracy is perfect long before step 100 but the translations are wrong, the model sees its targets.
+#   Check the mask, and compare `tgt_in` with `tgt_out`.
 # - If the cell ends at once and the model is bad, it has loaded the weights of an earlier run, so delete
 #   `translator.safetensors`.
 # - If the run stops after ten steps, quick mode is on. Start Jupyter without `COURSE_QUICK`.
@@ -769,14 +769,14 @@ for length in (2, 3, 8, 9, 12):
 # result varies from run to run, from almost none to nearly half. So the model has learned to reverse only words of
 # the lengths that it has seen.
 #
-# Let's plot the cross-attention of this model for the word *encoder*.
+# Let's plot the cross-attention of this model for *encoder*.
 
 # %%
 figures.reversed_word(turner)
 
 # %% [markdown]
-# The largest weights lie on a line from the upper right to the lower left, because the first letter of the output is
-# the last one of the input.
+# You see the largest weights on a line from the upper right to the lower left, because the first letter of the output
+# is the last one of the input.
 #
 # ### Does the warm-up matter?
 #
@@ -787,7 +787,7 @@ figures.warm_ups()
 
 # %% [markdown]
 # At the smaller peak the warm-up makes almost no difference, but at the larger one the loss stays at 4.5 without it.
-# So a warm-up makes a large learning rate possible, although in this task the smaller one gives a lower loss.
+# So with a warm-up we can use a large learning rate, although in this task the smaller one gives a lower loss.
 #
 # ### What does smoothing change?
 #
@@ -804,13 +804,13 @@ figures.with_and_without_smoothing()
 #
 # To choose *ma* rather than *mon* in *ma tasse* (*my cup*), the model must know that *tasse* is feminine, yet the
 # thick line leads from *ma* to *my*, not to *cup*. In the course's translator we tested where this information comes
-# from. If the position of the article can't attend to the noun in any block, the gender stays right in about 95% of
-# the cases. If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%. So most of
-# the information about the noun came through the encoder.
+# from. If the decoder can't attend to the noun in any block at the article's position, the gender stays right in
+# about 95% of the cases. If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives
+# 50%. So most of the information about the noun came through the encoder.
 #
 # ### Same function, other weights
 #
-# The course's translator was trained with another recipe and from another initialization. Does yours have similar
+# We trained the course's translator with another recipe and from another initialization. Does yours have similar
 # weights, or at least similar word vectors?
 
 # %%
@@ -829,24 +829,24 @@ figures.beside(model)
 figures.same_machine()
 
 # %% [markdown]
-# The first two changes have no effect except for rounding. So a huge number of different weight settings compute
-# exactly the same function, and two training runs will almost never end at the same one. The rotation destroys the
-# translation, with a loss of 3.3 nats per word instead of 0.0002. The weight matrices are not the reason, because
-# each of them can undo the rotation of its input. But layer norm subtracts the mean over the channels and has a
-# scale for each of them, so with layer norm the axes matter. With RMSNorm (lesson 14), whose scales can be merged
-# into the next matrix, the same rotation would change nothing.
+# The first two changes have no effect except for rounding. So a huge number of weight settings compute exactly the
+# same function, and two training runs will almost never end at the same one. The rotation destroys the translation,
+# with a loss of 3.3 nats per word instead of 0.0002. The weight matrices aren't the reason, because each of them can
+# undo the rotation of its input. But layer norm subtracts the mean over the channels and has a scale for each of
+# them, so with layer norm the axes matter. In a pre-norm model with RMSNorm (lesson 14), whose scales can be merged
+# into the next matrix, such a rotation would change nothing.
 
 # %% [markdown]
 # ### BLEU
 #
 # Exact match is a strict measure, because in a real language most sentences have many good translations. **BLEU**
-# (Papineni et al.) compares a candidate, the system's output, with a human reference. For n = 1 to 4 it counts how
+# (Papineni et al.) compares a candidate, the system's output, with a human reference. For n = 1 to 4 we count how
 # many n-grams (n consecutive words) of the candidates also occur in the references:
 #
 # $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
 #
-# with $c$ and $r$ the number of words in all candidates and all references. An n-gram counts at most as often as it
+# with $c$ and $r$ the number of words in all candidates and all references. We count an n-gram at most as often as it
 # occurs in its reference. Otherwise the authors' example of a bad candidate, *the the the the the the the*, would get
 # the best possible $p_1$ as soon as the reference contains *the*.
 #
@@ -934,7 +934,7 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# Usually it doesn't need it, and for ten unseen sentences, the course's translator writes the same with a beam of 4.
+# Usually it doesn't, and for ten unseen sentences, the course's translator writes the same with a beam of 4.
 # A less certain translator, trained for fewer steps, gained one more exact sentence of 40 with wider beams. Wider
 # isn't always better, because in large systems very wide beams make translations worse (Koehn and Knowles).
 

@@ -106,8 +106,8 @@ figures.one_text()
 
 # %% [markdown]
 # Tall bars show where chance decides, and a token without a bar was certain. The verb of the first sentence, the
-# lowercase `b`, costs 2.1 nats although no other verb was possible, because it wasn't certain *when* it would come. A
-# model that forgets the capital pays another $\log 6$ nats, because it has to guess among six verbs.
+# lowercase `b`, costs 2.1 nats although no other verb was possible, because it wasn't certain *when* it would come.
+# If you forget the capital, you pay another $\log 6$ nats, because you have to guess among six verbs.
 
 # %% [markdown]
 # ## n-gram models
@@ -365,7 +365,7 @@ def initialize(model):
 
 # %% [markdown]
 # Your GPT has two layers of width 64 with two heads each, about a hundred thousand parameters. On a laptop the
-# training run takes one to three minutes, and the weights are saved in `language_model.safetensors`. Which kind of
+# training run takes one to three minutes, and your weights are saved in `language_model.safetensors`. Which kind of
 # sentence does the model learn last? (We test on short passages that begin with a new sentence, whose entropy line is
 # a bit higher.)
 
@@ -381,12 +381,12 @@ model = model.to(device).eval()
 figures.training(watch)
 
 # %% [markdown]
-# After forty steps the model knows which characters follow each other. Then short brackets close, because neighbors
-# are enough for that. Verbs begin to agree a few hundred steps later, since that takes one attention layer. Repeated
+# After forty steps your model knows which characters follow each other. Then short brackets close, because neighbors
+# are enough for that. Verbs begin to agree a hundred steps later, since that takes one attention layer. Repeated
 # segments come last, because they take two layers in sequence, but in the end they are predicted best, while verbs
 # and closing brackets stay about a tenth of a nat above the line.
 #
-# For several hundred steps the model learns almost nothing about repeated letters. Then the red curve suddenly drops,
+# For several hundred steps the model learns almost nothing about repeated letters. Then their curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
 # (dotted).
 
@@ -498,7 +498,7 @@ print("".join(symbols[i] for i in written[0].tolist()))
 # %% [markdown]
 # ## The head that copies
 #
-# When the loss dropped, the model learned to find the previous occurrence of the current token and to predict what
+# When the loss dropped, your model learned to find the previous occurrence of the current token and to predict what
 # followed it. A head that does this is called an **induction head**. Olsson et al. found them, with the same drop, in
 # all Transformers of two or more layers that they examined. A single layer isn't enough, because the mechanism has
 # two steps:
@@ -513,14 +513,14 @@ print("".join(symbols[i] for i in written[0].tolist()))
 figures.induction_by_hand()
 
 # %% [markdown]
-# These weights were set by hand, as you can do in exercise 12.7. The next figure shows the strongest induction head
+# We set these weights by hand, as you can do in exercise 12.7. The next figure shows the strongest induction head
 # of your own model beside another one, with a frame around the tokens to which the hand-made head would attend.
 
 # %%
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
-# The strongest head attends to most of the framed cells, though less sharply, and the other head may take the rest.
+# Your strongest head attends to most of the framed cells, though less sharply, and the other head may take the rest.
 # The model learned this from predicting the next token alone. (Under *Going further* we test whether the model needs
 # it.)
 
@@ -535,8 +535,8 @@ figures.two_losses(or_finished(next_token_loss), published_loss)
 
 # %% [markdown]
 # With the correct loss the model reaches 2.31 nats, about as good as a bigram table, but with the buggy one it ends
-# at 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, and nothing raises an error.
-# What gives the bug away is that even this loss is close to that of a unigram model (3.08), which uses no context at
+# at 3.35, almost as bad as guessing. Nevertheless its own loss (dotted) falls to 3.0, and you get no error. You can
+# still detect the bug, because even this loss is close to that of a unigram model (3.08), which uses no context at
 # all.
 
 # %% [markdown]
@@ -589,8 +589,8 @@ check(quiz_2=quiz_2)
 # does not have.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** Formally the friend is right. The states of the chain are windows of 64 tokens, and the transition
-# probabilities are fixed. But there are 31⁶⁴ such windows, and hardly any window ever occurs twice, so a table of
+# **Model answer.** Formally your friend is right. The states of the chain are windows of 64 tokens, and the transition
+# probabilities are fixed. But there are 31⁶⁴ such windows, and hardly any occurs twice, so a table of
 # counts would be almost empty. We measured this: from order 4 on, each longer context makes the n-gram worse, and the
 # best one stays 0.86 nats above the entropy line, whereas a GPT with about a hundred thousand parameters comes within
 # a tenth of a nat. What is new is not the function but how it is represented and learned. Attention computes the row
@@ -607,7 +607,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - The entropy rate of the source is the lowest possible loss, so a loss clearly below it means a leak.
+# - The entropy rate of the source is the lowest possible loss, so if your loss is clearly below it, you have a leak.
 # - An n-gram model needs a row for each context, so longer contexts have fewer counts.
 # - A GPT is a stack of masked pre-norm blocks, in which a window of T tokens gives T predictions in one pass.
 # - An induction head continues text that it has never seen before.
@@ -734,7 +734,7 @@ figures.ladder()
 figures.ablated_heads(model, watch)
 
 # %% [markdown]
-# Without this head the model copies much worse. The other head of its layer is the control, and in most of our runs
+# Without this head your model copies much worse. The other head of its layer is the control, and in most of our runs
 # copying suffers far less without it, but the two heads may also share the work. The first layer fits our explanation
 # less well, because there both heads are needed, and neither is a clean previous-token head, since at most a third of
 # the attention weight goes to the previous token.
@@ -757,7 +757,7 @@ figures.dropout()
 # Without dropout the model memorizes, so its loss on the training text is 1.28, well below the entropy line, but its
 # loss on unseen text is 1.79. With p = 0.1 both are about 1.54, so dropout gains a quarter of a nat. A larger p
 # slows the training down too much for our 1,200 steps. On the full text our GPT comes within a few hundredths of the
-# line without dropout. No method could gain more than that, so we left dropout out.
+# line without dropout. No method could gain more, so we left dropout out.
 #
 # Another common choice is **weight tying**: `unembed` uses the same matrix as `tokens`, as in GPT-2. This saves a
 # matrix, which is a lot for a vocabulary of 50,000 tokens and little for ours.
@@ -840,14 +840,14 @@ figures.induction_from_weights(or_finished(induction_head))
 explore.writing(model, symbols)
 
 # %% [markdown]
-# At temperature 2 most sentences break the rules. At 0.3 there are almost no errors, but short sentences of one kind
+# At temperature 2 most sentences break the rules. At 0.3 you see almost no errors, but short sentences of one kind
 # dominate, so the text is no longer typical of the language.
 
 # %% [markdown]
 # ### Generation with a KV cache
 #
-# `generate` recomputes all positions for every new token. Lesson 10's cache stores keys and values, so that each step
-# computes one position only. With RoPE the keys are stored *after* the rotation.
+# Your `generate` recomputes all positions for every new token. Lesson 10's cache stores keys and values, so that you
+# compute one position per step. With RoPE the keys are stored *after* the rotation.
 
 # %%
 greedy = start

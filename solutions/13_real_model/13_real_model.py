@@ -47,7 +47,7 @@ transformer_map("13_real_model")
 # ## From their names to yours
 #
 # A trained network is a file of named tensors. The next cell looks for it on your computer, then on the Hugging Face
-# hub (91 MB). If it finds neither, a small random network takes its place.
+# hub (91 MB). If it finds neither, we use a small random network.
 
 # %%
 weights = pretrained.numbers()  # BERT's names -> tensors
@@ -126,8 +126,8 @@ check(rename_weights)
 # </details>
 #
 # Now we load the tensors into an encoder with BERT's activation, the exact GELU (a smooth relative of ReLU), and
-# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the code cells of lesson 9, with its imports of
-# `nn` and `MultiHeadAttention`, into a new cell here.)
+# BERT's ε of 10⁻¹² in every norm. (To use your own `Encoder`, paste the classes `FeedForward`, `EncoderBlock` and
+# `Encoder` of lesson 9, with its imports of `nn` and `MultiHeadAttention`, into a new cell here.)
 
 # %%
 inner = len(weights["encoder.layer.0.intermediate.dense.bias"])
@@ -233,7 +233,7 @@ theirs = real_network.reading(*sentences).hidden  # the same file in torch's own
 print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.0e}" for a, b in zip(hidden, theirs, strict=True)))
 
 # %% [markdown]
-# Up to rounding, these are the same vectors at all seven stages as torch's own layers give.
+# Up to rounding, torch's own layers give the same vectors at all seven stages.
 
 # %% [markdown]
 # ## Where attention rests
@@ -268,8 +268,9 @@ for token, value, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` almost half of its attention, but the value there is seven to eight times shorter than those
-# of the words. In the 27 heads that give `[CLS]` more than 0.6, its value is a thirtieth as long (median), so this
-# large weight does almost nothing. **Always read weights together with values.**
+# of the words. In the 27 heads that give `[CLS]` more than 0.6 on average (over the first eight sentences of the
+# explorer below), its value is a thirtieth as long (median), so this large weight does almost nothing. **Always read
+# weights together with values.**
 #
 # For the pictures we leave `[CLS]` and `[SEP]` out and divide each row by its sum.
 
@@ -475,9 +476,9 @@ for head in range(12):
 
 # %% [markdown]
 # Without head 1 *it* changes by 0.0046, more than ten of the other eleven words do. But *it* changes more without
-# head 9, by 0.0079, although the large weight on *animal* was in head 1. With the trophy and *small* (not shown),
-# *it* is only ninth of 13 words. So this head does something for *it* in the sentence in which we found it, but we
-# can't claim more.
+# head 9, by 0.0079, although the large weight on *animal* was in head 1. In the trophy sentence with *small* (not
+# shown), *it* is only ninth of 13 words. So this head does something for *it* in the sentence in which we found it,
+# but we can't claim more.
 #
 # You have now asked three questions with different answers. The **weight** tells where a head attends, the **value**
 # tells what it gets from there, and **ablation** tells what the output needs. That's why Jain and Wallace argued that
@@ -487,7 +488,7 @@ for head in range(12):
 # ## One vector for a sentence
 #
 # The network was trained so that the **mean** of its last vectors represents the meaning of the sentence. In a batch
-# the padding must not enter the mean.
+# we must leave out the padding.
 #
 # **On paper:** The real tokens are $(1, 0)$ and $(3, 2)$, and the padding is $(9, 9)$. What is the mean with and
 # without padding?
@@ -832,7 +833,7 @@ explore.titles()
 
 # %% [markdown]
 # They are *jane visits africa*, whose best score is only 0.11, and *a kite in the wind*. It's tempting to reject
-# everything below a threshold. However, *how neural networks read sentences* finds its right title with 0.29, and
+# everything below a threshold. However, *how neural networks read sentences* finds the right title with 0.29, and
 # the kite reaches 0.35 with *How airplanes stay in the air*, which doesn't answer it. **A cosine orders the answers,
 # but it doesn't tell you how close is close enough.**
 #
@@ -850,11 +851,11 @@ print("what influences jane in layer 1:", " ".join(f"{x:.2f}" for x in fractions
 figures.weight_and_influence()
 
 # %% [markdown]
-# In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane*
-# itself, since the residual connection carries the old vector around attention, then to `[CLS]`, and to *visits* with
-# only about 0.1. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on
-# `[CLS]`, so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops
-# from 0.39 to 0.16, while that of *visits* stays about the same.
+# In layer 1, head 8, *jane* gives *visits* most of her attention. Yet jane's vector reacts above all to *jane* itself
+# (the residual connection carries the old vector around attention), then to `[CLS]`, and only by about 0.1 to
+# *visits*. But isn't the value of `[CLS]` close to zero? It is, but many heads put most of their weight on `[CLS]`,
+# so even a small change of its value changes the output. Over all six layers the influence of `[CLS]` drops from 0.39
+# to 0.16, while that of *visits* stays about the same.
 #
 # ### How far does context move a word?
 #
@@ -873,8 +874,8 @@ for a, b in ((1, 2), (0, 1), (0, 2)):
 
 # %% [markdown]
 # In the embeddings the vectors differ only by position. In the last layer the two banks with money are more similar
-# than river and money. The order is right, but the differences are small, so any threshold for a significant change
-# would be a guess.
+# than river and money. The order is right, but the differences are small, so we could only guess a threshold for a
+# significant change.
 #
 # ### How much do BERT's two settings matter?
 #
@@ -910,22 +911,22 @@ for layer, head in ((1, 8), (5, 5), (5, 3)):
     print(f"without layer {layer}, head {head}: the sentence's vector changes by {change.item():.4f}")
 
 # %% [markdown]
-# Although its weight was so large, removing this head changes little, while the two heads of the last layer matter
-# thirty times more. Now we repeat this for every head and sort the heads by the change.
+# Although its weight was so large, little changes when we remove this head, while the two heads of the last layer
+# matter thirty times more. Now we repeat this for every head and sort them by the change.
 
 # %%
 figures.without_each_head()
 
 # %% [markdown]
-# The head with *jane → visits* has rank 12 here, and a lower one in other sentences (see the table below). In a
-# search you would notice even less, because without this head the cosine of *jane visits africa* and *a woman travels
-# to kenya* falls by only 0.001.
+# The head with *jane → visits* has rank 12 here, and a lower one in most other sentences (see the table below). In a
+# search you'd notice even less, because without this head the cosine of *jane visits africa* and *a woman travels to
+# kenya* falls by only 0.001.
 #
 # ### Do higher layers blend the words?
 #
-# Lesson 9 measured this in untrained blocks, where a word faded slowly thanks to the residual connections. Here is
-# the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's
-# initialization. **Predict before you run:** does training blend the words, or does it keep them apart?
+# In lesson 9 we measured this in untrained blocks, where a word faded slowly thanks to the residual connections. Here
+# is the influence of each word's own embedding on its last vector, in the trained network and in one with BERT's
+# initialization. **Predict before you run:** does training blend the words, or keep them apart?
 
 # %%
 figures.blended()
@@ -934,9 +935,9 @@ figures.blended()
 # <details><summary>Answer</summary>
 #
 # Training blended the words more. Before training a word keeps about three quarters whatever the length of its
-# sentence, but afterwards it keeps about half in a sentence of three words and little more than a fifth in one of twelve. How
-# much an untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose weights
-# are about one and a half times as large, only about half is left.
+# sentence, but afterwards it keeps about half in a sentence of three words and little more than a fifth in one of
+# twelve. How much an untrained stack blends depends on its initialization, however. With `nn.Linear`'s default, whose
+# weights are mostly about one and a half times as large, only about half is left.
 #
 # </details>
 #
@@ -946,7 +947,7 @@ figures.blended()
 # keeps every matrix as (in, out), and queries, keys and values side by side in one matrix. If you forget to
 # transpose, Python complains about the two layers of the feed-forward network, which aren't square. The other
 # matrices are square once they are split, so they load without an error and are wrong, and only a comparison of
-# outputs reveals it. Lesson 14 loads a file in the layout that most of today's models use.
+# outputs reveals it. In lesson 14 we load a file in the layout that most of today's models use.
 #
 # ### How stable are these numbers?
 #

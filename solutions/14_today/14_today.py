@@ -87,8 +87,8 @@ transformer_map("14_today")
 # %% [markdown]
 # ## A norm without a mean
 #
-# Layer norm removes a token's mean and its size, but Zhang and Sennrich found that networks train just as well if the
-# mean stays. **RMSNorm** only divides by the root mean square, so it needs one average instead of two, and no β:
+# Layer norm removes a token's mean and size, but Zhang and Sennrich found that networks train just as well if the
+# mean stays. With **RMSNorm** we only divide by the root mean square, so we need one average instead of two, and no β:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\frac1D\sum_{k=1}^{D}x_k^2 + \epsilon} \qquad \mathrm{RMSNorm}(x)_k = \gamma_k\,\frac{x_k}{\mathrm{RMS}(x)}$$
 #
@@ -133,7 +133,7 @@ check(rms_norm)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Take the four lines of your layer norm from lesson 9 and delete two of them.
+# Take your layer norm from lesson 9. What is left of its formulas without μ and β?
 #
 # </details>
 #
@@ -148,7 +148,7 @@ check(rms_norm)
 # ## A gate in the feed-forward network
 #
 # ReLU lets a hidden channel pass or not by its own sign, whereas a **gate** lets one vector decide how much of
-# *another* one passes. SwiGLU computes two hidden vectors and multiplies them channel by channel:
+# *another* one passes. In SwiGLU we compute two hidden vectors and multiply them channel by channel:
 #
 # $$\mathrm{SwiGLU}(x) = W_\text{down}\,\big(\mathrm{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x\big) \qquad \mathrm{silu}(z) = z\,\sigma(z) = \frac{z}{1+e^{-z}}$$
 #
@@ -157,7 +157,7 @@ check(rms_norm)
 #
 # <details><summary>Answer</summary>
 #
-# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.28$. In the two other cases (almost) nothing passes, because
+# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.3$. In the two other cases (almost) nothing passes, because
 # $\mathrm{silu}(0)$ and $\mathrm{silu}(-20)$ are zero or nearly zero.
 #
 # </details>
@@ -206,7 +206,7 @@ check(SwiGLU)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two of the three layers take x as their input, and the third one takes their product.
+# Two of the three layers take x as input, and the third takes their product.
 #
 # </details>
 #
@@ -216,14 +216,14 @@ check(SwiGLU)
 #
 # </details>
 #
-# Shazeer measured that a gate is better at equal size, but wrote that he could "offer no explanation as to why these
+# Shazeer found that a gate is better at equal size, but wrote that he could "offer no explanation as to why these
 # architectures seem to work".
 
 # %% [markdown]
 # ## Two layouts of RoPE
 #
 # In lesson 2 we rotated pairs of neighboring channels, which is called the **interleaved** layout. The code for
-# Llama, Mistral and Qwen on the Hugging Face hub uses the same angles, but it pairs channel $i$ with channel $i +
+# Llama, Mistral and Qwen on the Hugging Face hub uses the same angles, but pairs channel $i$ with channel $i +
 # d/2$, which is called **half-split**:
 #
 # $$x'_i = x_i\cos a_i - x_{i+d/2}\sin a_i \qquad x'_{i+d/2} = x_i\sin a_i + x_{i+d/2}\cos a_i \qquad a_i = \text{position}\cdot\text{base}^{-2i/d},\quad i < d/2$$
@@ -238,7 +238,7 @@ figures.two_pairings()
 # <details><summary>Answer</summary>
 #
 # In the interleaved layout the first channel's partner is the second, which gives $(0.540, 0.841, 0, 0)$. In the
-# half-split layout it is the third, which gives $(0.540, 0, 0.841, 0)$.
+# half-split layout it's the third, which gives $(0.540, 0, 0.841, 0)$.
 #
 # </details>
 
@@ -295,7 +295,7 @@ check(apply_rope_half_split)
 # ## Fewer keys and values
 #
 # If several query heads share one head of keys and values (**grouped-query attention**, GQA, exercise 8.7), the KV
-# cache shrinks. The figure below also shows MHA, where no heads share, and MQA, where all of them share one. (The
+# cache shrinks. In the figure below you also see MHA, where no heads share, and MQA, where all of them share one. (The
 # dashed model keeps only its last few thousand tokens.)
 #
 # **On paper:** The smallest Llama 2 has 32 layers, each with 32 heads of width 128, and stores each value in two
@@ -322,8 +322,8 @@ explore.cache()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Fewer key-value heads shrink the cache by the same factor at every length. A window has no effect until the text is
-# longer than the window, and from then on the cache stops growing.
+# With fewer key-value heads you shrink the cache by the same factor at every length. A window has no effect until the
+# text is longer than the window, and from then on the cache stops growing.
 #
 # </details>
 
@@ -398,7 +398,7 @@ check(LlamaBlock)
 #
 # <details><summary>Hint 2</summary>
 #
-# RoPE works on heads, so the last axis must be d, not D. Values carry no position, so they are not rotated.
+# RoPE works on heads, so the last axis must be d, not D. Values carry no position, so you don't rotate them.
 # `split_heads` also splits G · d columns into G heads.
 #
 # </details>
@@ -431,12 +431,12 @@ print(f"one block: {count:,}; the full model: {32 * count + 2 * 128256 * 4096 + 
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
-# **On paper:** Let W be $4096 \times 4096$, and $r = 8$. How many parameters are learned, and why does B start with
+# **On paper:** Let W be $4096 \times 4096$, and $r = 8$. How many parameters do we train, and why do we start B with
 # zeros but A with random values?
 #
 # <details><summary>Answer</summary>
 #
-# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, which is 0.39% of W. Because B is zero, the network is
+# A and B have $2 \cdot 8 \cdot 4096 = 65{,}536$ parameters, 0.39% of W. Because B is zero, the network is
 # unchanged at the start. The gradient of B contains A as a factor, and the gradient of A contains B, so if both were
 # zero, neither would ever change.
 #
@@ -539,8 +539,8 @@ print(f"exactly right in the new French: {evaluation.exact(network, test):.0%}")
 
 # %% [markdown]
 # We train less than 3% of the parameters. So far nothing has changed, because B is zero, and since an adjective moves
-# in every test sentence, none of them is right. **Predict before you run:** after 200 steps, how many of the test
-# sentences will be right, and how many of ordinary French?
+# in every test sentence, none is right. **Predict before you run:** after 200 steps, how many of the test sentences
+# will be right, and how many of ordinary French?
 
 # %%
 optimizer, generator = torch.optim.Adam(learned, lr=5e-3), torch.Generator().manual_seed(0)
@@ -560,12 +560,12 @@ print(f"exactly right in ordinary French: {evaluation.exact(network, evaluation.
 
 # %% [markdown]
 # Nearly all of the test sentences are right, but of ordinary French only about 30% is left, namely the sentences in
-# which no adjective moves. This **catastrophic forgetting** happens because the new training data doesn't contain the
+# which no adjective moves. This **catastrophic forgetting** happens because our new training data doesn't contain the
 # old French.
 #
-# LoRA doesn't protect what the network knew, but W is frozen, so without A and B the network writes the old French
-# again. Every further skill costs 6,144 parameters instead of 206,146. (Under *Going further* we compare this with
-# training all parameters.)
+# LoRA doesn't protect what the network knew, but W is frozen, so if you remove A and B, the network writes the old
+# French again. Every further skill costs 6,144 parameters instead of 206,146. (Under *Going further* we compare this
+# with training all parameters.)
 
 # %% [markdown]
 # ### Quiz 14.1
@@ -614,20 +614,20 @@ check(quiz_2=quiz_2)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # Someone says that the original Transformer is history, because its norm, activation, positions and heads have all
-# been replaced. Choose three of the six changes, and for each of them say what it changes in the formula and what it
-# saves or makes possible, and give a number, measured or computed (figure 14.4 under *Going further* has more). Then
-# say what has stayed the same, and what would have to change before you would call it another architecture.
+# been replaced. Choose three of the six changes, and say for each what it changes in the formula and what it saves or
+# makes possible, with a measured or computed number (figure 14.4 under *Going further* has more). Then say what has
+# stayed the same, and what would have to change before you'd call it another architecture.
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** RMSNorm doesn't subtract the mean, so it needs one average instead of two and no β. It turns $(1,
-# 1, 5, 5)$ into $(0.277, 0.277, 1.387, 1.387)$. Grouped queries let several query heads use the same keys and values.
-# In the smallest Llama 3 this makes the cache of one token four times smaller than in Llama 2, while the number of
-# scores stays the same. RoPE makes scores depend on distances, so no table limits the length, and it alone brought a
-# small GPT closer to the entropy of its source, by 0.08 nats. What has stayed is a residual stream to which attention
-# adds values weighted by a softmax of scaled scores, and a network that works on each token alone. I would call it
-# another architecture if tokens exchanged information without comparing queries with keys.
+# **Model answer.** With RMSNorm we don't subtract the mean, so we need one average instead of two and no β. It turns
+# $(1, 1, 5, 5)$ into $(0.277, 0.277, 1.387, 1.387)$. Grouped queries let several query heads use the same keys and
+# values. In the smallest Llama 3 this makes the cache of one token four times smaller than in Llama 2, while the
+# number of scores stays the same. RoPE makes scores depend on distances, so no table limits the length, and it alone
+# brought a small GPT closer to the entropy of its source, by 0.08 nats. What has stayed is a residual stream to which
+# attention adds values weighted by a softmax of scaled scores, and a network that works on each token alone. I'd call
+# it another architecture if tokens exchanged information without comparing queries with keys.
 #
 # **Marking scheme (15).**
 #
@@ -641,8 +641,9 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Recap
 #
-# - RMSNorm removes a token's size and keeps its mean, and in SwiGLU one vector decides how much of another passes.
-# - Mixing up the two layouts of RoPE, interleaved and half-split, doesn't raise an error.
+# - RMSNorm removes a token's size but doesn't subtract its mean, and in SwiGLU one vector decides how much of another
+#   passes.
+# - If you mix up the two layouts of RoPE, interleaved and half-split, you don't get an error.
 # - Grouped-query attention shrinks the KV cache by the same factor at every length.
 # - LoRA learns a low-rank difference to a frozen matrix, which you can remove again.
 #
@@ -658,13 +659,13 @@ progress()
 # %% [markdown]
 # ## Going further
 #
-# Here a sliding window limits the size of the cache, you learn to split text into tokens, and at the end we load a
-# small model in the layout of published ones and let it write.
+# Here we limit the size of the cache with a sliding window, you learn to split text into tokens, and at the end we
+# load a small model in the layout of published ones and let it write.
 #
 # ### Which of the six changes does the work?
 #
 # We trained a small GPT with two blocks on lesson 12's language for 400 steps, first with lesson 9's block, then with
-# one change at a time, and then with all six. The figure shows how far the losses are above the entropy of the
+# one change at a time, and then with all six. In the figure you see how far the losses are above the entropy of the
 # source, for three seeds each.
 
 # %%
@@ -676,13 +677,13 @@ figures.six_changes()
 # a single head of keys and values end a little higher on average, by about a third of what RoPE gains. Current models
 # use all six nevertheless, because some of them make the model cheaper at nearly the same quality, pre-norm is meant
 # for deep stacks, and the gain of the gate was measured in far larger networks. Our experiment tells us only about
-# small models that are trained briefly.
+# small, briefly trained models.
 
 # %% [markdown]
 # ### How much does the mean matter?
 #
-# Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables, the
-# mean would account for about 1.6% of the squared length.
+# Let's measure it in the word vectors of our translator. If their 64 channels were independent random variables with
+# mean zero, the mean would account for about 1.6% of the squared length.
 
 # %%
 words = translator.state()["encoder.tokens.weight"][1:]  # (165, 64), without padding
@@ -694,7 +695,7 @@ print(f"in the mean: {in_mean.mean():.2%} of the squared length, at most {in_mea
 print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a token's length")
 
 # %% [markdown]
-# Only a quarter of a percent is in the mean, so the two norms almost agree. This network was trained *with* layer
+# Only a quarter of a percent is in the mean, so the two norms almost agree. We trained this network *with* layer
 # norms, however, which remove the mean anyway. Zhang and Sennrich trained networks both ways, and with RMSNorm they
 # got the same quality in less time.
 #
@@ -718,7 +719,7 @@ print(f"the two norms differ by {difference.norm(dim=-1).mean() / 8:.3f} of a to
 #
 # However, we saw in lesson 13 that many heads rest on an **attention sink**, the first token, because the weights of
 # a row must sum to 1. When this token leaves the window, the heads lose their sink. Xiao et al. found that large
-# language models break down at that moment, and that they work well if the first few tokens always stay visible.
+# language models break down at that moment, but work well if the first few tokens always stay visible.
 
 # %% [markdown]
 # ### Exercise 14.6 `sliding_window_mask`
@@ -793,8 +794,8 @@ explore.windows()
 # %% [markdown]
 # ### All parameters instead of LoRA
 #
-# The figure compares LoRA with full fine-tuning on the same task. Both learn the new French, and both forget the old
-# one.
+# In the figure we compare LoRA with full fine-tuning on the same task. Both learn the new French, and both forget the
+# old one.
 
 # %%
 figures.dialect()
@@ -815,17 +816,17 @@ for i, j in ((5, 5), (5, 7), (105, 107)):
 
 # %% [markdown]
 # In each layout the score depends only on the distance, so the second and third rows agree. In the first row the
-# layouts agree with each other, because at equal positions query and key rotate by the same angles.
+# layouts agree, because at equal positions query and key rotate by the same angles.
 #
-# To load an interleaved file into half-split code, a converter has to reorder the rows of $W_Q$ and $W_K$ once.
+# To load an interleaved file into half-split code, you have to reorder the rows of $W_Q$ and $W_K$ once.
 #
 # **On paper:** In the interleaved layout the query channels of a head are rows $0, 1, 2, 3$ of $W_Q$. In which order
 # must they be so that half-split code pairs the same two, and in which one for width $6$?
 #
 # <details><summary>Answer</summary>
 #
-# For width $4$ the order is $0, 2, 1, 3$, the first of each pair and then the second of each. For width $6$ it is $0,
-# 2, 4, 1, 3, 5$. At width $4$ the inverse is the same permutation, so a test with such heads can't tell the two
+# For width $4$ the order is $0, 2, 1, 3$, the first of each pair and then the second of each. For width $6$ it's $0,
+# 2, 4, 1, 3, 5$. At width $4$ the inverse is the same permutation, so a test with such heads can't tell the
 # directions apart.
 #
 # </details>
@@ -896,7 +897,7 @@ figures.three_scores(meant, moved, forgotten)
 # <details><summary>Answer</summary>
 #
 # Only the diagonal is still right, where query and key are at the same position. So a test with a single token would
-# pass, and so would a test of shapes and names.
+# pass, as would a test of shapes and names.
 #
 # </details>
 #
@@ -990,8 +991,8 @@ print(f"largest difference: {(logits - layout.llama_logits(state, ids)).abs().ma
 # WordPiece (exercise 1.11) gives `[UNK]` for what it can't split. Most later models never need it, because they start
 # from the 256 bytes and merge tokens that often occur side by side (**byte-pair encoding**). We first split the text
 # into pieces that no merge may cross. Here a piece is a run of visible characters with the space before it, if there
-# is one, or a single white space, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of neighboring
-# tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
+# is one, or a single whitespace character, that is `re.findall(r" ?\S+|\s", text)`. Then we count every pair of
+# neighboring tokens within the pieces, make the most frequent pair one token everywhere, and repeat.
 
 # %%
 figures.merges()
@@ -1128,7 +1129,7 @@ model.load_state_dict(or_finished(rename_llama)(found.state))
 print(found.continued(model, "ROMEO:\n", 60, or_finished(encode_bpe), temperature=0.8, seed=1))
 
 # %% [markdown]
-# It writes words, lines of verse and names with a colon, but it rarely makes sense for more than half a line. If you
+# It writes words, lines of verse and names with a colon, but rarely makes sense for more than half a line. If you
 # put the three files of a larger model into a folder `llama` next to this notebook, the same cell uses that model.
 #
 # ### Does it need its first token?

@@ -53,7 +53,7 @@ def test_training_makes_heads_less_predictable():
 
 
 def test_the_repaired_block_keeps_what_pre_norm_keeps():
-    says("your fix keeps exactly as much of each word as pre-norm does.", "would tell more, 17%.")
+    says("your fix keeps exactly as much of each word as pre-norm does.", "would recover 17%.")
     says("only 5% of the word's variance can be recovered after **one** untrained block")
     says("80% can be recovered after one block and 37% after twelve", "from 74% after one block to 3% after twelve")
     pairs = figures.layers(figures.TRACED)

@@ -419,7 +419,7 @@ def test_the_bench_makes_the_bigram_of_the_figure_and_trains_a_rung_that_beats_i
     assert bench_ladder.rung("one head", seed=5, steps=400) < bigram - 0.02
 
 
-@pytest.mark.parametrize("name", ["one head", "many heads", "+ feed-forward", "+ residual and norm"])
+@pytest.mark.parametrize("name", ["one head", "four heads", "+ feed-forward", "+ residual and norm"])
 def test_rungs_are_causal_and_grow(name):
     model = bench_ladder.Rung(31, **bench_ladder.RUNGS[name]).eval()
     parts = {type(module).__name__ for module in model.modules()}

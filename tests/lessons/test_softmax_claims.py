@@ -19,7 +19,7 @@ SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], 
 
 
 def test_where_the_entropy_rises_fastest():
-    lesson_says("The entropy rises fastest near it, at a temperature of 3.6.")
+    lesson_says("On this logarithmic axis, the entropy rises fastest near it, at a temperature of 3.6.")
     hot = torch.logspace(-1, 3, 4001, dtype=torch.float64)
     entropy = blocks.entropy(torch.softmax(SCORES_IS / hot[:, None], dim=-1))
     slope = (entropy[2:] - entropy[:-2]) / (hot[2:] / hot[:-2]).log()

@@ -146,7 +146,7 @@ def test_a_sentence_becomes_rows():
 
 def test_explorers_draw_every_setting():
     assert "Dot product -30.00, cosine -1.00" in figures.turned(180, 6.0).alt
-    assert "projection of length 0.00" in figures.turned(90, 0.5).alt
+    assert "projection of 0.00" in figures.turned(90, 0.5).alt
     same = figures.turned(0, 3.0).alt, figures.turned(60, 6.0).alt
     assert all("Dot product 15.00" in alt for alt in same) and "cosine 1.00" in same[0] and "cosine 0.50" in same[1]
     words, _, history = of_the_lesson()

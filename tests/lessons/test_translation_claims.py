@@ -49,6 +49,7 @@ def test_smoothing_costs_plain_loss(text):
     assert [round(x, 2) for x in smooth] == [0.13, 0.14] and plain == [0.0075, 0.0144]
 
 
+@pytest.mark.full
 def test_three_ways_to_change_the_numbers(text):
     found = figures.same_machine_numbers()
     nats, exact = zip(*found.values(), strict=True)
@@ -80,7 +81,7 @@ GENDERS |= {feminine: masculine for masculine, feminine in GENDERS.items()}
 
 @torch.no_grad()
 def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
-    assert "attend to the noun in any block, the gender stays right in about 95% of the cases" in text
+    assert "the gender stays right in about 95% of the cases" in text
     assert "If we ablate the encoder's attention, it stays right in about 73%, whereas guessing gives 50%" in text
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch, network, places = evaluation.as_batch(pairs), translator.machine(), []

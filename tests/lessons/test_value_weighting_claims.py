@@ -202,8 +202,8 @@ def test_steps_against_the_gradients_by_hand_reach_their_outputs():
 @pytest.mark.parametrize(("keys", "share"), [(4, 0.89), (16, 0.75)])
 def test_a_push_at_the_score_is_not_yet_a_gain_of_weight(keys, share):
     lesson_says(
-        "a training step raises a key's score when $v_j-\\text{out}$ points along $-g$",
-        "Whether its weight rises as well depends on the other keys",
+        "the gradient pushes a key's score up when $v_j-\\text{out}$ points along $-g$",
+        "Whether the score and its weight rise depends on the other keys too",
     )
     g = torch.Generator().manual_seed(0)
     q, K, V, grad = (torch.randn(4000, n, d, generator=g).double() for n, d in ((1, 8), (keys, 8), (keys, 3), (1, 3)))

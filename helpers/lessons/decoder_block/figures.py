@@ -258,7 +258,7 @@ def next_words() -> Picture:
     tilt(ax)
     tail = f"{len(p) - SHOWN} more words: {p[SHOWN:].sum():.3f} together"
     ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
-    words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
+    words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names, p, strict=False))
     alt = f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}."
     return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
@@ -342,7 +342,7 @@ def counted_macs(length: int, attend=None) -> int:
 
 
 def cache_saving(attend) -> Picture:
-    """MACs of one block that writes T words, without a cache and with `attend` as cached_attention."""
+    """Multiplications of one block that writes T words, without a cache and with `attend` as cached_attention."""
     plain = [counted_macs(T) for T in LENGTHS]
     cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
@@ -356,12 +356,12 @@ def cache_saving(attend) -> Picture:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
-    ax.set(xlabel="words written", ylabel="million MACs", xlim=(3.6, 150))
+    ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
     saved = zip(LENGTHS, plain, cached, strict=True)
     said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
     return Picture(
         figure,
-        f"MACs of one block while it writes, without and with a cache: {said}.",
+        f"Multiplications of one block while it writes, without and with a cache: {said}.",
         "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
         "Between the lines: how many times more work it is without a cache.",
     )

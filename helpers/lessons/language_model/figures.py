@@ -116,7 +116,7 @@ def ladder() -> Picture:
     ax.set(xlabel="nats per token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     ax.set_ylim(len(rungs) - 0.1, -0.6)
     alt = f"Six models, mean loss in nats per token: {'; '.join(said)}. The entropy line of that text is {line:.3f}."
-    caption = "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the rung above."
+    caption = "Figure 12.8. From a bigram table to a full block. Dots: single runs. Gray: change from the model above."
     return Picture(figure, alt, caption)
 
 

@@ -51,9 +51,9 @@ class Masks:
         self.ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # beside the rows that are there
         allowed, blind = int(seen.sum()), int((~seen.any(-1)).sum())
         rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
-        rows += f"\n(of {asked} paddings only {pads} fit)" if asked > pads else ""
+        rows += f"\n(only {pads} of {asked} pads fit)" if asked > pads else ""
         self.title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
-        alt = f"A mask of {new} queries and {T_k} keys, of which {cached} are cached and {pads} are padding. "
+        alt = f"A mask of {new} queries and {T_k} keys (cached: {cached}, padding: {pads}). "
         alt += f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
         return Picture(self.figure, alt, caption="Blue: this query may see this key. Hatched: it may not.")
 

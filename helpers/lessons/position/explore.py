@@ -7,7 +7,7 @@ from helpers.drawing.charts import MovingBars
 from helpers.drawing.colors import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.position.figures import apart, rotary_score
+from helpers.lessons.position.figures import apart, example_words, rotary_score
 from helpers.widgets.controls import whole
 from helpers.widgets.panel import panel
 
@@ -57,16 +57,16 @@ def sinusoids():
 
 
 class Rotary:
-    starts = np.exp(0.3j), np.exp(0.9j)
+    starts = np.array([np.exp(1j * np.arctan2(v[1::2], v[0::2])) for v in example_words(D_MODEL)])  # (2, 8) pairs
     reach = np.arange(-20, 21)
 
     def __init__(self):
         self.figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.4))
         left.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
         left.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
-        self.arrows, self.names = [], []
-        for start, color, name in zip(self.starts, (Q_COLOR, K_COLOR), ("query", "key"), strict=True):
-            left.plot([0, start.real], [0, start.imag], color=color, ls=":", lw=1)
+        self.arrows, self.names, self.dotted = [], [], []
+        for color, name in ((Q_COLOR, "query"), (K_COLOR, "key")):
+            self.dotted += left.plot([0, 0], [0, 0], color=color, ls=":", lw=1)
             self.arrows.append(arrow(left, (0, 0), (1, 0), color))
             self.names.append(left.text(1, 0, name, color=color, ha="center", va="center"))
         self.left_title = left.set_title("pair 0: key 180° ahead")
@@ -79,7 +79,10 @@ class Rotary:
 
     def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
         places = np.array([query_at, key_at])
-        turned = np.array(self.starts) * np.exp(1j * SPEEDS[pair] * places)
+        starts = self.starts[:, pair]
+        for line, start in zip(self.dotted, starts, strict=True):
+            line.set_data([0, start.real], [0, start.imag])
+        turned = starts * np.exp(1j * SPEEDS[pair] * places)
         between = np.degrees(np.angle(turned[1] / turned[0]))
         # Arrows close together: the words move apart along the circle, the query's to its own side.
         aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)

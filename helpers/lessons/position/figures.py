@@ -188,7 +188,7 @@ def turned_together() -> Picture:
     )
 
 
-def _words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
+def example_words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
     """A query and a key, fixed."""
     i = np.arange(d_model)
     return np.cos(1.7 * i + 0.4), np.cos(1.7 * i + 0.9)
@@ -196,13 +196,13 @@ def _words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
 
 def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
     """Dot products of the fixed query rotated to positions m with the fixed key rotated to positions n, (M, N)."""
-    q, k = (v[0::2] + 1j * v[1::2] for v in _words(d_model))
+    q, k = (v[0::2] + 1j * v[1::2] for v in example_words(d_model))
     return ((q * hands(m, d_model)) @ (k * hands(n, d_model)).conj().T).real
 
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
     positions = np.arange(length)
-    q, k = _words(d_model)
+    q, k = example_words(d_model)
     table = columns(positions, d_model)
     added = (q + table) @ (k + table).T
     rotated = rotary_score(positions, positions, d_model)

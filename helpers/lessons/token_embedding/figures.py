@@ -119,7 +119,7 @@ def projection(a, b) -> Picture:
     ax.text(x, y - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center")
     ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
     ax.set_title(f"dot product {dot:.2f}   ·   projection of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
-    alt = f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of length {shadow:.2f} on the line of b = "
+    alt = f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) has a projection of {shadow:.2f} on the line of b = "
     alt += f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}."
     return Picture(figure, alt, "The dot product is the projection times the length of b, which is 5.")
 

@@ -331,7 +331,7 @@ def broken_trainings() -> Picture:
     return Picture(
         figure,
         f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
-        "Figure 11.8. Four training runs from the same initialization, and what each writes for the test sentence.",
+        f"Figure 11.8. Four training runs from the same initialization, and how each translates “{SENTENCE}”.",
     )
 
 

@@ -224,18 +224,18 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"output {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
     left.set(title="values of one channel", ylim=(0, 8))
-    moves = ["falls" if s > 0 else "rises" for s in gradient]
-    texts = [f"{s:+.2f}\nscore {move}" for s, move in zip(gradient, moves, strict=True)]
+    moves = ["down" if s > 0 else "up" for s in gradient]
+    texts = [f"{s:+.2f}\npushed {move}" for s, move in zip(gradient, moves, strict=True)]
     bars(right, names, gradient, texts, color=[ORANGE if s > 0 else BLUE for s in gradient])
     right.axhline(0, color="black", lw=0.8)
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     keys = zip(names, weights, values, gradient, moves, strict=True)
-    said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {move}" for n, a, b, s, move in keys)
+    said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, score pushed {move}" for n, a, b, s, move in keys)
     pairs = ", ".join(said)
     return Picture(
         figure,
         f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
-        "Figure 7.6. The output should grow, so a training step raises the scores of keys whose values lie above it.",
+        "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above it.",
     )
 
 
