@@ -163,7 +163,8 @@ def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
 
 def _wrong_answers(exercise: Exercise, reference: Callable) -> list[tuple[Mistake, Callable]]:
     """Every mistake as code. Raises UnsoundKey with one argument for each that cannot be made."""
-    made, problems = [], []
+    made: list[tuple[Mistake, Callable]] = []
+    problems: list[str] = []
     for item in exercise.mistakes:
         try:
             made.append((item, wrong_answer(item, reference)))
