@@ -264,8 +264,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
     begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
-    first = f"{home.lessons[0].name}/{home.lessons[0].name}.ipynb"
-    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({first})\n\n</div>'
+    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({page}.ipynb)\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable | None, str]]:
     """(lesson, part, mistake or "right", label, function, trouble) for everything that can be put in."""
-    key, blocks = home.root / "solutions" / lesson.name / "answer_key.py", None
+    key = home.root / "solutions" / lesson.name / "answer_key.py"
     blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
     if not key.is_file() or not blocks_file.is_file():
         return
