@@ -164,8 +164,7 @@ def cross_attention() -> Picture:
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
-    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english)
-    tilt(ax)
+    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, tilted=True)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
     hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
@@ -296,13 +295,12 @@ def cache_cells(length: int = 7) -> Picture:
     words = ["<bos>", *FRENCH.split()][:length]
     figure, axes = new_figure(8.4, 3.9, columns=2)
     seen = torch.ones(length, length).tril().bool()
-    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "aspect": "equal", "ylabel": "queries"}
+    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
         news = "only the last is new" if first else "all recomputed"
-        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", **look)
-        tilt(ax)
+        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", ylabel="queries", **look)
         for i, j in seen[:first].nonzero().tolist():
             ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
     full = length * (length + 1) // 2

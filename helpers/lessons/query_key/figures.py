@@ -8,7 +8,7 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.charts import bare, bars, heatmap, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -144,11 +144,10 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     scores = Q @ K.T
     figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
     top, features = float(max(Q.abs().max(), scores.abs().max())), ("action", "location")
-    heatmap(axes[0], Q, tokens, features, cmap=Q_MAP, vmin=-top, vmax=top, digits=0, title="Q")
-    heatmap(axes[1], K.T, features, tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0, title="·  $K^\\top$")
-    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0, title="=  S")
-    for ax in axes[:3]:
-        tilt(ax)
+    look = {"digits": 0, "tilted": True}
+    heatmap(axes[0], Q, tokens, features, cmap=Q_MAP, vmin=-top, vmax=top, title="Q", **look)
+    heatmap(axes[1], K.T, features, tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, title="·  $K^\\top$", **look)
+    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, title="=  S", **look)
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
@@ -178,9 +177,8 @@ class Arcs:
         self.weights = torch.softmax(scores / width**0.5, dim=-1)
         n = len(tokens)
         self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
-        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
-        table.set(xlabel="key", ylabel="query", title="scores of all pairs")
-        tilt(table)
+        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0, tilted=True, title="scores of all pairs")
+        table.set(xlabel="key", ylabel="query")
         self.frame = Rectangle((-0.5, -0.5), n, 1, fill=False, lw=3, color=Q_COLOR)
         table.add_patch(self.frame)
         self.ax, self.arcs = ax, []

@@ -3,7 +3,7 @@
 import textwrap
 
 from helpers import pretrained
-from helpers.drawing.charts import MovingBars, tilt, weight_map
+from helpers.drawing.charts import MovingBars, weight_map
 from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
@@ -28,10 +28,8 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     figure, ax = new_figure(7.4, 4.4)
     figure.set_layout_engine("none")  # the same margins for all sentences
     ax.set_position((0.17, 0.25, 0.81, 0.67))
-    weight_map(ax, weights, tokens, numbers=len(tokens) <= 8)
+    weight_map(ax, weights, tokens, numbers=len(tokens) <= 8, tilted=len(tokens) > 8)
     ax.tick_params(labelsize=SMALLEST)
-    if len(tokens) > 8:
-        tilt(ax)
     ax.set(xlabel="key", ylabel="query", title=f"layer {layer}, head {head}")
     top = zip(tokens, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     best = [f"{token} attends to {tokens[key]} {weight:.2f}" for token, key, weight in top]

@@ -7,7 +7,7 @@ import torch
 from matplotlib.patches import Arc, Circle
 
 from helpers.corpus import COMPANY
-from helpers.drawing.charts import bare, heatmap, named, tilt, without_spines
+from helpers.drawing.charts import bare, heatmap, named, without_spines
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, WEIGHTS
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import Picture, new_figure
@@ -134,10 +134,9 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     unit = vectors / vectors.norm(dim=-1, keepdim=True)
     dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
-    heatmap(axes[0], dots, tokens, tokens, cmap=SIGNED, digits=1, title="dot product")
-    heatmap(axes[1], cosines, tokens, tokens, cmap=SIGNED, vmin=-1, vmax=1, title="cosine")
-    for ax in axes:
-        tilt(ax)
+    look = {"cmap": SIGNED, "tilted": True}
+    heatmap(axes[0], dots, tokens, tokens, digits=1, title="dot product", **look)
+    heatmap(axes[1], cosines, tokens, tokens, vmin=-1, vmax=1, title="cosine", **look)
     squares = named(tokens, dots.diagonal(), ".1f")
     off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     alt = f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "

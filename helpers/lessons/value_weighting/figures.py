@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.checking.tensor_memory import largest_tensor
-from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED, SKY, V_COLOR, V_MAP
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -147,8 +147,7 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
     figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
-    weight_map(left, weights, words, title="weights", ylabel="query")
-    tilt(left)
+    weight_map(left, weights, words, tilted=True, title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
         colors = heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
