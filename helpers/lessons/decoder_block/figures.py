@@ -14,6 +14,7 @@ from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, 
 from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
 from helpers.drawing.diagrams import TARGET, box, tokens
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator import evaluation
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
@@ -72,7 +73,6 @@ def copying_loss(model, src, tgt, pad_id):
 
 def trained_with(loss_of) -> Training:
     """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
-    from helpers.translator import evaluation
     from helpers.translator.network import Transformer
     from helpers.translator.word_ids import french_sentence
 
@@ -129,12 +129,9 @@ def two_trainings(fixed_loss) -> Picture:
 @functools.lru_cache(maxsize=1)
 def last_cross_weights() -> torch.Tensor:
     """The translator's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
-    network, outputs = translator.machine(), []
-    network.blocks[-1].register_forward_hook(lambda _, given, out: outputs.append(out[1]))
-    ids = [translator.BOS, *(translator.french[word] for word in FRENCH.split())]
-    with torch.no_grad():
-        network(translator.source_batch([ENGLISH]), torch.tensor([ids]))
-    return outputs[0][0].mean(dim=0)  # (T_t, T_s)
+    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in FRENCH.split())]])  # (1, T_t)
+    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
+    return seen.cross[0].mean(dim=0)  # (T_t, T_s)
 
 
 @torch.no_grad()

@@ -37,9 +37,7 @@ TRACED = 12  # blocks
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
     """What enters the translator's first block: word plus position, (T, 64)."""
-    encoder = translator.machine().encoder
-    ids = translator.source_batch([sentence])[0]
-    return (encoder.tokens(ids) + encoder.positions.weight[: len(ids)]).detach()
+    return evaluation.input_of(translator.machine(), "encoder.blocks.0", translator.source_batch([sentence]))[0]
 
 
 def normed_words(channels: int = 12) -> Picture:

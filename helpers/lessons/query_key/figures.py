@@ -17,6 +17,8 @@ JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
 LIFE = ("Life", "is", "short", "eat", "dessert", "first")
 
+ARCS = 1, 3  # the block and the head of the translator's encoder, counted from 0, whose arcs the lesson draws
+
 # The table of the sources, which do not say where it comes from: query, key, probability.
 SKETCHED = ((0, 1, 0.94), (1, 2, 0.86), (2, 1, 0.76))
 
@@ -160,15 +162,10 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 @functools.lru_cache(maxsize=1)
 def one_real_head():
     """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
-    from helpers import translator
+    from helpers.translator.evaluation import read_by_a_head
 
-    words, network, state = "jane visits africa in september".split(), translator.machine(), translator.state()
-    ids = torch.tensor([[translator.english[word] for word in words]])
-    with torch.no_grad():
-        x = network.encoder.tokens(ids) + network.encoder.positions.weight[: len(words)]
-        x = network.encoder.blocks[0](x)[0]  # (5, 64)
-    W_q, W_k = (state[f"encoder.blocks.1.attention.W_{name}.weight"][48:64].clone() for name in "qk")
-    return x, W_q, W_k
+    x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
+    return x, numbers["W_q.weight"], numbers["W_k.weight"]
 
 
 class Arcs:
@@ -500,8 +497,7 @@ def drawn_by(find_edges, weights, tokens, threshold: float):
 
 class Training:
     def __init__(self):
-        self.tables, losses = _training_run()
-        self.losses = losses
+        self.tables, self.losses = _training_run()
         self.figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
         self.image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
         self.numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]
@@ -509,8 +505,8 @@ class Training:
         left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
         left.set(xlabel="key", ylabel="query")
         self.left, self.right = left.set_title("scores after 60 steps"), right.set_title("loss 0.00")
-        right.plot(losses, color=BLUE)
-        (self.dot,) = right.plot([0], [losses[0]], "o", color=ORANGE, markersize=9)
+        right.plot(self.losses, color=BLUE)
+        (self.dot,) = right.plot([0], [self.losses[0]], "o", color=ORANGE, markersize=9)
         right.set(xlabel="step", ylabel="loss", ylim=(0, None))
 
     def __call__(self, step: int) -> Picture:

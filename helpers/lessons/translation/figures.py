@@ -103,7 +103,7 @@ def cross_weights(model, src, tgt_in):
     memory = model.encode(src)
     with evaluation.attention_weights(model) as seen:
         model.decode(tgt_in, memory, src)
-    found = [weights for weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
+    found = [weights for _, weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
     if not found:
         nothing = "No part of this Transformer returns cross-attention weights (out, weights)"
         raise CourseError(f"{nothing}, so there is nothing to draw.")

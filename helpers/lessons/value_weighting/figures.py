@@ -117,14 +117,7 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
 
 def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """What the last block of the translator's encoder reads, (T, 64), and the weights of one of its heads."""
-    network, last = translator.machine(), f"encoder.blocks.{translator.NUM_LAYERS - 1}"
-    x = evaluation.input_of(network, last, translator.source_batch([sentence]))  # (1, T, 64)
-    width = translator.D_MODEL // translator.NUM_HEADS
-    rows = slice(head * width, (head + 1) * width)
-    attention = network.get_submodule(f"{last}.attention")
-    layers = {name: getattr(attention, name) for name in ("W_q", "W_k", "W_v")}
-    numbers = {f"{name}.weight": layer.weight[rows].detach() for name, layer in layers.items()}
-    return x[0], numbers
+    return evaluation.read_by_a_head(sentence, translator.NUM_LAYERS - 1, head)
 
 
 def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
