@@ -8,7 +8,7 @@ from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
-from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
+from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet, needs_numbers
 from helpers.lessons.real_model.network import among_words
 from helpers.widgets.controls import choice, typed, whole
 from helpers.widgets.panel import panel
@@ -17,10 +17,9 @@ CHOICES = (*SENTENCES, TIRED, WIDE)
 LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
 
 
+@needs_numbers
 def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
     """The weights of one head on a sentence; ends: with [CLS] and [SEP], else among the words alone."""
-    if not pretrained.is_real():
-        return Quiet()
     read = real_network.reading(sentence)
     weights, tokens = read.attention[layer, 0, head], read.tokens[0]
     if not ends:

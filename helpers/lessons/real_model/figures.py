@@ -208,8 +208,7 @@ def weight_and_influence() -> Picture:
         "influence on jane: all six layers": influences()[-1, 1],
     }
     figure, axes = new_figure(8.6, 2.7, 1, 3, sharey=True)
-    colors = (BLUE, ORANGE, GREEN)
-    for ax, (title, share), color in zip(axes, shares.items(), colors, strict=True):
+    for ax, (title, share), color in zip(axes, shares.items(), (BLUE, ORANGE, GREEN), strict=True):
         bars(ax, tokens, share, ".2f", color=color)
         ax.set_title(title, fontsize=10)
         ax.tick_params(axis="x", labelsize=SMALLEST)
