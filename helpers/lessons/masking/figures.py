@@ -282,8 +282,7 @@ def influence() -> Picture:
             for j in range(6):
                 if leaking[i, j] or not later[i, j]:
                     text = f"{moved[i, j]:.2f}" if moved[i, j] >= 0.005 or not leaking[i, j] else "<.01"
-                    dark = not later[i, j] and moved[i, j] > 1.2
-                    color = "white" if dark else BLACK
+                    color = "white" if not later[i, j] and moved[i, j] > 1.2 else BLACK
                     ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color, zorder=4)
         ax.set_title(f"{title}: {leaks[-1]} leaks", fontsize=11)
         ax.set_xlabel("changed input")

@@ -158,8 +158,7 @@ def without_each_head() -> Picture:
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
     colors = [ORANGE if head == NEXT else BLUE for head in order]
-    ranks = range(1, len(order) + 1)
-    ax.scatter(ranks, [shifts[head] for head in order], color=colors, s=22)
+    ax.scatter(range(1, len(order) + 1), [shifts[head] for head in order], color=colors, s=22)
     rank = order.index(NEXT) + 1
     look = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
     ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **look)

@@ -96,8 +96,7 @@ class WidthAndDivisor:
             f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
             f"is {math.sqrt(d_k):.3g}."
         )
-        caption = "Left: one query's weights. Right: a typical query, over all divisors."
-        return Picture(self.figure, alt, caption)
+        return Picture(self.figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
 
 
 def width_and_divisor():

@@ -142,8 +142,7 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         title = f"{name}\neffectively {words:.1f} words"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
-        listed = named(tokens, weights)
-        said.append(f"{name}: {listed}; effectively {words:.1f} words")
+        said.append(f"{name}: {named(tokens, weights)}; effectively {words:.1f} words")
     caption = "Figure 4.3. Attention weights of “is”, with its scores divided by four different constants."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 

@@ -70,8 +70,7 @@ def sentence_to_rows(sentence: str, word: int = 1) -> Picture:
         more = f"... {table.shape[1]} entries" if strong else "..."
         ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
     ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
-    caption = "A word's id is the number of its row in the table."
-    return Picture(figure, _way_said(words, ids, lit, table), caption)
+    return Picture(figure, _way_said(words, ids, lit, table), "A word's id is the number of its row in the table.")
 
 
 def _way_said(words, ids, lit, table) -> str:

@@ -83,8 +83,7 @@ def batch_of_three() -> Picture:
         for i, row in enumerate(words):
             for j in range(width):
                 word = row[j] if j < len(row) else "<pad>"
-                mark = word in ("<bos>", "<eos>")
-                face = "#FFC94D" if mark else "#EAF2F8" if name == "src" else "#FFF3D6"
+                face = "#FFC94D" if word in ("<bos>", "<eos>") else "#EAF2F8" if name == "src" else "#FFF3D6"
                 look = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
                 ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **look | {"linewidth": 0.8}))
                 if word != "<pad>":
