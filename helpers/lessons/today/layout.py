@@ -20,7 +20,9 @@ def made_up_llama(tied: bool = False) -> dict[str, torch.Tensor]:
         numbers = torch.randn(*shape, generator=generator)
         return 2 * numbers * shape[-1] ** -0.5 if len(shape) > 1 else 1 + 0.3 * numbers  # a norm's are around 1
 
-    layer = {f"self_attn.{part}_proj": (shared if part in "kv" else D, D) for part in "qkvo"}
+    layer: dict[str, tuple[int, ...]] = {
+        f"self_attn.{part}_proj": (shared if part in "kv" else D, D) for part in "qkvo"
+    }
     layer |= {"mlp.gate_proj": (d_ff, D), "mlp.up_proj": (d_ff, D), "mlp.down_proj": (D, d_ff)}
     layer |= {"input_layernorm": (D,), "post_attention_layernorm": (D,)}
     state = {"model.embed_tokens.weight": random(V, D)}
