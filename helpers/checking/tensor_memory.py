@@ -8,31 +8,6 @@ import torch
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
-class LargestTensor(OperatorMode):
-    """While active, keeps in `numbers` how many numbers the largest tensor that came into being holds.
-
-    Counted is what a tensor stores: an expanded view costs nothing of its own.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.numbers = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for item in tree_leaves(result):
-            if isinstance(item, torch.Tensor):
-                self.numbers = max(self.numbers, item.untyped_storage().nbytes() // item.element_size())
-        return result
-
-
-def largest_tensor(f: Callable, *args, **kwargs):
-    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd."""
-    with torch.no_grad(), LargestTensor() as seen:
-        output = f(*args, **kwargs)
-    return output, seen.numbers
-
-
 class TensorsAlive(OperatorMode):
     """While active, follows the tensors that operators make and that still live; the inputs' own storage is free.
 
@@ -81,3 +56,13 @@ def tensors_alive(f: Callable, *args, long: int, **kwargs):
     with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
         output = f(*args, **kwargs)
     return output, seen
+
+
+def largest_tensor(f: Callable, *args, **kwargs):
+    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
+
+    Counted is what a tensor stores: an expanded view costs nothing of its own.
+    """
+    with torch.no_grad(), TensorsAlive((), 0) as seen:
+        output = f(*args, **kwargs)
+    return output, seen.largest

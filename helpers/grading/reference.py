@@ -8,15 +8,15 @@ from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
-from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys, stored_keys
 from helpers.checking.make_keys import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import Lesson, load_source
 from helpers.errors import CourseError
 from helpers.grading.course_version import version_of
+from helpers.grading.lesson_release import course_release
 from helpers.grading.name_bindings import statements
 from helpers.grading.sandbox_files import HELPERS
-from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.
 PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -66,25 +66,21 @@ def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
-    """The keys that travel with the notebooks; none where the lesson is not built."""
+    """As stored_keys; GraderBroken where they cannot be read."""
     try:
-        return load_keys(lesson)
-    except FileNotFoundError:
-        return {}
+        return stored_keys(lesson)
     except (OSError, DamagedKey) as error:
         raise GraderBroken(str(error)) from None
 
 
 def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
     """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
-    path = HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb"
     try:
-        cells = released_notebook(path)["cells"]
-        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        code = course_release(HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb").code
     except (OSError, ValueError, KeyError, TypeError):
         return PRELUDE
     imports = []
-    for source in sources:
+    for _, source in code:
         for node in statements(source):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
