@@ -167,15 +167,13 @@ def call_text(key, case: Case) -> str:
     """The call as a learner would write it: small inputs written out, large tensors by dtype and shape."""
     if case.note:
         return case.note
-    init, args, kwargs = case.call.init, case.call.args, case.call.kwargs
-    init = args[0] if _builds(case) else init
+    call, only_builds = case.call, _builds(case)
+    init = call.args[0] if only_builds else call.init
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
-    if _builds(case):
-        return made
     stubs = _own_stubs(key, case)
-    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(args)]
-    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in kwargs.items()]
-    return f"{made}({', '.join(inner)})"
+    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(call.args)]
+    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in call.kwargs.items()]
+    return made if only_builds else f"{made}({', '.join(inner)})"
 
 
 def _builds(case: Case) -> bool:
@@ -741,13 +739,10 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
 
 def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
     """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
-    number = int(wrong.sum())
-    for blank in (0.0, -math.inf):
-        numbers = f"right, except for {number} {'number' if number == 1 else 'numbers'}"
-        if (want[wrong] == blank).all() and (want[~wrong] != blank).any():
-            return f"{numbers} that should be {blank:g}"
-        if (got[wrong] == blank).all() and (want[~wrong] != blank).any():
-            return f"{numbers} that should not be {blank:g}"
+    count = f"{int(wrong.sum())} {'number' if int(wrong.sum()) == 1 else 'numbers'}"
+    for blank, (numbers, should) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
+        if (numbers[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"right, except for {count} that {should} be {blank:g}"
     return ""
 
 
