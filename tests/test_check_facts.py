@@ -439,7 +439,7 @@ def test_nothing_answered_is_not_wrong():
 def test_a_forbidden_call_pays_nothing():
     key = small_key()
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["torch.softmax", "x"]))
-    assert found.mistake == "forbidden_call" and found.points == 0
+    assert found.mistake == "forbidden_call" and found.points == 0 and not found.passed
     assert found.message == "torch.softmax is the answer to this exercise; build it."
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["helpers.blocks.f"]))
     assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
