@@ -25,6 +25,7 @@ def text():
     return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
+@pytest.mark.full
 def test_a_cleverer_smoothing_helps_a_little(text):
     assert "0.82 with the smoothing of Witten and Bell" in text and "stays 0.86 nats above the entropy line" in text
     ids = corpus.language_text().tolist()
