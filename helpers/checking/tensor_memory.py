@@ -8,6 +8,16 @@ import torch
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
+def largest_tensor(f: Callable, *args, **kwargs):
+    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
+
+    Counted is what a tensor stores: an expanded view costs nothing of its own.
+    """
+    with torch.no_grad(), TensorsAlive((), 0) as seen:
+        output = f(*args, **kwargs)
+    return output, seen.largest
+
+
 class TensorsAlive(OperatorMode):
     """While active, follows the tensors that operators make and that still live; the inputs' own storage is free.
 
@@ -56,13 +66,3 @@ def tensors_alive(f: Callable, *args, long: int, **kwargs):
     with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
         output = f(*args, **kwargs)
     return output, seen
-
-
-def largest_tensor(f: Callable, *args, **kwargs):
-    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
-
-    Counted is what a tensor stores: an expanded view costs nothing of its own.
-    """
-    with torch.no_grad(), TensorsAlive((), 0) as seen:
-        output = f(*args, **kwargs)
-    return output, seen.largest

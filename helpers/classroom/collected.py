@@ -15,8 +15,7 @@ from pathlib import Path
 
 from helpers.classroom.unpack import Found
 from helpers.errors import CourseError
-from helpers.grading.folders import Folders
-from helpers.grading.record import write_atomically
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.safe_text import one_line
 
 TIMESTAMP = "timestamp.txt"  # nbgrader's; a file of that name from a learner says nothing about the time

@@ -26,10 +26,9 @@ from helpers.classroom.roster import IDENTIFIER, Person, english_headings, is_no
 from helpers.classroom.sheet import Sheet, read_sheet
 from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, number, read_class
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pages import as_table
-from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
@@ -59,13 +58,7 @@ def run(args: argparse.Namespace) -> int:
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
     form = came_in(folders, table, args.format)
-    if form is None:
-        write_atomically(path, write(table))
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_bytes(in_form(table, form, args.format))
-        part.replace(path)
+    write_atomically(path, write(table) if form is None else in_form(table, form, args.format))
     for line in told(table, path, args.format):
         print(line)
     worth = next(iter(table.worth.values()))

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from helpers.grading.attachments import read_files_beside
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
 
 RUN = 8  # tokens

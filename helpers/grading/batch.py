@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 
-from helpers.grading.folders import ROOT, Folders, shown
+from helpers.grading.folders import ROOT, Folders, shown, write_atomically
 from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool, default_jobs
-from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.record import Recorder, Result, read_result, unrecorded
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission

@@ -8,17 +8,14 @@ import base64
 import errno
 import hashlib
 import json
-import os
 import re
-import tempfile
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import nbformat
 from nbformat import from_dict
 
 from helpers.grading.due import read_due
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.merge_cells import blank_cells
 from helpers.grading.nbgrader_insides import (
     assign_late_penalty,
@@ -66,21 +63,6 @@ def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
         return Result(**json.loads(folders.result(lesson, student).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """The whole file or nothing, whenever the process is killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        if os.path.exists(name):
-            os.unlink(name)
-        raise
 
 
 def unrecorded(student: str, problem: str) -> Result:

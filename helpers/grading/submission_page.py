@@ -12,10 +12,10 @@ import nbformat
 
 from helpers.grading.class_scores import ClassReport, Row
 from helpers.grading.due import lateness
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pages import template
-from helpers.grading.record import Result, joined, write_atomically
+from helpers.grading.record import Result, joined
 from helpers.grading.sanitize import PICTURES
 from helpers.grading.submission import Release
 
