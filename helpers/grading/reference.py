@@ -14,9 +14,9 @@ from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import Lesson, load_source
 from helpers.errors import CourseError
 from helpers.grading.course_version import version_of
-from helpers.grading.lesson_release import course_release
 from helpers.grading.name_bindings import statements
 from helpers.grading.sandbox_files import HELPERS
+from helpers.released import released_notebook
 
 # What a loose file may lack: a lesson's import cell.
 PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -75,12 +75,14 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
 
 def release_imports(lesson: Lesson, exercises: Collection[str]) -> str:
     """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
+    path = HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb"
     try:
-        code = course_release(HELPERS.parent / "solutions" / lesson.name / f"{lesson.name}.ipynb").code
+        cells = released_notebook(path)["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
         return PRELUDE
     imports = []
-    for _, source in code:
+    for source in sources:
         for node in statements(source):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
