@@ -9,29 +9,14 @@ from helpers.checking.scenarios import WrongParts
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
-class LargestTensor(OperatorMode):
-    """While active, keeps in `numbers` how many numbers the largest tensor that came into being holds.
+def largest_tensor(f: Callable, *args, **kwargs):
+    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
 
     Counted is what a tensor stores: an expanded view costs nothing of its own.
     """
-
-    def __init__(self):
-        super().__init__()
-        self.numbers = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for item in tree_leaves(result):
-            if isinstance(item, torch.Tensor):
-                self.numbers = max(self.numbers, item.untyped_storage().nbytes() // item.element_size())
-        return result
-
-
-def largest_tensor(f: Callable, *args, **kwargs):
-    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd."""
-    with torch.no_grad(), LargestTensor() as seen:
+    with torch.no_grad(), TensorsAlive((), 0) as seen:
         output = f(*args, **kwargs)
-    return output, seen.numbers
+    return output, seen.largest
 
 
 class TensorsAlive(OperatorMode):

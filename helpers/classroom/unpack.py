@@ -5,7 +5,6 @@ A name from a zip is only a label here; bytes are written under numbers, so no n
 
 import itertools
 import os
-import shutil
 import unicodedata
 import zipfile
 import zlib
@@ -191,8 +190,3 @@ def _is_junk(names: tuple[str, ...]) -> bool:
 
 def _told(names: tuple[str, ...]) -> str:
     return "/".join(names)
-
-
-def copy_file(file: Found, target: Path) -> None:
-    """The bytes of a file, and nothing else of it."""
-    shutil.copyfile(file.path, target)
