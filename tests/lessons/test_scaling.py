@@ -92,13 +92,6 @@ def test_the_querys_gradient_against_the_width():
     assert all(mean == pytest.approx(1, abs=0.3) for mean in none[2][3:])
 
 
-def test_the_best_divisor_follows_the_root():
-    for width in (16, 64, 256, 1024):
-        assert 0.2 < explore.best_divisor(width) / math.sqrt(width) < 0.4
-        assert 0.06 < explore.best_divisor(width, "nn.Linear") / math.sqrt(width) < 0.14
-    assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
-
-
 def test_the_explorers_slider_reaches_every_peak():
     for start in figures.INITIALIZATIONS:
         for curve in explore.curves(1024, start)[1:]:

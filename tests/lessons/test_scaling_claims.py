@@ -44,6 +44,7 @@ def test_the_gradient_at_the_root_is_the_same_fraction_at_every_width():
         )
         assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighbors on the scale differ by a quarter
     assert all(0.395 <= value <= 0.455 for width, value in fraction.items() if width >= 4), fraction
+    assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
 
 
 def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
