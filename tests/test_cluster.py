@@ -266,6 +266,7 @@ def whole_way(one: Class) -> tuple[str, str, str, str]:
     return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), told
 
 
+@pytest.mark.full
 def test_a_gradebook_in_postgresql_is_the_same_gradebook(postgres, tmp_path):
     ways = []
     for name in ("sqlite", "postgresql"):

@@ -131,6 +131,7 @@ def test_gradescope_grades_the_learners_own_notebook_in_a_repository(small, auto
     assert [(test["score"], test["max_score"]) for test in results["tests"]] == [(0, 83), (5, 0), (2, 2)], results
 
 
+@pytest.mark.full
 def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp_path):
     """Without a notebook; in a container that allows no sandbox; and where the grader does not even start."""
     shutil.rmtree(autograder / "submission", ignore_errors=True)

@@ -84,6 +84,7 @@ def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):  # noqa: F81
     assert without_echoes([from_dict({**below[1], "outputs": [error_output("NameError", NAME)]})])[0].outputs[0].ename
 
 
+@pytest.mark.full
 def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):  # noqa: F811
     hand_in(folders, lesson, "a", answers(lesson))
     broken = folders.submitted / "c" / LESSON

@@ -357,6 +357,7 @@ print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs
 """
 
 
+@pytest.mark.full
 def test_the_sandbox_of_lesson_11_has_sentences_but_nothing_that_translates(tmp_path):
     stage_wing(tmp_path / "wing", "11_translation")
     wing = tmp_path / "wing" / "helpers"

@@ -60,6 +60,7 @@ def test_only_a_converter_of_the_same_kind_takes_over():
         replace_converter("Autograde", "autogradeapp", dict)
 
 
+@pytest.mark.full
 def test_a_new_gradebook_has_the_version_that_nbgraders_own_program_names(folders, monkeypatch):
     with _temp_alembic_ini(folders.db_url) as place:
         told = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)

@@ -178,6 +178,7 @@ def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, ca
     assert "2 from 80 points" in as_page(report) and "from 0 points" not in as_page(report)
 
 
+@pytest.mark.full
 def test_a_class_of_which_nothing_can_be_read_has_a_report(folders, capsys):
     broken = folders.submitted / "c" / LESSON
     broken.mkdir(parents=True)
@@ -206,6 +207,7 @@ def test_feedback_is_true_after_a_regrade(folders, lesson, way):
     assert not score_on_page(folders, "a")
 
 
+@pytest.mark.full
 def test_a_name_that_looks_like_a_pattern_or_a_number_is_a_name(folders, lesson):
     for name in ODD_NAMES:
         hand_in(folders, lesson, name, answers(lesson))

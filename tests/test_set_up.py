@@ -148,6 +148,7 @@ def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tm
     assert place_of_helpers(run(source)) == folder / NAME
 
 
+@pytest.mark.full
 def test_of_two_unpacked_zips_the_newer_counts(packed, folder, run):
     shutil.copy(packed, folder)
     first = place_of_helpers(run())

@@ -12,6 +12,7 @@ from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names, one_of
 from tests.judged import differing_parts, verdict_of
+from tests.mutation_score import WHOLES
 
 torch.set_num_threads(1)
 ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "stand_ins.py" for lesson in lesson_names()}
@@ -19,6 +20,7 @@ ROOMS = {lesson: path for lesson, path in ROOMS.items() if path.is_file()}
 LACKS = {"generate": {"values", "top_k", "top_k = 1 at a temperature of 3", "a text longer than the context"}}
 TABLES = {lesson: importlib.import_module(f"helpers.lessons.{lesson[3:]}.stand_ins").STAND_INS for lesson in ROOMS}
 PIECES = [(lesson, name) for lesson, table in TABLES.items() for name in table]
+IN_SECONDS = [pytest.param(*pair, marks=pytest.mark.full if pair[1] in WHOLES else ()) for pair in PIECES]
 
 
 def verdict_on(lesson, name, answer, forbidden):
@@ -30,7 +32,7 @@ def test_a_stand_in_does_what_the_exercise_does(lesson, name):
     assert differing_parts(lesson, name, TABLES[lesson][name]) <= LACKS.get(name, set())
 
 
-@pytest.mark.parametrize(("lesson", "name"), PIECES)
+@pytest.mark.parametrize(("lesson", "name"), IN_SECONDS)
 def test_a_stand_in_is_no_answer(lesson, name):
     mine = TABLES[lesson][name]
     assert course_part(mine) and course_part(TABLES[lesson])

@@ -280,7 +280,7 @@ check(center_rows)
 # </details>
 
 # %% [markdown]
-# ## Transpose swaps axes, `view` re-cuts memory
+# ## Transpose swaps axes, `view` reinterprets memory
 #
 # The entries of a tensor lie in memory as one line, row after row, and a shape is only a rule for cutting that line.
 # - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it at other points.

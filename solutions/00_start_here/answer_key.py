@@ -161,7 +161,7 @@ exercises = [
     Exercise("swap_last_two", cases_swap_last_two, axes=("column of x", "row of x")).with_mistakes("""
     recut: the line of memory was cut at other points (view or reshape)
         x.transpose(-2, -1) -> x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
-        The shape is right, but the entries are mixed. Which call swaps two axes instead of re-cutting the memory?
+        The shape is right, but the entries are mixed. Which call swaps two axes instead of reinterpreting the memory?
     all_axes_reversed: all axes reversed
         x.transpose(-2, -1) -> x.permute(*reversed(range(x.dim())))
         For a single table that is the same. In a batch, the batch axis should stay in front.

@@ -330,7 +330,7 @@ check(AttentionHead)
 # ## A trained head reads the sentence
 #
 # The course's translator contains trained heads of exactly this kind. Let's load one of them into *your*
-# `AttentionHead`, head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
+# `AttentionHead`, namely head 3 (we count from 0) of the second and last block of the encoder. Its input is the output
 # of the first block for the five words.
 
 # %%
@@ -811,8 +811,8 @@ at_work(attention=quarter_strength)
 # Moreover, $\partial q=-1\cdot1+1\cdot3=2$. The third line of the table is $\partial s_j=w_j\,g\cdot(v_j-\text{out})$
 # in one formula. **So the gradient pushes a key's score up when $v_j-\text{out}$ points along $-g$, the direction in
 # which the output should move.** Whether the score and its weight rise depends on the other keys too, because all of
-# them use one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the saturation of lesson
-# 4.
+# them use one query and the weights sum to 1. A key with $w_j=0$ gets no gradient, which is the
+# saturation of lesson 4.
 
 # %%
 figures.pressure()

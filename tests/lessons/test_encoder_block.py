@@ -56,6 +56,7 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     close(out[mask], expected[mask])
 
 
+@pytest.mark.full
 def test_a_random_bert_has_our_hidden_states():
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import transformers

@@ -23,6 +23,7 @@ def text():
     return text_of(LESSON)
 
 
+@pytest.mark.full
 def test_a_cleverer_smoothing_helps_a_little(text):
     assert "0.82 with the smoothing of Witten and Bell" in text and "stays 0.86 nats above the entropy line" in text
     ids = corpus.language_text().tolist()

@@ -78,6 +78,7 @@ def test_the_pull_alone_sorts_the_words_too_but_less_well():
         assert among_their_own(fixed_neighbors, trained(seed, only_push).centers[-1]) < 5
 
 
+@pytest.mark.full
 def test_each_force_alone_in_three_trainings():
     says(
         "Positive pairs get a probability of 0.95, but a random pair gets 0.79 as well.",

@@ -49,6 +49,7 @@ def test_smoothing_costs_plain_loss(text):
     assert [round(x, 2) for x in smooth] == [0.13, 0.14] and plain == [0.0075, 0.0144]
 
 
+@pytest.mark.full
 def test_three_ways_to_change_the_numbers(text):
     found = figures.same_machine_numbers()
     nats, exact = zip(*found.values(), strict=True)
