@@ -496,27 +496,17 @@ def bench(request, tmp_path_factory) -> Iterator[Bench]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("bench", DRAWN, indirect=True)
+@pytest.mark.parametrize("bench", [*DRAWN, *((lesson, MeasuredBench) for lesson in DRAWN_MEASURED)], indirect=True)
 def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
-    own = list(DRAWN).index(bench.lesson)  # the same numbers are drawn in each lesson: each has a part of the list
+    if isinstance(bench, MeasuredBench):
+        edits, many = sorted(MEASURED | MEASURED_COSTS), DRAWN_MEASURED[bench.lesson]
+    else:  # the same numbers are drawn in each lesson: each has a part of the list
+        edits, many = sorted(EDITS)[list(DRAWN).index(bench.lesson) :: len(DRAWN)], DRAWN[bench.lesson]
 
-    @settings(max_examples=DRAWN[bench.lesson], phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(sorted(EDITS)[own :: len(DRAWN)]), st.sampled_from(bench.exercises))
+    @settings(max_examples=many, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(edits), st.sampled_from(bench.exercises))
     def drawn(edit, exercise):
         assert not bench.wrong(edit, exercise)
-
-    drawn()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("bench", [(lesson, MeasuredBench) for lesson in DRAWN_MEASURED], indirect=True)
-def test_a_trained_model_in_an_odd_hand_in_is_paid_what_it_deserves(bench):
-    @settings(
-        max_examples=DRAWN_MEASURED[bench.lesson], phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
-    @given(st.sampled_from(sorted(MEASURED | MEASURED_COSTS)))
-    def drawn(edit):
-        assert not bench.wrong(edit, bench.exercises[0])
 
     drawn()
 

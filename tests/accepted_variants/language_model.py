@@ -94,7 +94,7 @@ class GPTWithDropout(GPTWithMaskBuffer):
 
 
 class GPTWithAnUnusedTable(GPTWithMaskBuffer):
-    """RoPE encodes the positions; a table of positions is there and unused, and so is the initialization of GPT-2. A text
+    """A table of positions is there and unused, since RoPE encodes them, and so is the initialization of GPT-2. A text
     that is longer than the block raises, as in nanoGPT."""
 
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):

@@ -16,7 +16,7 @@ from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
 from tests import draws
 from tests.draws import random
-from tests.lessons.from_torch import block_from_torch
+from tests.from_torch import block_from_torch
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)

@@ -17,8 +17,8 @@ from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
 from tests import draws
 from tests.draws import random
+from tests.from_torch import block_from_torch
 from tests.judged import stored_verdict
-from tests.lessons.from_torch import block_from_torch
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
