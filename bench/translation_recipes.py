@@ -104,7 +104,7 @@ def told(model, how="right"):
     """Unseen sentences: loss with the true words given (by the same broken code), share exact, accuracy, certainty."""
     model.eval()
     batch = as_batch(unseen_pairs()[:LOOKS])
-    src, tgt_in, tgt_out = broken(batch.src, batch.tgt_in, batch.tgt_out, how)
+    src, tgt_in, tgt_out = broken(batch.src, batch.tgt_in, batch.tgt_out, "right" if how == "sorted apart" else how)
     with leaking(how):
         logits, mask = model(src, tgt_in), tgt_out != 0
         right, written = exact(model, batch), translator.translate(model, "jane visits africa in september")

@@ -785,6 +785,19 @@ def test_all_that_is_wrong_with_a_key_is_said_at_once(own):
     assert twice == f"{key} describes halved twice. Keep one of them."
 
 
+def test_all_edits_that_do_not_fit_and_a_quiz_option_without_explanation_are_said_at_once(own):
+    quiz = "# ### Quiz 4.1\n#\n# - **a** one\n# - **b** two\n# - **c** three\n"
+    told = refusal(own, "# ### Quiz\n", quiz)
+    key = f"solutions/{LESSON}/answer_key.py"
+    assert told == f"{key}: quiz_1 has the options ['a', 'b', 'c'] in the lesson, and explains ['a', 'b']."
+    edits = "Q -> K\n            Why?\n        other: other\n            elsewhere -> here\n            Why?\n"
+    old = "What is its standard deviation?\n    ''', divided_by_width=divided_by_width"
+    told = refusal(own, old, f"{edits}    '''", key).splitlines()
+    assert len(told) == 3 and told[0].endswith("explains ['a', 'b'].")
+    assert "'Q' of divided_by_width stands 4 times in the solution with its docstring, not once." in told[1]
+    assert "'elsewhere' of other stands 0 times" in told[2]
+
+
 def test_only_what_changed_is_run(own):
     """A solution notebook is executed again where its code has changed, or what that code uses."""
     home, lesson = home_and_lesson(own)

@@ -36,6 +36,18 @@ def test_links_of_lessons_lead_to_files_of_the_course():
         assert lost == [], lesson.name
 
 
+def test_exercises_and_quizzes_that_are_named_by_number_exist():
+    pages = [f"solutions/{lesson.name}/{lesson.name}.py" for lesson in course().lessons]
+    exist = {
+        (kind, n) for page in pages for kind, n in re.findall(r"^# ### (\w+) (\d+\.\d+)", read(page), re.MULTILINE)
+    }
+    numbers = re.compile(r"\b(exercise|quiz)(?:zes|s)?\s(\d+\.\d+(?:(?:, | and | to | or )\d+\.\d+)*)", re.IGNORECASE)
+    for page in [*pages, "README.md", "docs/sources.md", "docs/teaching.md"]:
+        found = numbers.findall(re.sub(r"\n(?:# ?)?", " ", read(page)))
+        named = {(kind.capitalize(), n) for kind, several in found for n in re.findall(r"\d+\.\d+", several)}
+        assert named <= exist, (page, named - exist)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_exist(page):
     helped = subprocess.run(

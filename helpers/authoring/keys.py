@@ -10,6 +10,7 @@ import torch
 
 from helpers.authoring import BuildError
 from helpers.authoring.blocks import load_blocks
+from helpers.authoring.lesson_rules import quiz_options
 from helpers.authoring.text import LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, sketched
 from helpers.checking.make_keys import UnsoundKey, lesson_keys
@@ -44,12 +45,15 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     problems += [f"{where} describes {name}, which has no answer cell in the lesson." for name in strange]
     problems += [f"{where} does not describe {name}. Add it to exercises or quizzes." for name in lacking]
     require_none(problems)
-    blocks, keys, problems = load_blocks(course, lesson), [], []
+    for name, options in quiz_options(text).items():
+        if options and options != (explained := sorted(described[name].explanations)):
+            problems.append(f"{where}: {name} has the options {options} in the lesson, and explains {explained}.")
+    blocks, keys = load_blocks(course, lesson), []
     for name in text.answers:
         try:
             keys += lesson_keys(lesson, [described[name]], blocks, SEED)
         except UnsoundKey as error:
-            problems.append(f"{where}: {error}.")
+            problems += [f"{where}: {problem}." for problem in error.args]
         except Exception as error:
             problems.append(f"{where}{_line_in(error, module.__file__)}, {name}: {type(error).__name__}: {error}.")
     require_none(problems)

@@ -95,17 +95,22 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
 
 
 def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
-    number = int(text.lesson.number)
-    quizzes = [name for name in text.answers if is_quiz(name)]
+    quizzes = quiz_options(text)
     titles = [title for title in _titles(text) if title.startswith("Quiz")]
-    wanted = [f"Quiz {number}.{k}" for k in range(1, len(quizzes) + 1)]
+    wanted = [f"Quiz {int(text.lesson.number)}.{k}" for k in range(1, len(quizzes) + 1)]
     if titles != wanted:
         yield f"{where}: its quizzes must have the headings {wanted}, and have {titles}."
         return
-    for title in wanted:
-        options = re.findall(r"^- \*\*([a-z])\*\* \S", _section(text, title), re.MULTILINE)
+    for title, options in zip(wanted, quizzes.values(), strict=True):
         if len(options) < 2 or options != [chr(ord("a") + k) for k in range(len(options))]:
             yield f"{where}: {title} needs its options as a list, `- **a** …`, `- **b** …`; it has {options}."
+
+
+def quiz_options(text: LessonText) -> dict[str, list[str]]:
+    """The letters of each quiz's options, read below the heading that the template gives it."""
+    names, number = filter(is_quiz, text.answers), int(text.lesson.number)
+    sections = {name: _section(text, f"Quiz {number}.{k}") for k, name in enumerate(names, 1)}
+    return {name: re.findall(r"^- \*\*([a-z])\*\* \S", lines, re.MULTILINE) for name, lines in sections.items()}
 
 
 def _check_lines(text: LessonText, where: str) -> Iterator[str]:

@@ -136,7 +136,9 @@ def run(args: argparse.Namespace) -> int:
     written = _new_exercise(home, known, args.exercise) if known else _new_lesson(home, args.lesson, args.exercise)
     for path in written:
         print(path.relative_to(home.root).as_posix())
-    print(f"Rewrite what these hold, then: course build {known.name if known else args.lesson}")
+    lesson, exercise = known.name if known else args.lesson, args.exercise or args.lesson[3:]
+    print(f"Rewrite what these hold, and list three other right answers in tests/accepted_variants/{lesson[3:]}.py.")
+    print(f"Then: course build {lesson} && pytest tests/test_mutation_score.py -k {lesson}-{exercise}")
     return 0
 
 

@@ -37,7 +37,10 @@ STRANGER = "99_reference"
 
 
 class UnsoundKey(ValueError):
-    """An answer key that contradicts itself; the text says where."""
+    """An answer key that contradicts itself; each argument is a text that says where."""
+
+    def __str__(self) -> str:
+        return "; ".join(self.args)
 
 
 class NotShown(UnsoundKey):
@@ -109,8 +112,8 @@ def _drawn_key(key: ExerciseKey, exercise: Exercise, reference: Callable, seed: 
     for case, seen in zip(cases, expected, strict=True):
         _require_sound(f"{where}, case of part {case.part!r}", case, seen)
     mistakes = []
-    for item in exercise.mistakes:
-        observations = _seen(wrong_answer(item, reference), cases, open_facts)
+    for item, wrong in _wrong_answers(exercise, reference):
+        observations = _seen(wrong, cases, open_facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
             raise NotShown(
                 f"{where}: the mistake {item.name} differs from the solution on no case, so it is "
@@ -158,6 +161,20 @@ def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
     return [case.truth if exercise.best is None else exercise.best(case) for case in cases]
 
 
+def _wrong_answers(exercise: Exercise, reference: Callable) -> list[tuple[Mistake, Callable]]:
+    """Every mistake as code. Raises UnsoundKey with one argument for each that cannot be made."""
+    made: list[tuple[Mistake, Callable]] = []
+    problems: list[str] = []
+    for item in exercise.mistakes:
+        try:
+            made.append((item, wrong_answer(item, reference)))
+        except UnsoundKey as error:
+            problems += error.args
+    if problems:
+        raise UnsoundKey(*problems)
+    return made
+
+
 def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
     """The mistake as code: its own function, or the edited solution. Raises UnsoundKey if an edit does not fit."""
     if mistake.wrong is None:
@@ -187,7 +204,8 @@ def edited(mistake: Mistake, reference: Callable) -> str:
             raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
         if source.count(old) != 1:
             count = source.count(old)
-            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times in the solution, not once")
+            solution = "the solution with its docstring"
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {count} times in {solution}, not once")
         source = source.replace(old, new)
     return source
 

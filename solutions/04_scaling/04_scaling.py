@@ -723,9 +723,9 @@ for divisor in (1, 4, 16, 100):
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]
-# This agrees with Figure 4.5 at width $16$, where the gradient is still healthy without scaling, while too large a divisor
-# makes it vanish. Seven of the eight heads behave like this one. The exception attends to the previous token, and there the
-# division raises the gradient.
+# This agrees with Figure 4.5 at width $16$, where the gradient is still healthy without scaling, while too large a
+# divisor makes it vanish. In this sentence seven of the eight heads behave like this one. The exception attends to
+# the previous token, and there the division raises the gradient.
 #
 # ### How stable are these numbers?
 #

@@ -722,7 +722,7 @@ figures.first_matmul()
 
 # %% [markdown]
 # Each row is a distribution over the past. In Figure 5.7 the second row puts nearly all its weight on the first key,
-# but that's an accident of the seed (table below).
+# an accident of our random draw, which isn't the lecture's.
 #
 # ### How stable are these numbers?
 #

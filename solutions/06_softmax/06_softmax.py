@@ -674,8 +674,8 @@ check(quiz_2=quiz_2)
 #
 # ### The wrong axis behind a mask
 #
-# Here are the scores of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of the two
-# axes.
+# Here are scores of the sizes of Andrej Karpathy's lecture (lesson 3), with a causal mask and softmax along each of
+# the two axes.
 
 # %%
 torch.manual_seed(1337)

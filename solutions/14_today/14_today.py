@@ -157,7 +157,7 @@ check(rms_norm)
 #
 # <details><summary>Answer</summary>
 #
-# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.28$. In the two other cases (almost) nothing passes, because
+# $\mathrm{silu}(2)$ is $1.762$, so the product is $5.3$. In the two other cases (almost) nothing passes, because
 # $\mathrm{silu}(0)$ and $\mathrm{silu}(-20)$ are zero or nearly zero.
 #
 # </details>

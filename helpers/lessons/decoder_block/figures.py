@@ -258,7 +258,7 @@ def next_words() -> Picture:
     tilt(ax)
     tail = f"{len(p) - SHOWN} more words: {p[SHOWN:].sum():.3f} together"
     ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
-    words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
+    words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names, p, strict=False))
     alt = f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}."
     return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
 
