@@ -18,7 +18,7 @@ import pytest
 
 from helpers.__main__ import main
 from helpers.authoring import frames
-from helpers.authoring.book import LEAD, costs_by_part, lesson_page, prerequisite_map, with_references, with_terms
+from helpers.authoring.book import LEAD, lesson_page, prerequisite_map, with_references, with_terms
 from helpers.authoring.explorers import CALL
 from helpers.authoring.release import ASKED
 from helpers.authoring.text import read_lesson, solution_lines
@@ -123,13 +123,10 @@ def test_the_map_has_a_link_and_its_arcs_for_each_lesson():
     assert drawn.count("<path") == 1 and "1. B &amp; C needs 0. A" in drawn and 'href="01_b/01_b.html"' in drawn
 
 
-def test_terms_and_costs_read_well():
+def test_terms_read_well():
     assert with_terms("# G\n\n- **a, b**: One\n  two.\n- **c**: Three.\n") == (
         "# G\n\n::::{glossary}\na, b\n  One\n  two.\n\nc\n  Three.\n::::\n"
     )
-    table = "| `f` | *right* | 0.1 | 100% |\n| `f` | wrong | It stopped: T<1> |  |\n| `g` | *right* | 2 | 0% |"
-    assert costs_by_part(table).count("## `") == 2
-    assert "| wrong<br><small>It stopped: T&lt;1&gt;</small> | – |  |" in costs_by_part(table)
 
 
 @pytest.fixture(scope="module")

@@ -439,7 +439,7 @@ def test_nothing_answered_is_not_wrong():
 def test_a_forbidden_call_pays_nothing():
     key = small_key()
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["torch.softmax", "x"]))
-    assert found.mistake == "forbidden_call" and found.points == 0
+    assert found.mistake == "forbidden_call" and found.points == 0 and not found.passed
     assert found.message == "torch.softmax is the answer to this exercise; build it."
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["helpers.blocks.f"]))
     assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
@@ -595,15 +595,14 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
 def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
     told = "\nyour code draws random numbers, but nothing here is random (dropout? a new layer in each call?)"
     for seen, expected, said in ((True, False, True), (False, False, False), (True, True, False)):
-        case = Case((torch.zeros(9),))
-        key = made_key([case], [Observation(t(1.0), drew=expected)], arguments=["Q"])
-        assert says(problem("value", t(1.0), t(2.0), case=case, drew=seen), key).endswith(told) == said
+        right = Observation(t(1.0), drew=expected)
+        found = dataclasses.replace(problem("value", t(1.0), t(2.0), drew=seen), expected=right)
+        assert says(found).endswith(told) == said
 
 
 def test_how_lists_and_tuples_differ_is_said():
     def said(want, got):
-        case = Case((torch.zeros(9),))
-        return says(problem("value", want, got, case=case), made_key([case], [want], arguments=["Q"]))
+        return says(dataclasses.replace(problem("value", want, got), expected=Observation(want)))
 
     many = [(i, 1000 + i) for i in range(40)]
     assert said([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"

@@ -416,6 +416,7 @@ def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
     assert one.has("Fay F") == notebook("fine")
     for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E", "Gus G", "Hal H"):
         assert [note for note in notes if name in note], name
+    assert [note for note in notes if "Ben B" in note and "more than 1 MB" in note]  # not what was left of them
     assert max(len(content) for content in one.all_bytes()) < 1 << 20
     assert sum(len(content) for content in one.all_bytes()) < 1 << 20 and len(one.all_bytes()) < 20
 

@@ -27,9 +27,23 @@ def test_accepted_variants_cost_nothing_and_every_mistake_says_what_it_costs(few
 def test_the_page_has_a_line_for_every_mistake(lesson):
     rows = costs.parts_of_lesson(course(), course().lesson(lesson))
     expected = {(part, costs._cell(label)) for _, part, name, label, *_ in rows if name != "right"}
-    lines = re.findall(r"^\| `(\w+)` \| (.*?) \| ", costs.sections_of(PAGE)[lesson], re.MULTILINE)
-    assert expected <= set(lines), "the page is old: course costs makes it anew"
+    tables = re.findall(r"^### `(\w+)`\n(.*?)(?=^#|^<)", costs.sections_of(PAGE)[lesson], re.MULTILINE | re.DOTALL)
+    row = re.compile(r"^\| (.*?)(?:<br>.*)? \| ", re.MULTILINE)
+    lines = {(part, label) for part, table in tables for label in row.findall(table)}
+    assert expected <= lines, "the page is old: course costs makes it anew"
 
 
 def test_some_lessons_anew_leave_the_others_as_they_were():
     assert len(LESSONS) == 10 and costs.page(costs.sections_of(PAGE)) == PAGE
+
+
+def test_each_part_has_a_table_and_what_stops_it_stands_below_its_name(monkeypatch):
+    monkeypatch.setattr(costs, "is_right", lambda row: True)
+    rows = [
+        costs.Cost("00_a", "f", "right", costs.FINISHED, 0.2, 1.0, ""),
+        costs.Cost("00_a", "f", "a", "wrong", None, None, "It stopped: T<1>"),
+        costs.Cost("00_a", "g", "b", "odd", 2.0, 0.5, ""),
+    ]
+    made = costs.sections(rows)["00_a"]
+    assert made.count("### `") == made.count(costs.TABLE) == 2 and "| odd | 2.00 | 50% |" in made
+    assert "| wrong<br><small>It stopped: T&lt;1&gt;</small> | – | |" in made

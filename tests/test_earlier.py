@@ -9,6 +9,7 @@ import torch
 from helpers.authoring.blocks import load_blocks
 from helpers.checking import session
 from helpers.checking.forbidden import Watch, not_watched
+from helpers.checking.key import stored_keys
 from helpers.checking.names import used_names
 from helpers.checking.retry import finished_block, put_in
 from helpers.checking.session import verdict_on
@@ -69,7 +70,7 @@ def notebook(lesson: str, *cells: str) -> dict:
 @pytest.mark.parametrize(("lesson", "name", "earlier", "form"), LACKING)
 def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itself(lesson, name, earlier, form):
     names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
-    verdict = verdict_on(session._keys(lesson)[name], names[name])
+    verdict = verdict_on(stored_keys(lesson)[name], names[name])
     assert verdict.passed and verdict.answered and verdict.points == verdict.max_points
     assert any(other in verdict.message for other in earlier)
     assert "Judged with a finished" in verdict.message
@@ -81,7 +82,7 @@ def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itse
 def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, earlier, form, monkeypatch):
     monkeypatch.setattr(session, "finished_block", lambda *_: None)
     names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
-    verdict = verdict_on(session._keys(lesson)[name], names[name])
+    verdict = verdict_on(stored_keys(lesson)[name], names[name])
     assert not verdict.passed and verdict.answered and verdict.mistake is None
     assert "mend" in verdict.message and any(other in verdict.message for other in earlier)
 
@@ -89,7 +90,7 @@ def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, 
 def test_an_answer_that_is_wrong_itself_is_told_of_its_own_mistake():
     own = "def head_scores(*args, **kwargs):\n    return 3 * right(*args, **kwargs)\n"
     names = notebook("04_scaling", "right = head_scores\n", FORMS["wrong"].format(name="scaled_scores"), own)
-    verdict = verdict_on(session._keys("04_scaling")["head_scores"], names["head_scores"])
+    verdict = verdict_on(stored_keys("04_scaling")["head_scores"], names["head_scores"])
     assert not verdict.passed and verdict.points == 0
     assert "3 times" in verdict.message + " ".join(part.detail for part in verdict.parts)
     assert "Judged with a finished scaled_scores" in verdict.message
@@ -113,7 +114,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
     cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
     for own in ([], [BOTH]):
         names = notebook("07_value_weighting", WHOLE, *own)
-        here = verdict_on(session._keys("07_value_weighting")["AttentionHead"], names["AttentionHead"])
+        here = verdict_on(stored_keys("07_value_weighting")["AttentionHead"], names["AttentionHead"])
         added = [Cell("AttentionHead", body, "answer", "AttentionHead") for body in own]
         graded = judge.judge_cells([*cells, *added], ["attention", "AttentionHead"]).verdicts
         assert graded["attention"].mistake == "forbidden_call"
@@ -124,7 +125,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(judges):
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
 def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, name, earlier):
-    found = verdict_on(session._keys(lesson)[name], finished_block(lesson, name))
+    found = verdict_on(stored_keys(lesson)[name], finished_block(lesson, name))
     assert (found.passed, found.mistake) == (False, "forbidden_call")
     assert found.message == f"helpers.blocks.{name} is the course's finished answer to this exercise; build your own."
 
@@ -135,20 +136,20 @@ def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, nam
 @pytest.mark.parametrize("body", ["pass", "def forward(self, *given):\n        return super().forward(*given)"])
 def test_a_class_that_comes_from_a_finished_block_is_no_answer_either(lesson, name, body):
     own = f"from helpers.blocks import {name}\nclass {name}({name}):\n    {body}\n"
-    found = verdict_on(session._keys(lesson)[name], notebook(lesson, own)[name])
+    found = verdict_on(stored_keys(lesson)[name], notebook(lesson, own)[name])
     assert (found.passed, found.mistake) == (False, "forbidden_call")
 
 
 @pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
 def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_does(lesson, name, earlier):
     names = notebook(lesson, f"from helpers.blocks import {', '.join(earlier)}\n")
-    found = verdict_on(session._keys(lesson)[name], names[name])
+    found = verdict_on(stored_keys(lesson)[name], names[name])
     assert found.passed and found.message.endswith("what is forbidden there. Here that does not count.")
 
 
 def test_a_right_answer_is_not_asked_what_it_calls():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
-    assert verdict_on(session._keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""
+    assert verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""
 
 
 @pytest.mark.parametrize(("form", "own"), [("unanswered", False), ("wrong", False), (None, True)])

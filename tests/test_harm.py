@@ -14,6 +14,7 @@ from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
 from helpers.grading.batch import GradingOptions, grade_lesson, one_writer
 from helpers.grading.folders import load
+from helpers.grading.grade import ProgressBar
 from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import Batch, GradingStopped, Pool, _reply
 from helpers.grading.record import Recorder
@@ -278,6 +279,12 @@ def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
     outcome = grade_lesson(folders, LESSON, config=config)
     assert all("could not be recorded" in result.problem for result in outcome.results)
     assert scores(folders) == {}
+
+
+@pytest.mark.parametrize("count, told", [(1, "1 submission takes long"), (2, "2 submissions take long")])
+def test_how_many_take_long_is_told_in_good_english(capsys, count, told):
+    ProgressBar(LESSON).slow(count)
+    assert capsys.readouterr().out.startswith(told)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])

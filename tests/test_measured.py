@@ -319,6 +319,7 @@ def test_the_course_translates_for_nobody():
     direct = source.replace("corpus.translate(s)", "t(s)").replace(
         "\n    return", "\n    from helpers.corpus import translate as t\n    return"
     )
+    by_text = source.replace("corpus.translate(s)", 'getattr(corpus, "translate")(s)')
     words = "def translate(sentences):\n    return [french_sentence(english_ids(s)) for s in sentences]\n"
     from helpers.translator.word_ids import english_ids, french_sentence
 
@@ -330,7 +331,7 @@ def test_the_course_translates_for_nobody():
         exec(compile(text, "<answer>", "exec"), names)
         return forbidden.in_source(names["translate"], (), lesson)
 
-    assert found(source) == found(direct) == ["helpers.corpus.translate"]
+    assert found(source) == found(direct) == found(by_text) == ["helpers.corpus.translate"]
     assert found(words) == [] and found(words, "01_token_embedding")
     assert forbidden.in_source(corpus.translate, (), "11_translation") == ["helpers.corpus.translate"]
 

@@ -1,7 +1,11 @@
 """An answer that needs a package which the grader does not have waits for a person; all others are judged."""
 
+from pathlib import Path
+
 import pytest
 
+from helpers.grading.missing_packages import missing_packages
+from helpers.grading.submission import Cell
 from tests.test_newer_python import RIGHT, read, waiting
 
 NEEDS = {
@@ -49,3 +53,11 @@ def test_a_module_beside_the_notebook_is_no_package(tmp_path):
     (tmp_path / "ada" / "04_scaling" / "of_home.py").write_text("def scale(x): return x")
     submission = read(tmp_path, scaled_scores=NEEDS["imported with the answer"][1])
     assert waiting(submission) == []
+
+
+def test_a_package_is_looked_for_once_however_often_it_is_imported(monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(Path, "is_file", lambda path: looked_at.append(path))
+    cells = [Cell("a", "import of_home.a\n" * 100), Cell("b", "def f():\n" + "    import of_home.b, of_work\n" * 100)]
+    assert missing_packages(cells, Path()) == {"of_home": "of_home", "f": "of_work"}
+    assert looked_at == [Path("of_home.py"), Path("of_work.py")]

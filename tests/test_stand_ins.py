@@ -1,6 +1,7 @@
 """What stands in for exercises that are no part of a machine: each does what its exercise asks, and is no answer."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from helpers import or_finished
 from helpers.checking.forbidden import course_part
+from helpers.grading.folders import ROOT
 from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names, one_of
@@ -66,3 +68,23 @@ def test_a_folder_of_a_like_name_is_a_learners():
     space: dict = {"__name__": "tools"}
     exec(code, space)
     assert course_part(space["mine"]) == ""
+
+
+TOLD = """
+from helpers.checking import forbidden
+from helpers.grading.inside.stand_in_calls import report_stand_in_calls
+report_stand_in_calls()
+from helpers import translator
+machine = translator.machine()
+forbidden.tell = print
+ids = getattr(translator, "source_batch")(["jane visits africa"])
+getattr(translator.decoding, "greedy")(machine, ids)
+getattr(translator.decoding, "write")(machine, ids, {})
+translator.FINISHED_PARTS["causal_mask"](2)
+"""
+
+
+def test_the_grader_hears_the_courses_own_code_by_whatever_name_it_is_called():
+    told = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = ("trained.source_batch", "trained.greedy", "decoding.write", "finished_parts.causal_mask")
+    assert told.split() == [f"helpers.translator.{name}" for name in names]

@@ -249,7 +249,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     card = re.sub(r"^#+ ", "# ", card, count=1, flags=re.MULTILINE)
     costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
     costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
-    measured = {part[:2]: part.partition("\n")[2] for part in parts}
+    tables = {part[:2]: part.partition("</summary>\n")[2].partition("</details>")[0] for part in parts}
     names = {lesson.name: f"{int(lesson.number)}. {lesson.title.partition(':')[0]}" for lesson in home.lessons}
     toctree = {
         "Lessons": [f"{title} <{name}/{name}>" for name, title in names.items()],
@@ -264,8 +264,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
     begin = f"Begin with <a href='{page}.html'>the first lesson</a>, or in a clone:"
-    first = f"{home.lessons[0].name}/{home.lessons[0].name}.ipynb"
-    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({first})\n\n</div>'
+    start = f'{LEAD}\n\n<div class="start">\n\n[Start lesson 0]({page}.ipynb)\n\n</div>'
     title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
     opening = f"---\nhide-toc: true\n---\n{title}\n\n{start}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
@@ -274,10 +273,10 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
         "docs/glossary.md": with_terms(glossary),
         "term_index.md": index_page(glossary, prose),
         **{page: (home.root / page).read_text(encoding="utf-8") for page in GUIDES if (home.root / page).is_file()},
-        "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
+        "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in tables])}",
         **{
-            f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{costs_by_part(part)}"
-            for number, part in measured.items()
+            f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{table.replace('### ', '## ')}"
+            for number, table in tables.items()
         },
     }
 
@@ -287,20 +286,6 @@ def with_terms(text: str) -> str:
     head, _, terms = text.partition("\n- ")
     entries = re.sub(r"^(?:- )?\*\*(.*?)\*\*: ", r"\n\1\n  ", terms, flags=re.MULTILINE)
     return f"{head}\n::::{{glossary}}\n{entries.strip()}\n::::\n"
-
-
-def costs_by_part(table: str) -> str:
-    """The Markdown of a lesson's costs with a table for each part; what stops the translator says so below its name."""
-    lines, part = [], ""
-    for row in re.findall(r"^\| (`\w+`) \| (.*?) \| (.*?) \| ?(.*?) ?\|$", table, re.MULTILINE):
-        name, mistake, nats, exact = row
-        if name != part:
-            part = name
-            lines += ["", f"## {name}", "", "| mistake | nats per word | exact |", "|---|---|---|"]
-        if not exact:
-            mistake, nats = f"{mistake}<br><small>{html.escape(nats, quote=False)}</small>", "–"
-        lines.append(f"| {mistake} | {nats} | {exact.replace(' ', chr(0xA0))} |")
-    return "\n".join(lines) + "\n"
 
 
 def _toctree(pages: list[str], caption: str = "") -> str:

@@ -4,6 +4,8 @@ Needs solutions/ and the finished blocks, so it works in the author's and the te
 """
 
 import argparse
+import html
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -18,7 +20,8 @@ from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
 FINISHED = "the finished block"
-FOLD = "<details><summary>Its mistakes, one a line</summary>"  # hundreds of them
+FOLD = "<details><summary>Its mistakes, one a line</summary>\n"  # hundreds of them
+TABLE = "| mistake | nats per word | exact |\n|---|---|---|\n"
 SECONDS = 20.0  # of processor time, for one mistake
 HEAD = """# What a mistake costs
 
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable | None, str]]:
     """(lesson, part, mistake or "right", label, function, trouble) for everything that can be put in."""
-    key, blocks = home.root / "solutions" / lesson.name / "answer_key.py", None
+    key = home.root / "solutions" / lesson.name / "answer_key.py"
     blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
     if not key.is_file() or not blocks_file.is_file():
         return
@@ -107,14 +110,16 @@ def is_right(row: Cost) -> bool:
 
 
 def sections(rows: list[Cost]) -> dict[str, str]:
-    """Each lesson's part of the page. Finished blocks have a line of their own, accepted variants a sentence."""
+    """Each lesson's section of the page, with a table for each part of the translator. Finished blocks have a line of
+    their own, accepted variants a sentence."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
         rows_here = [row for row in rows if row.lesson == lesson]
         right = [row for row in rows_here if row.name == "right"]
         shown = [row for row in rows_here if row.name != "right" or row.label == FINISHED]
-        made[lesson] = f"## {lesson}\n\n{FOLD}\n\n| part | mistake | nats per word | exact |\n|---|---|---|---|\n"
-        made[lesson] += "".join(_line(row) for row in shown) + "\n</details>\n"
+        parts = itertools.groupby(shown, key=lambda row: row.part)
+        tables = (f"\n### `{part}`\n\n{TABLE}{''.join(map(_line, group))}" for part, group in parts)
+        made[lesson] = f"## {lesson}\n\n{FOLD}{''.join(tables)}\n</details>\n"
         good = sum(is_right(row) for row in right)
         made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
         others = "; the trained weights don't fit the others, whose parts have other names"
@@ -140,11 +145,12 @@ def page(made: dict[str, str]) -> str:
 
 
 def _line(row: Cost) -> str:
-    label = "*right*" if row.name == "right" and row.label == FINISHED else row.label
+    """A mistake's row; what stops the translator says so below its name."""
+    label = "*right*" if row.name == "right" and row.label == FINISHED else _cell(row.label)
     if row.nats is None or row.said:
         reason = row.said.splitlines()[0] if row.said else "no number"
-        return f"| `{row.part}` | {_cell(label)} | {_cell(reason)} | |\n"
-    return f"| `{row.part}` | {_cell(label)} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f}% |\n"
+        return f"| {label}<br><small>{html.escape(_cell(reason), quote=False)}</small> | – | |\n"
+    return f"| {label} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f}% |\n"
 
 
 def _cell(text: str) -> str:

@@ -180,6 +180,14 @@ def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
     return _load(str(path), path.stat().st_mtime_ns)
 
 
+def stored_keys(lesson: str) -> dict[str, ExerciseKey]:
+    """The keys that travel with the notebooks; none where the lesson is not built."""
+    try:
+        return load_keys(lesson)
+    except FileNotFoundError:
+        return {}
+
+
 @functools.lru_cache(maxsize=32)
 def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
     try:

@@ -1,13 +1,14 @@
 """What to say of a wrong answer: plain sentences about what was seen, never the solution."""
 
 import dataclasses
+import functools
 import inspect
 import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -65,33 +66,36 @@ def _detailed(part: Part, problems: list[Problem], key) -> Part:
 
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
-    lines = (_other_form(problem, key) or _BY_KIND[problem.kind](problem, key)).split("\n")
-    if problem.kind == "value" and problem.seen.drew and not _expected(problem, key).drew:
+    lines = (_other_form(problem) or _BY_KIND[problem.kind](problem, key)).split("\n")
+    if problem.kind == "value" and problem.seen.drew and not problem.expected.drew:
         lines.append("your code draws random numbers, but nothing here is random (dropout? a new layer in each call?)")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
 
 
-def _other_form(problem, key) -> str:
+def _other_form(problem) -> str:
     """What to say of a right result that is returned in another form: in another order, or only a part of it."""
     if problem.difference is None or problem.where:
         return ""
-    expected, actual = _expected(problem, key).output, problem.seen.output
+    expected, actual = problem.expected.output, problem.seen.output
     if isinstance(expected, dict) and isinstance(actual, dict):
         return _exchanged(expected, actual, problem.difference.path)
     if isinstance(expected, list) and isinstance(actual, list):
         return _other_entries(expected, actual)
-    if not isinstance(expected, (tuple, list)) or len(expected) not in (2, 3):
-        return ""
-    if isinstance(actual, (tuple, list)) and len(actual) == len(expected):
-        for order in itertools.permutations(range(len(expected))):
-            if list(order) != sorted(order) and difference(list(expected), [actual[i] for i in order]) is None:
-                return f"the right values, but in another order: [{order[0]}] of your answer should come first"
-    elif isinstance(actual, torch.Tensor):
+    return _other_values(expected, actual) if isinstance(expected, (tuple, list)) else ""
+
+
+def _other_values(expected: tuple | list, actual) -> str:
+    """Whether an answer has two or three values in another order, or is only one of them."""
+    count = len(expected)
+    if count in (2, 3) and isinstance(actual, (tuple, list)) and len(actual) == count:
+        _, *orders = itertools.permutations(range(count))  # without the right one, which comes first
+        first = [order[0] for order in orders if difference(list(expected), [actual[i] for i in order]) is None]
+        return f"the right values, but in another order: [{first[0]}] of your answer should come first" if first else ""
+    if count in (2, 3) and isinstance(actual, torch.Tensor):
         same = [i for i, part in enumerate(expected) if difference(part, actual) is None]
-        if same:
-            return f"your answer is only [{same[0]}] of the {len(expected)} values that are asked for"
+        return f"your answer is only [{same[0]}] of the {count} values that are asked for" if same else ""
     return ""
 
 
@@ -103,12 +107,6 @@ def _exchanged(expected: dict, actual: dict, path) -> str:
             if other != name and difference(tensor, actual[name]) is None:
                 return f"your [{written(name)}] holds what belongs in [{written(other)}]"
     return ""
-
-
-def _expected(problem, key) -> Observation:
-    """What the right answer shows on a problem's case; nothing where the case is not the key's."""
-    both = zip(key.cases, key.expected, strict=False)
-    return next((right for case, right in both if case is problem.case), Observation())
 
 
 def _other_entries(expected: list, actual: list) -> str:
@@ -128,9 +126,9 @@ def _other_entries(expected: list, actual: list) -> str:
     return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {examples}"
 
 
-def _right_values(problem, key) -> str:
+def _right_values(problem) -> str:
     """Which of several values are right where another one is not; a line, or empty."""
-    expected, actual = _expected(problem, key).output, problem.seen.output
+    expected, actual = problem.expected.output, problem.seen.output
     if not (isinstance(expected, tuple) and isinstance(actual, tuple) and len(actual) == len(expected)):
         return ""
     right = [f"[{i}]" for i, pair in enumerate(zip(expected, actual, strict=True)) if difference(*pair) is None]
@@ -154,8 +152,9 @@ def called(key, case: Case) -> list[str]:
     lines = [call if call.startswith("with ") else f"with {call}"]
     named = {id(item): name for name, item in _own_stubs(key, case).items()}
     for item in [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, Stub)]:
-        doc = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
-        if doc and not case.note:
+        maker = _maker(item)
+        doc = inspect.getdoc(maker) if maker and not case.note else ""
+        if doc:
             first = doc.splitlines()[0].rstrip(".")
             name, made = named.get(id(item), item.name), _stub(item).removeprefix(item.name)
             made = f" {made}" if name != item.name and item.args else ""
@@ -168,15 +167,13 @@ def call_text(key, case: Case) -> str:
     """The call as a learner would write it: small inputs written out, large tensors by dtype and shape."""
     if case.note:
         return case.note
-    init, args, kwargs = case.call.init, case.call.args, case.call.kwargs
-    init = args[0] if _builds(case) else init
+    call, only_builds = case.call, _builds(case)
+    init = call.args[0] if only_builds else call.init
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
-    if _builds(case):
-        return made
     stubs = _own_stubs(key, case)
-    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(args)]
-    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in kwargs.items()]
-    return f"{made}({', '.join(inner)})"
+    inner = [_argument(argument_name(key, position), value, stubs) for position, value in enumerate(call.args)]
+    inner += [f"{name}={_argument(name, value, stubs)}" for name, value in call.kwargs.items()]
+    return made if only_builds else f"{made}({', '.join(inner)})"
 
 
 def _builds(case: Case) -> bool:
@@ -197,11 +194,11 @@ def _argument(name: str, value, stubs: dict[str, Stub]) -> str:
     return name if name in stubs else written(value)
 
 
-def _known(item: Stub) -> bool:
+def _maker(item: Stub) -> Callable | None:
     try:
-        return STUBS[item.name] is not None
+        return STUBS[item.name]
     except KeyError:
-        return False
+        return None
 
 
 def written(value) -> str:
@@ -246,14 +243,13 @@ def _nested(value) -> str:
 
 
 def _stub(item: Stub) -> str:
-    try:
-        names = list(inspect.signature(STUBS[item.name]).parameters.values())
-    except (KeyError, ValueError):
-        names = []
-    if len(names) < len(item.args) or any(name.kind is name.VAR_POSITIONAL for name in names):
-        return f"{item.name}({', '.join(map(written, item.args))})"
-    pairs = zip(names, item.args, strict=False)
-    return f"{item.name}({', '.join(f'{name.name}={written(value)}' for name, value in pairs)})"
+    """A function of ours as it is made, with the names of what it is made with where it has one for each."""
+    maker = _maker(item)
+    names = [*inspect.signature(maker).parameters.values()] if maker else []
+    values = [*map(written, item.args)]
+    if len(names) >= len(values) and not any(name.kind is name.VAR_POSITIONAL for name in names):
+        values = [f"{name.name}={value}" for name, value in zip(names, values, strict=False)]
+    return f"{item.name}({', '.join(values)})"
 
 
 def _a(noun: str) -> str:
@@ -295,19 +291,18 @@ def _wrong_type(problem, key) -> str:
 
 def _type_words(value) -> str:
     if isinstance(value, Odd):
-        return f"{_a(value.type_name)} {value.text}".rstrip()
+        return written(value)
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
+    kind = _a(type(value).__name__)
     if isinstance(value, (list, tuple)):
         many = ("entry", "entries") if isinstance(value, list) else ("value", "values")
-        return f"{_a(type(value).__name__)} of {len(value)} {many[len(value) != 1]}"
+        return f"{kind} of {len(value)} {many[len(value) != 1]}"
     if isinstance(value, str) and BYTES.fullmatch(value):
         return f"bytes, {written(value)}"
-    names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
-    kind = names.get(type(value), _a(type(value).__name__))
-    if isinstance(value, float):
-        return f"{kind}, {value:.6g}"
-    return f"{kind}, {written(value)}" if isinstance(value, (bool, int, str)) else kind
+    kind = {int: "a Python int", float: "a Python float", str: "a string"}.get(type(value), kind)
+    shown = f"{value:.6g}" if isinstance(value, float) else written(value)
+    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str)) else kind
 
 
 def _at(path) -> str:
@@ -319,6 +314,10 @@ def _property(problem) -> str:
     path = problem.difference.path
     named = (problem.case.view or problem.case.via) and path and isinstance(path[-1], str)
     return path[-1] if named else ""
+
+
+def _place(problem) -> str:
+    return _property(problem) or f"output{_at(problem.difference.path)}"
 
 
 def _wrong_shape(problem, key) -> str:
@@ -333,7 +332,7 @@ def _wrong_shape(problem, key) -> str:
     lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
     if sorted(diff.actual.shape) == sorted(shape):
         lines += "\nthe sizes are right, but in another order: are two axes swapped?"
-    return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
+    return lines if not diff.path else f"{_place(problem)}:\n{lines}"
 
 
 def _axes_words(shape, axes) -> str:
@@ -368,7 +367,7 @@ def _nan(problem, key) -> str:
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
         sentence = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
-    sentence = f"{_property(problem) or 'output' + _at(diff.path)}: {sentence}" if diff.path else sentence
+    sentence = f"{_place(problem)}: {sentence}" if diff.path else sentence
     return "\n".join(filter(None, (sentence, _blind_rows(problem.case, bad))))
 
 
@@ -398,10 +397,11 @@ def _detached(problem, key) -> str:
 
 def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
-    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
+    message = problem.seen.error.message if problem.seen.error else ""
+    if message == NOT_TRIED:
         return f"not tried, because another call had no answer after {limit}"
-    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message.endswith(IN_ALL):
-        return f"{problem.seen.error.message}: all calls of a check share this time"
+    if message.endswith(IN_ALL):
+        return f"{message}: all calls of a check share this time"
     return f"no answer after {limit}; is there an endless loop?"
 
 
@@ -427,67 +427,70 @@ def _gradient(problem, key) -> str:
 
 
 def _value(problem, key) -> str:
-    diff = problem.difference
+    diff, name = problem.difference, _property(problem)
     want, got = diff.expected, diff.actual
-    name = _property(problem)
     if isinstance(want, torch.Tensor):
-        axes = () if name or diff.path else key.axes
-        seen, _ = _by_values(want, got, axes, problem.case.tolerance)
-        if seen.startswith("off by a constant factor"):
-            seen += _of_a_size(problem.case, float((want * got).sum() / (want * want).sum()))
-        first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
-        lines = [masked] if (masked := _masked_entries(problem.case, want, got)) else []
-        blind = _blind_rows(problem.case, wrong_entries(want, got, problem.case.tolerance))
-        lines += [blind] if blind and not lines else []
-        lines += [seen] if seen and not first_by_mask and not blind else []
-        if not seen.startswith(("each row", "right, except")):
-            lines.append(_largest(want, got, problem.case.tolerance, axes))
-        if diff.path:
-            lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
-        return "\n".join(lines) + _right_values(problem, key)
+        return _wrong_tensor(problem, key)
+    if isinstance(want, dict) and isinstance(got, dict):
+        return _wrong_claim(want, got, bool(problem.case.view)) or _keys_differ(want, got) + _at(diff.path)
     if name and isinstance(want, bool):
         return _broken(name) if want else f"this should not be so, but it is: {name}"
-    if name and isinstance(want, str):
-        return f"{name}:\nexpected {want}\nyours    {got}"
-    if isinstance(want, dict) and isinstance(got, dict):
-        broken = [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]
-        if broken:
-            more = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
-            return "\n".join([_broken(broken[0]), *more])
-        told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
-        if told and problem.case.view:  # which has looked no further
-            return f"{told[0]}:\nexpected {want[told[0]]}\nyours    {got[told[0]]}"
-        return _keys_differ(want, got) + _at(diff.path)
-    return _two_lines(want, got, _at(diff.path))
+    return _both(name, want, got) if name and isinstance(want, str) else _two_lines(want, got, _at(diff.path))
+
+
+def _wrong_tensor(problem, key) -> str:
+    """What the numbers tell, then where they differ most, then which other values of the answer are right."""
+    diff, case = problem.difference, problem.case
+    want, got = diff.expected, diff.actual
+    axes = () if diff.path else key.axes  # they are the first output's
+    seen, _ = _by_values(want, got, axes, case.tolerance)
+    if seen.startswith("off by a constant factor"):
+        seen += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
+    first_by_mask = seen.startswith("right for the first item") and _first_sees_all(case)
+    blind = _blind_rows(case, wrong_entries(want, got, case.tolerance))
+    lines = [_masked_entries(case, want, got) or blind, "" if first_by_mask or blind else seen]
+    if not seen.startswith(("each row", "right, except")):
+        lines.append(_largest(want, got, case.tolerance, axes))
+    told = "\n".join(filter(None, lines)) + _right_values(problem)
+    return f"{_place(problem)}: {told}" if diff.path else told
+
+
+def _wrong_claim(want: dict, got: dict, by_view: bool) -> str:
+    """Which of the properties that were looked at does not hold, with what else was seen; else empty."""
+    if broken := [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]:
+        more = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
+        return "\n".join([_broken(broken[0]), *more])
+    told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
+    return _both(told[0], want[told[0]], got[told[0]]) if told and by_view else ""  # a view has looked no further
 
 
 def _broken(claim: str) -> str:
     return f"this should be so, but it isn't yet: {claim}"
 
 
+def _both(name: str, want, got) -> str:
+    return f"{name}:\nexpected {want}\nyours    {got}"
+
+
 def _of_a_size(case: Case, factor: float) -> str:
     """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
-    tensors = [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
-    for size in sorted({size for tensor in tensors for size in tensor.shape if size > 1}):
-        for number, symbol in (
-            (size, f"{size}"),
-            (1 / size, f"1/{size}"),
-            (size**0.5, f"√{size}"),
-            (size**-0.5, f"1/√{size}"),
-        ):
+    for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
+        powers = {
+            size: "",
+            1 / size: f", which is 1/{size}",
+            size**0.5: f", which is √{size}",
+            size**-0.5: f", which is 1/√{size}",
+        }
+        for number, named in powers.items():
             if math.isclose(factor, number, rel_tol=1e-4):
-                named = "" if number == size else f", which is {symbol}"
                 return f"{named}, and {size} is a size of your inputs"
     return ""
 
 
 def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
     """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
-    masks = _masks(case)
-    for mask in masks if got.is_floating_point() else []:
-        if mask.dim() > want.dim() or any(a not in (1, b) for a, b in zip(mask.shape[::-1], want.shape[::-1])):  # noqa: B905
-            continue
-        hidden = ~mask.expand_as(want)
+    for mask in _masks(case) if got.is_floating_point() else []:
+        hidden = ~mask.expand_as(want) if _broadcasts(mask, want) else torch.zeros_like(want, dtype=torch.bool)
         for value in (0.0, -math.inf):
             if hidden.any() and (want[hidden] == value).all() and (got[hidden] != value).any():
                 return f"where the mask is False, the result should be {value:g}, and yours is not"
@@ -496,16 +499,21 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
 
 def _blind_rows(case: Case, wrong: torch.Tensor) -> str:
     """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
-    if wrong.dim() < 2:
+    if wrong.dim() < 2 or not wrong.any():
         return ""
     rows = wrong.any(-1)
     for mask in _masks(case):
         blind = ~mask.any(-1) if mask.dim() else mask
         blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads
-        if blind.dim() <= rows.dim() and all(a in (1, b) for a, b in zip(blind.shape[::-1], rows.shape[::-1])):  # noqa: B905
-            if rows.any() and not (rows & ~blind).any():
-                return "only fully masked rows are wrong, those for which the mask is False everywhere"
+        if _broadcasts(blind, rows) and not (rows & ~blind).any():
+            return "only fully masked rows are wrong, those for which the mask is False everywhere"
     return ""
+
+
+def _broadcasts(mask: torch.Tensor, like: torch.Tensor) -> bool:
+    """Whether a mask's axes are as long as another tensor's last ones, or 1."""
+    sizes = zip(mask.shape[::-1], like.shape[::-1], strict=False)
+    return mask.dim() <= like.dim() and all(size in (1, other) for size, other in sizes)
 
 
 def _keys_differ(want: dict, got: dict) -> str:
@@ -608,21 +616,20 @@ def _multiple(want, got) -> str:
     """Which whole multiple or part of a float another one is, as a sum is of a mean; else empty."""
     if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
         return ""
-    ratio = got / want
-    if math.isclose(ratio, 1 / math.log(2), rel_tol=1e-5):
-        return "your logarithms are to base 2, and natural ones are asked for"
-    if want < 100 and math.isclose(got, math.exp(want), rel_tol=1e-5):
-        return "your result is e to the power of what is asked for"
-    if math.isclose(ratio, -1, rel_tol=1e-5):
-        return "the right number with the opposite sign"
-    if want > 0 and round(want, 3) != 1 and math.isclose(ratio, want, rel_tol=1e-5):
-        return "your result is the square of what is asked for"
-    if want > 0 and round(want, 3) != 1 and math.isclose(ratio * got, 1, rel_tol=1e-5):
-        return "your result is the square root of what is asked for"
+    near, ratio = functools.partial(math.isclose, rel_tol=1e-5), got / want
+    not_one = want > 0 and round(want, 3) != 1
+    tried = [
+        (near(ratio, 1 / math.log(2)), "your logarithms are to base 2, and natural ones are asked for"),
+        (want < 100 and near(got, math.exp(want)), "your result is e to the power of what is asked for"),
+        (near(ratio, -1), "the right number with the opposite sign"),
+        (not_one and near(ratio, want), "your result is the square of what is asked for"),
+        (not_one and near(ratio * got, 1), "your result is the square root of what is asked for"),
+    ]
     for number, words in ((ratio, "{} times"), (1 / ratio if ratio else 0.0, "1/{} of")):
-        if round(number) not in (0, 1) and math.isclose(number, round(number), rel_tol=1e-5):
-            return f"your result is {words.format(round(number))} what it should be"
-    return ""
+        whole = round(number)
+        multiple = whole not in (0, 1) and near(number, whole)
+        tried.append((multiple, f"your result is {words.format(whole)} what it should be"))
+    return next((sentence for holds, sentence in tried if holds), "")
 
 
 def _closeness(want, got) -> str:
@@ -650,18 +657,20 @@ def _by_values(
     want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
 ) -> tuple[str, list[int] | None]:
     """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
-    if want.numel() < 2:
-        return "", None
-    if want.dtype == torch.bool:
-        return _booleans(want, got), None
-    if not want.is_floating_point():
-        return _whole_numbers(want, got), None
-    wrong = wrong_entries(want, got, tolerance)
-    if not (want.isfinite().all() and got.isfinite().all()):
-        return _blanks(want, got, wrong), None
-    noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
-    tried = _diagnoses(want.double(), got.double(), wrong, noise, axes)
+    tried = _diagnoses(want, got, wrong_entries(want, got, tolerance), axes) if want.numel() > 1 else ()
     return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
+
+
+def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]:
+    if want.dtype == torch.bool:
+        yield _booleans(want, got), None
+    elif not want.is_floating_point():
+        yield _whole_numbers(want, got), None
+    elif not (want.isfinite().all() and got.isfinite().all()):
+        yield _blanks(want, got, wrong), None
+    else:
+        noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
+        yield from _of_finite_numbers(want.double(), got.double(), wrong, noise, axes)
 
 
 def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
@@ -692,7 +701,7 @@ def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
     return next((f"the right {title}s in another order" for title in titles), "")
 
 
-def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
+def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
     """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
     yield _shifted(got - want, noise), None
     yield _rounding(want, got), None
@@ -730,13 +739,10 @@ def _diagnoses(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list
 
 def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
     """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
-    number = int(wrong.sum())
-    for blank in (0.0, -math.inf):
-        numbers = f"right, except for {number} {'number' if number == 1 else 'numbers'}"
-        if (want[wrong] == blank).all() and (want[~wrong] != blank).any():
-            return f"{numbers} that should be {blank:g}"
-        if (got[wrong] == blank).all() and (want[~wrong] != blank).any():
-            return f"{numbers} that should not be {blank:g}"
+    count = f"{int(wrong.sum())} {'number' if int(wrong.sum()) == 1 else 'numbers'}"
+    for blank, (numbers, should) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
+        if (numbers[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"right, except for {count} that {should} be {blank:g}"
     return ""
 
 
@@ -771,9 +777,13 @@ def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] |
     return f"each row should sum to 1; {row} to {number}", index or None
 
 
+def _tensors(case: Case) -> list[torch.Tensor]:
+    """The tensors among a case's arguments."""
+    return [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
+
+
 def _masks(case: Case) -> list[torch.Tensor]:
-    """The boolean tensors among a case's arguments."""
-    return [leaf for leaf in leaves((case.args, case.kwargs)) if getattr(leaf, "dtype", None) == torch.bool]
+    return [tensor for tensor in _tensors(case) if tensor.dtype == torch.bool]
 
 
 def _first_sees_all(case: Case) -> bool:

@@ -151,8 +151,16 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def _chain(node) -> list[str] | None:
+    """The names of a.b.c; getattr(a.b, "c") is the same."""
     parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
+    while True:
+        match node:
+            case ast.Attribute(value=inner, attr=name):
+                pass
+            case ast.Call(func=ast.Name(id="getattr"), args=[inner, ast.Constant(value=str(name)), *_]):
+                pass
+            case _:
+                break
+        parts.append(name)
+        node = inner
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else None

@@ -7,6 +7,7 @@ import linecache
 import sys
 import sysconfig
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -101,6 +102,10 @@ class Observation:
     left: dict | None = None
     drew: bool = False
 
+    @property
+    def is_slow(self) -> bool:
+        return self.error is not None and self.error.type == TOO_SLOW
+
     def to_tree(self):
         tree = vars(self) | {"error": _error_tree(self.error), "gradient_error": _error_tree(self.gradient_error)}
         if tree.pop("left") is not None:
@@ -177,26 +182,25 @@ def observe_all(
     import_first(answer, cases)
     seen: list[Observation] = []
     before = seconds_spent()
-    blind, called = replace(facts, forbidden=()), Counter()
-    for number, case in enumerate(cases):
-        called[case.via] += 1
-        whole = case.via is not None and case.call.init is None
-        unwatched = whole and facts.forbidden == ("transformer",) and called[case.via] > WATCHED
-        if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
+    called: Counter = Counter()
+    for case in cases:
+        if seen and seen[-1].is_slow:
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
-        else:
-            left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
-            limited = replace(blind if unwatched else facts, time_limit=min(facts.time_limit, max(left, LEAST)))
-            late = limited.time_limit < facts.time_limit
-            modules = len(sys.modules)
-            observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
-            if observation.error is not None and observation.error.type == TOO_SLOW and len(sys.modules) > modules:
-                observation = observe(answer, case, limited, scan=scan and number == 0, leave=leave)
-            if late and observation.error is not None and observation.error.type == TOO_SLOW:
-                observation.error = Error(
-                    TOO_SLOW, f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
-                )
-            seen.append(observation)
+            continue
+        called[case.via] += 1
+        makes_models = case.via is not None and case.call.init is None
+        is_unwatched = makes_models and facts.forbidden == ("transformer",) and called[case.via] > WATCHED
+        left = MOST_CALLS * facts.time_limit - (seconds_spent() - before)
+        limit = min(facts.time_limit, max(left, LEAST))
+        limited = replace(facts, time_limit=limit, forbidden=() if is_unwatched else facts.forbidden)
+        modules = len(sys.modules)
+        observation = observe(answer, case, limited, scan=scan and not seen, leave=leave)
+        if observation.is_slow and len(sys.modules) > modules:
+            observation = observe(answer, case, limited, scan=scan and not seen, leave=leave)
+        if observation.is_slow and limit < facts.time_limit:
+            words = f"no answer after {MOST_CALLS * facts.time_limit:g} seconds {IN_ALL}"
+            observation.error = Error(TOO_SLOW, words)
+        seen.append(observation)
     return seen
 
 
@@ -406,22 +410,16 @@ def describe(error: BaseException, seconds: float = 0.0, answer: object = None) 
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
     lineno, line, function, home = 0, "", "", ""
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
         home = code.co_filename
-        if not code.co_filename.startswith(LIBRARIES):
-            lineno = trace.tb_lineno
-            line = linecache.getline(code.co_filename, lineno).strip()
-            function = code.co_qualname
-        trace = trace.tb_next
+        if not home.startswith(LIBRARIES):
+            lineno, line, function = number, linecache.getline(home, number).strip(), code.co_qualname
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    of_course = home.startswith(HELPERS) and not home.startswith(
-        BLOCKS
-    )  # an answer may be made of blocks, errors and all
+    of_course = home.startswith(HELPERS) and not home.startswith(BLOCKS)  # an answer may be made of blocks, errors too
     # What a learner's own code raises has a line of theirs, and a wrong call says so in its words.
     if of_course and not lineno and "argument" not in message and not isinstance(error, WrongParts):
         if any(not part.__code__.co_filename.startswith(LIBRARIES) for part in functions_of(answer)):

@@ -52,12 +52,12 @@ def as_html(verdict: Verdict) -> str:
     """The same lines for a notebook, with yours, expected and difference beside each other for a wrong matrix."""
     rows = "".join(map(_row, lines(verdict)))
     style = "margin:0;font-family:var(--jp-code-font-family,monospace);line-height:1.45;overflow-wrap:break-word"
+    kind = below = ""
     if not verdict.answered:
-        return f'<div class="course-not-answered" style="{style};opacity:.8">{rows}</div>{QUIET}'
-    if not verdict.passed:
-        picture = _picture(verdict.picture) if verdict.picture else ""
-        return f'<div class="course-not-right" style="{style}">{rows}</div>{picture}{CALM}'
-    return f'<div style="{style}">{rows}</div>'
+        kind, style, below = 'class="course-not-answered" ', f"{style};opacity:.8", QUIET
+    elif not verdict.passed:
+        kind, below = 'class="course-not-right" ', (_picture(verdict.picture) if verdict.picture else "") + CALM
+    return f'<div {kind}style="{style}">{rows}</div>{below}'
 
 
 def _row(line: Line) -> str:

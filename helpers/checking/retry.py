@@ -58,10 +58,10 @@ class TriedAnswer:
         return self.refusal(first) or self._retry_with_blocks(first)
 
     def _better_of_two_verdicts(self, replaced: Sequence[str]) -> Verdict:
-        verdict = self.observe(replaced, False)
-        if not verdict.passed and verdict.answered and self.hides_builtins():
-            return max(verdict, self.observe(replaced, True), key=lambda verdict_on_one: verdict_on_one.points)
-        return verdict
+        verdicts = [self.observe(replaced, False)]
+        if not verdicts[0].passed and verdicts[0].answered and self.hides_builtins():
+            verdicts.append(self.observe(replaced, True))
+        return max(verdicts, key=lambda verdict: verdict.points)
 
     def _retry_with_blocks(self, first: Verdict) -> Verdict:
         """The verdict on an answer that failed: with finished blocks, where that is fair and does not cost points."""

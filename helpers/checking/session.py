@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from helpers.checking.key import ExerciseKey, lesson_of, load_keys
+from helpers.checking.key import ExerciseKey, lesson_of, stored_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.quiz_buttons import buttons
@@ -47,27 +47,18 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     """The key of the exercise that an answer belongs to: by the given name, by the name it is bound to in the
     notebook, or by its own name. CheckFailed with one sentence where there is none."""
     lesson = current_lesson()
-    keys = _keys(lesson) if lesson else {}
+    keys = stored_keys(lesson) if lesson else {}
     named = getattr(answer, "__name__", "")
     candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
     candidates.append(type(answer).__name__)  # an object that the learner's class has made
-    for candidate in candidates:
-        if candidate in keys:
-            return keys[candidate]
-    for candidate in candidates:  # only now, as it takes the keys of all lessons
-        home = lesson_of(candidate) if candidate else None
-        if home:
-            return _keys(home)[candidate]
-    shown = name or named or type(answer).__name__
-    known = ", ".join(keys) or "none: run the set-up cell first"
-    raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
-
-
-def _keys(lesson: str) -> dict[str, ExerciseKey]:
-    try:
-        return load_keys(lesson)
-    except FileNotFoundError:
-        return {}
+    here = (keys[candidate] for candidate in candidates if candidate in keys)
+    elsewhere = (stored_keys(home)[candidate] for candidate in candidates if (home := lesson_of(candidate)))
+    key = next(here, None) or next(elsewhere, None)  # the latter takes the keys of all lessons
+    if key is None:
+        shown = name or named or type(answer).__name__
+        known = ", ".join(keys) or "none: run the set-up cell first"
+        raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
+    return key
 
 
 def verdict_on(key: ExerciseKey, answer) -> Verdict:
@@ -76,7 +67,9 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return decide_quiz(key, answer)
     if answer is None or answer is Ellipsis:
         return not_answered(key)
-    kind = INSTANCE if is_instance(key.name, answer) else "" if callable(answer) else type(answer).__name__
+    kind = "" if callable(answer) else type(answer).__name__
+    if type(answer).__name__ == key.name and not isinstance(answer, type):
+        kind = INSTANCE  # an object of the class that the exercise asks for, in place of the class
     return refused(key, "wrong_type", wrong_kind_text(key, kind)) if kind else NotebookAnswer(key, answer).verdict()
 
 
@@ -101,7 +94,7 @@ class NotebookAnswer(TriedAnswer):
 
     def earlier(self) -> dict[str, Verdict]:
         used, verdicts = used_names(self.answer), {}
-        for exercise in _keys(self.key.lesson).values():
+        for exercise in stored_keys(self.key.lesson).values():
             if exercise.name == self.key.name:
                 break
             if exercise.kind == "exercise" and exercise.name in used:
@@ -112,11 +105,6 @@ class NotebookAnswer(TriedAnswer):
         if (block := finished_block(self.key.lesson, name)) is not None:
             self.blocks[name] = block
         return block is not None
-
-
-def is_instance(name: str, answer) -> bool:
-    """Whether an answer is an object of the class that the exercise asks for, in place of the class."""
-    return type(answer).__name__ == name and not isinstance(answer, type)
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

@@ -5,39 +5,25 @@ from collections.abc import Callable
 
 import torch
 
+from helpers.checking.scenarios import WrongParts
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 
-class LargestTensor(OperatorMode):
-    """While active, keeps in `numbers` how many numbers the largest tensor that came into being holds.
+def largest_tensor(f: Callable, *args, **kwargs):
+    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
 
     Counted is what a tensor stores: an expanded view costs nothing of its own.
     """
-
-    def __init__(self):
-        super().__init__()
-        self.numbers = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for item in tree_leaves(result):
-            if isinstance(item, torch.Tensor):
-                self.numbers = max(self.numbers, item.untyped_storage().nbytes() // item.element_size())
-        return result
-
-
-def largest_tensor(f: Callable, *args, **kwargs):
-    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd."""
-    with torch.no_grad(), LargestTensor() as seen:
+    with torch.no_grad(), TensorsAlive((), 0) as seen:
         output = f(*args, **kwargs)
-    return output, seen.numbers
+    return output, seen.largest
 
 
 class TensorsAlive(OperatorMode):
     """While active, follows the tensors that operators make and that still live; the inputs' own storage is free.
 
     largest: numbers in the largest of them. most: numbers in all that live at one time, at the worst moment.
-    long: numbers in all that ever held `at_least` numbers or more, added up.
+    long: numbers in all that ever held `at_least` numbers or more, added up. made: numbers in all results.
     """
 
     def __init__(self, inputs, at_least: int):
@@ -48,7 +34,7 @@ class TensorsAlive(OperatorMode):
         self.at_least = at_least
         self.users: dict = {}
         self.sizes: dict = {}
-        self.largest = self.now = self.most = self.long = 0
+        self.largest = self.now = self.most = self.long = self.made = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -61,6 +47,7 @@ class TensorsAlive(OperatorMode):
         address = tensor.untyped_storage().data_ptr()
         if address in self.free or not address:
             return
+        self.made += tensor.numel()
         numbers = tensor.untyped_storage().nbytes() // tensor.element_size()
         if not self.users.get(address):
             self.users[address], self.sizes[address] = 0, numbers
@@ -81,3 +68,10 @@ def tensors_alive(f: Callable, *args, long: int, **kwargs):
     with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
         output = f(*args, **kwargs)
     return output, seen
+
+
+def require_in_sight(numbers: int, fewest: int, what: str) -> None:
+    """Raise WrongParts where fewer numbers were seen than every answer makes: the modes here see torch's operators, in
+    the thread that calls the answer. what: is measured."""
+    if numbers < fewest:
+        raise WrongParts(f"{what} of your answer can only be measured if it computes with torch, in a single thread")

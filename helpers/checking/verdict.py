@@ -3,7 +3,9 @@
 Nothing here is said in words: see messages.with_message.
 """
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -82,7 +84,8 @@ class Verdict:
 class Problem:
     """One thing that is wrong on one case. `kind` is a reserved name, or value, gradient, no_error, no_name, measured.
 
-    where: the input or parameter whose gradient it is; of an answer as a whole, what was found.
+    where: the input or parameter whose gradient it is; of an answer as a whole, what was found. expected: where outputs
+    are compared, what the right answer shows.
     """
 
     kind: str
@@ -91,12 +94,16 @@ class Problem:
     seen: Observation
     difference: Difference | None = None
     where: str = ""
+    expected: Observation = field(default_factory=Observation)
+
+
+def _verdict(key: ExerciseKey, points: float, passed: bool, mistake: str | None = None, **more) -> Verdict:
+    return Verdict(key.name, points, key.points, passed, mistake, bonus=key.bonus, **more)
 
 
 def refused(key: ExerciseKey, mistake: str, message: str) -> Verdict:
     """No points, for a reason that no observation shows."""
-    answered = mistake != "not_answered"
-    return Verdict(key.name, 0, key.points, False, mistake, message=message, answered=answered, bonus=key.bonus)
+    return _verdict(key, 0, False, mistake, message=message, answered=mistake != "not_answered")
 
 
 def not_answered(key: ExerciseKey) -> Verdict:
@@ -113,12 +120,11 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     choice = value.strip().lower()
     if choice not in key.explanations:
         return refused(key, "wrong_type", f'Answer with one of {options}. Yours is "{choice[:20]}".')
-    right = choice == key.correct
-    again = f"{key.explanations[choice]}\nChange your answer as often as you like."
-    message = f"Right. {key.explanations[choice]}" if right else again
-    return Verdict(
-        key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message, bonus=key.bonus
-    )
+    why = key.explanations[choice]
+    if choice == key.correct:
+        return _verdict(key, key.points, True, message=f"Right. {why}")
+    again = f"{why}\nChange your answer as often as you like."
+    return _verdict(key, key.points, False, f"option_{choice}", message=again)
 
 
 def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
@@ -126,31 +132,25 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
     It has no message yet (messages.with_message), unless it is a quiz or an exercise that is not answered.
     """
-    observations = [
-        seen if case.view is None else viewed(case, seen) for case, seen in zip(key.cases, observations, strict=True)
-    ]
-    if all(seen.error is not None and is_not_answered(seen.error) for seen in observations):
+    observations = [viewed(*row) for row in zip(key.cases, observations, strict=True)]
+    if all(is_not_answered(seen.error) for seen in observations):
         return not_answered(key)
     used = next((name for seen in observations for name in seen.forbidden), None)
     if used is not None:
-        return _wrong(key, 0, "forbidden_call", [], [_whole("forbidden_call", used)])
-    if key.metric:
-        return _measured(key, observations)
-    problems = [
-        problem
-        for case, expected, seen in zip(key.cases, key.expected, observations, strict=True)
-        for problem in _problems(key, case, expected, seen)
-    ]
+        return _verdict(key, 0, False, "forbidden_call", problems=[_whole("forbidden_call", used)])
+    return _measured(key, observations) if key.metric else _compared(key, observations)
+
+
+def _compared(key: ExerciseKey, observations: list[Observation]) -> Verdict:
+    """The verdict on an answer that should do what the reference does."""
+    rows = zip(key.cases, key.expected, observations, strict=True)
+    problems = [problem for row in rows for problem in _problems(key, *row)]
     parts = _parts(key, problems)
     if not problems:
-        return Verdict(key.name, key.points, key.points, True, parts=parts, bonus=key.bonus)
+        return _verdict(key, key.points, True, parts=parts)
     mistake = _known_mistake(key, observations)
     name = _reserved(most_important(problems)) if mistake is None else mistake.name
-    return _wrong(key, _points(key, parts), name, parts, problems)
-
-
-def _wrong(key: ExerciseKey, points: float, mistake: str | None, parts: list[Part], problems: list[Problem]) -> Verdict:
-    return Verdict(key.name, points, key.points, False, mistake, parts=parts, bonus=key.bonus, problems=problems)
+    return _verdict(key, _points(key, parts), False, name, parts=parts, problems=problems)
 
 
 def _whole(kind: str, words: str) -> Problem:
@@ -169,87 +169,77 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         if seen.changed:
             changed.append(Problem("input_changed", UNCHANGED, case, seen))
         diff = None if seen.error else misfit(expected.output, seen.output)
-        if kind := _error_kind(seen.error) or (KIND_OF[diff.kind] if diff else ""):
-            problems.append(Problem(kind, VALUES, case, seen, diff))
+        if kind := _error_kind(case, seen.error) or (KIND_OF[diff.kind] if diff else ""):
+            problems.append(Problem(kind, VALUES, case, seen, diff, expected=expected))
     if problems:
-        return _wrong(key, 0, _reserved(most_important(problems)), [Part(VALUES, False)], problems)
+        name, parts = _reserved(most_important(problems)), [Part(VALUES, False)]
+        return _verdict(key, 0, False, name, parts=parts, problems=problems)
     result = METRICS[key.metric]([seen.output for seen in key.expected], [seen.output for seen in observations])
     parts = [Part(result.words, result.passed)]
-    share = min(1.0, max(0.0, float(result.share)))
-    if any(_mutable((*case.args, *case.kwargs.values())) for case in key.cases):
+    if _takes_mutable(key):
         parts.append(Part(UNCHANGED, not changed))
-    if changed:
-        share *= 1 - CHANGED_COSTS
+    share = min(1.0, max(0.0, float(result.share))) * (1 - CHANGED_COSTS if changed else 1)
     points = key.points if share == 1 else math.floor(key.points * share)
-    if result.passed and not changed:
-        return Verdict(key.name, points, key.points, True, parts=parts, bonus=key.bonus)
     if result.passed:
-        return _wrong(key, points, "input_changed", parts, changed)
+        name = "input_changed" if changed else None
+        return _verdict(key, points, not changed, name, parts=parts, problems=changed)
     name = result.mistake or _same_as_a_known_mistake(key, observations)
-    return _wrong(key, points, name, parts, [_whole("measured", result.words), *changed])
+    problems = [_whole("measured", result.words), *changed]
+    return _verdict(key, points, False, name, parts=parts, problems=problems)
 
 
 def _same_as_a_known_mistake(key: ExerciseKey, observations: list[Observation]) -> str | None:
     outputs = [seen.output for seen in observations]
-    for mistake in key.mistakes:
-        if mistake.observations and difference([seen.output for seen in mistake.observations], outputs) is None:
-            return mistake.name
-    return None
+    shown = ((mistake.name, [seen.output for seen in mistake.observations]) for mistake in key.mistakes)
+    return next((name for name, wrong in shown if wrong and difference(wrong, outputs) is None), None)
 
 
-def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
+def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> Iterator[Problem]:
     """What is wrong on one case. Gradients are looked at only where the output is right, but for its dtype."""
-    problems = [Problem("input_changed", UNCHANGED, case, seen)] if seen.changed else []
-    kind = _error_kind(seen.error) if case.raises is None else _promise_kind(case, seen.error)
-    if kind:
-        problems.append(Problem(kind, case.part, case, seen))
-    if kind or case.raises is not None:
-        return problems
-    diff = output_difference(case, expected.output, seen.output)
-    if diff is not None:
-        part = DTYPE if diff.kind == "dtype" else case.part
-        problems.append(Problem(KIND_OF[diff.kind], part, case, seen, diff))
-    if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
-        kind, diff, where = _gradient_problem(key, case, expected, seen)
-        if kind:  # one slip in a gradient fails one part, wherever it shows
-            problems.append(Problem(kind, GRADIENT, case, seen, diff, where))
-    return problems
+    if seen.changed:
+        yield Problem("input_changed", UNCHANGED, case, seen)
+    if kind := _error_kind(case, seen.error):
+        yield Problem(kind, case.part, case, seen)
+    elif case.raises is None:
+        diff = output_difference(case, expected.output, seen.output)
+        if diff is not None:
+            part = DTYPE if diff.kind == "dtype" else case.part
+            yield Problem(KIND_OF[diff.kind], part, case, seen, diff, expected=expected)
+        if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
+            # One slip in a gradient fails one part, wherever it shows.
+            yield from itertools.islice(_gradient_problems(key, case, expected.gradients, seen), 1)
 
 
-def _error_kind(error: Error | None) -> str:
-    """The kind of problem that an error is; empty where there is none."""
+def _error_kind(case: Case, error: Error | None) -> str:
+    """The kind of problem that an error is, or the lack of the one that the case asks for; empty where all is well."""
     if error is None:
+        return "" if case.raises is None else "no_error"
+    if error.type == TOO_SLOW:
+        return "too_slow"
+    if case.raises is None:
+        return "not_answered" if is_not_answered(error) else "raises"
+    if keeps_promise(case, error):
         return ""
-    return "not_answered" if is_not_answered(error) else "too_slow" if error.type == TOO_SLOW else "raises"
+    return "no_name" if case.raises.error in (error.type, *error.bases) else "raises"
 
 
-def _promise_kind(case: Case, error: Error | None) -> str:
-    """The same on a case that has to raise."""
-    assert case.raises is not None
-    if error is None or error.type == TOO_SLOW:
-        return "too_slow" if error else "no_error"
-    if case.raises.error not in (error.type, *error.bases):
-        return "raises"
-    return "" if keeps_promise(case, error) else "no_name"
-
-
-def _gradient_problem(key, case, expected, seen):
-    """(kind, difference, where) of the first wrong gradient; kind is "" when all are right."""
+def _gradient_problems(key: ExerciseKey, case: Case, expected: list, seen: Observation) -> Iterator[Problem]:
+    """What is wrong with the gradients on one case, in their order."""
     if seen.gradient_error is not None:
-        return "raises", None, "gradient"
-    if seen.gradients is None or len(seen.gradients) != len(expected.gradients):
-        return "detached", None, ""
-    for number, (want, got) in enumerate(zip(expected.gradients, seen.gradients, strict=True)):
-        if want is not None and got is None and bool(want.any()):
-            return "detached", None, _cut_off(key, case, number, seen.gradients)
-        diff = None if want is None or got is None else difference(want, got, gradient_tolerance(case, want))
-        if diff is not None and diff.kind != "dtype":
-            kind = "nan" if diff.kind == "nan" else "gradient"
-            return kind, diff, leaf_name(key, case, number)
-    return "", None, ""
+        yield Problem("raises", GRADIENT, case, seen, where="gradient")
+    elif seen.gradients is None or len(seen.gradients) != len(expected):
+        yield Problem("detached", GRADIENT, case, seen)
+    else:
+        for number, (want, got) in enumerate(zip(expected, seen.gradients, strict=True)):
+            if want is not None and got is None and bool(want.any()):
+                yield Problem("detached", GRADIENT, case, seen, where=_cut_off(key, case, number, seen.gradients))
+            diff = None if want is None or got is None else difference(want, got, gradient_tolerance(case, want))
+            if diff is not None and diff.kind != "dtype":
+                kind = "nan" if diff.kind == "nan" else "gradient"
+                yield Problem(kind, GRADIENT, case, seen, diff, leaf_name(key, case, number))
 
 
-def _cut_off(key, case: Case, number: int, gradients: list) -> str:
+def _cut_off(key: ExerciseKey, case: Case, number: int, gradients: list) -> str:
     """The name of the number-th leaf, which has no gradient; of the whole dict where none of its tensors has one."""
     name = leaf_name(key, case, number)
     whole, bracket, _ = name.partition("[")
@@ -257,18 +247,16 @@ def _cut_off(key, case: Case, number: int, gradients: list) -> str:
     return whole if bracket and all(got is None for got in same) else name
 
 
-def leaf_name(key, case: Case, number: int) -> str:
+def leaf_name(key: ExerciseKey, case: Case, number: int) -> str:
     """The name of the number-th differentiable input, or of a parameter of the module."""
-    call, names = case.call, []
-    for position, item in enumerate(call.args):
-        if position not in case.no_gradient:
-            names += _leaf_names(argument_name(key, position), item)
-    for name, item in call.kwargs.items():
-        names += _leaf_names(name, item)
-    if number < len(names):
-        return names[number]
-    state = list(call.state)
-    return state[number - len(names)] if number - len(names) < len(state) else "a parameter"
+    inputs = [
+        (argument_name(key, position), item)
+        for position, item in enumerate(case.call.args)
+        if position not in case.no_gradient
+    ]
+    names = [leaf for name, item in [*inputs, *case.call.kwargs.items()] for leaf in _leaf_names(name, item)]
+    names += case.call.state
+    return names[number] if number < len(names) else "a parameter"
 
 
 def argument_name(key, position) -> str:
@@ -293,16 +281,19 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
         names.append(DTYPE)
     if any(case.gradient for case in key.cases) and GRADIENT not in names:
         names.append(GRADIENT)
-    if any(_mutable((*case.args, *case.kwargs.values())) for case in key.cases):
+    if _takes_mutable(key):
         names.insert(names.index(DTYPE) + 1 if DTYPE in names else len(names), UNCHANGED)
     wrong = {problem.part for problem in problems}
     return [Part(name, name not in wrong) for name in names]
 
 
-def _mutable(tree) -> bool:
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return isinstance(tree, (torch.Tensor, list)) or (isinstance(tree, tuple) and any(map(_mutable, tree)))
+def _takes_mutable(key: ExerciseKey) -> bool:
+    """Whether a case hands over something that an answer may change in place."""
+    return any(_is_mutable(item) for case in key.cases for item in (*case.args, *case.kwargs.values()))
+
+
+def _is_mutable(item) -> bool:
+    return isinstance(item, (torch.Tensor, list, dict)) or isinstance(item, tuple) and any(map(_is_mutable, item))
 
 
 def _points(key: ExerciseKey, parts: list[Part]) -> float:
@@ -331,19 +322,19 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     the answer raises an error on other inputs. At last, where the outputs hold fractions, in which nothing agrees by
     chance, the one that explains the plain cases: the answer may treat the others in a way of its own.
     """
-    rows = zip(key.cases, key.expected, observations, strict=True)
-    right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
     everywhere = set(range(len(key.cases)))
     apart = {number for number in everywhere if _judged_apart(key, key.cases[number])}
-    others = everywhere - apart
-    wrong = any(False in right[number].values() for number in others)
     returned = {number for number in everywhere if observations[number].error is None}
     plain = {number for number in everywhere if key.cases[number].part == VALUES}
-    tried = [everywhere, (others if wrong else apart) if apart else set()]
-    tried.append(returned if returned & plain else set())
-    tried.append(plain if _fractions([key.expected[number].output for number in plain]) > 1 else set())
-    named = (_most_telling(key, observations, right, among) for among in tried if among)
-    return next((mistake for mistake in named if mistake is not None), None)
+    search = _Search(key, observations)
+    tried = [everywhere]
+    if apart:
+        tried.append(everywhere - apart if search.is_wrong(everywhere - apart) else apart)
+    if returned & plain:
+        tried.append(returned)
+    if _fractions([key.expected[number].output for number in plain]) > 1:
+        tried.append(plain)
+    return next(filter(None, map(search.most_telling, tried)), None)
 
 
 def _judged_apart(key: ExerciseKey, case: Case) -> bool:
@@ -357,47 +348,46 @@ def _fractions(outputs: list) -> int:
     return sum(int((leaf != leaf.round()).sum()) for leaf in numbers if leaf.is_floating_point())
 
 
-def _most_telling(
-    key: ExerciseKey, observations: list[Observation], right: list[dict[str, bool | None]], among: set[int]
-) -> KnownMistake | None:
-    """Of the mistakes that explain all that was seen on these cases, the one that shows on more than the others do; of
-    two that show on the same, the one that shows nowhere else, or the first if they say the same. None where there is
-    none such."""
-    if all(observations[number].error is not None for number in among):
-        return None  # an error alone, on every call, does not say what was meant
-    shown = [(mistake, _shown(key, mistake, observations, right, among)) for mistake in key.mistakes]
-    shown = [(mistake, where) for mistake, where in shown if where]
-    most = [(mistake, where) for mistake, where in shown if all(where >= other for _, other in shown)]
-    if len(most) > 1:
-        most = [(mistake, where) for mistake, where in most if not _shows_beyond(key, mistake, among)]
-    return most[0][0] if len({(mistake.label, mistake.hint) for mistake, _ in most}) == 1 else None
+class _Search:
+    """Looks for known mistakes in what was seen on some of the cases, which go by their numbers."""
 
+    def __init__(self, key: ExerciseKey, observations: list[Observation]):
+        self.key = key
+        self.rows = list(zip(key.cases, key.expected, observations, strict=True))
+        self.right = [{facet: agree(*row, facet) for facet in FACETS} for row in self.rows]
 
-def _shown(
-    key: ExerciseKey,
-    mistake: KnownMistake,
-    observations: list[Observation],
-    right: list[dict[str, bool | None]],
-    among: set[int],
-) -> set[tuple[int, str]]:
-    """The cases (by number) and facets in which the mistake differs from the reference, when the answer shows it in
-    each of them and is right in all others; else nothing. right: where the answer agrees with the reference. Only the
-    cases `among` are looked at."""
-    where = set()
-    for number in sorted(among):
-        case, expected, seen = key.cases[number], key.expected[number], observations[number]
-        wrong = mistake.observations[number]
-        for facet in FACETS:
-            if agree(case, expected, wrong, facet) is False:
-                if agree(case, wrong, seen, facet) is not True:
-                    return set()
-                where.add((number, facet))
-            elif right[number][facet] is False and agree(case, wrong, seen, facet) is not True:
-                return set()
-    return where
+    def is_wrong(self, among: set[int]) -> bool:
+        return any(False in self.right[number].values() for number in among)
 
+    def most_telling(self, among: set[int]) -> KnownMistake | None:
+        """Of the mistakes that explain all that was seen on these cases, the one that shows on more than the others do;
+        of two that show on the same, the one that shows nowhere else, or the first if they say the same. None where
+        there is none such."""
+        if all(self.rows[number][2].error is not None for number in among):
+            return None  # an error alone, on every call, does not say what was meant
+        shown = [(mistake, where) for mistake in self.key.mistakes if (where := self._shown(mistake, among))]
+        most = [mistake for mistake, where in shown if all(where >= other for _, other in shown)]
+        if len(most) > 1:
+            most = [mistake for mistake in most if not self._shows_beyond(mistake, among)]
+        return most[0] if len({(mistake.label, mistake.hint) for mistake in most}) == 1 else None
 
-def _shows_beyond(key: ExerciseKey, mistake: KnownMistake, among: set[int]) -> bool:
-    """Whether a mistake differs from the reference on a case that is not `among` these."""
-    rows = enumerate(zip(key.cases, key.expected, mistake.observations, strict=True))
-    return any(differs(*row) for number, row in rows if number not in among)
+    def _shown(self, mistake: KnownMistake, among: set[int]) -> set[tuple[int, str]]:
+        """The cases and facets in which the mistake differs from the reference, when the answer shows it in each of
+        them and is right in all others; else nothing."""
+        where = set()
+        for number in among:
+            case, expected, seen = self.rows[number]
+            wrong = mistake.observations[number]
+            for facet in FACETS:
+                is_mistaken = agree(case, expected, wrong, facet) is False
+                if is_mistaken or self.right[number][facet] is False:
+                    if agree(case, wrong, seen, facet) is not True:
+                        return set()
+                if is_mistaken:
+                    where.add((number, facet))
+        return where
+
+    def _shows_beyond(self, mistake: KnownMistake, among: set[int]) -> bool:
+        """Whether a mistake differs from the reference on a case that is not `among` these."""
+        others = (number for number in range(len(self.rows)) if number not in among)
+        return any(differs(*self.rows[number][:2], mistake.observations[number]) for number in others)

@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from helpers.classroom.unpack import Found, copy_file
+from helpers.classroom.unpack import Found
 from helpers.errors import CourseError
-from helpers.grading.folders import Folders
-from helpers.grading.record import write_atomically
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.safe_text import one_line
 
 TIMESTAMP = "timestamp.txt"  # nbgrader's; a file of that name from a learner says nothing about the time
@@ -147,7 +146,7 @@ def _write(folders: Folders, folder: Path, files: dict[str, Found], time: str) -
     part = Path(tempfile.mkdtemp(dir=folders.gradebook / "collected", prefix=".part-"))
     try:
         for name, file in files.items():
-            copy_file(file, part / name)
+            shutil.copyfile(file.path, part / name)
         if time:
             moment = datetime.fromisoformat(time)
             (part / TIMESTAMP).write_text(f"{moment:%Y-%m-%d %H:%M:%S} UTC", encoding="utf-8")

@@ -25,11 +25,10 @@ from helpers.classroom.platforms import NAMES
 from helpers.classroom.roster import IDENTIFIER, Person, english_headings, is_nobody, known
 from helpers.classroom.sheet import Sheet, read_sheet
 from helpers.errors import CourseError
-from helpers.grading.class_scores import Row, read_class
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.class_scores import Row, number, read_class
+from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pages import as_table
-from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
@@ -59,13 +58,7 @@ def run(args: argparse.Namespace) -> int:
     ending = "" if args.format == "csv" else f".{args.format}"
     path = folders.gradebook / "exported" / f"{name}{ending}.csv"
     form = came_in(folders, table, args.format)
-    if form is None:
-        write_atomically(path, write(table))
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_bytes(in_form(table, form, args.format))
-        part.replace(path)
+    write_atomically(path, write(table) if form is None else in_form(table, form, args.format))
     for line in told(table, path, args.format):
         print(line)
     worth = next(iter(table.worth.values()))
@@ -105,7 +98,7 @@ class Table:
         return row.total if row and (row.status == "graded" or not finished) else None
 
     def cells(self, student: str, finished: bool = True) -> list[str]:
-        return [_number(self.points(lesson, student, finished)) for lesson in self.worth]
+        return [number(self.points(lesson, student, finished)) for lesson in self.worth]
 
     def total(self, student: str) -> float | None:
         """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
@@ -166,12 +159,13 @@ def came_in(folders: Folders, table: Table, platform: str) -> Form | None:
     key = {"moodle": IDENTIFIER, "canvas": "id"}.get(platform) or next(
         name for name in ("username", "orgdefinedid") if name in headings
     )
-    if platform == "moodle":
-        ids = {number: person.student for person in table.people if (number := _participant(table, person.student))}
-    else:
-        ids = {
-            (person.platform_id if platform == "canvas" else person.student): person.student for person in table.people
-        }
+
+    def id_of(person: Person) -> str:
+        if platform == "moodle":
+            return _participant(table, person.student)
+        return person.platform_id if platform == "canvas" else person.student
+
+    ids = {own_id: person.student for person in table.people if (own_id := id_of(person))}
     places = {}
     for place, row in enumerate(sheet.rows[1:], 1):
         cells = dict(zip(headings, map(str.strip, row), strict=True))
@@ -210,8 +204,8 @@ def possible(form: Form, platform: str) -> float | None:
     cells = [heading[form.grade].partition("MaxPoints:")[2]]
     cells += [row[form.grade + 1] for row in rows if platform == "moodle"]
     cells += [row[form.grade] for row in rows if platform == "canvas" and row[0].startswith(" ")]
-    number = next((number for cell in cells if (number := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
-    return float(number[1].replace(",", ".")) if number else None
+    found = next((match for cell in cells if (match := re.match(r"\s*(\d+(?:[.,]\d+)?)", cell))), None)
+    return float(found[1].replace(",", ".")) if found else None
 
 
 def in_form(table: Table, form: Form, platform: str) -> bytes:
@@ -228,7 +222,7 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
             for row in rows:
                 cells = dict(zip(form.headings, row, strict=False))
                 top = (
-                    _number(table.worth[lesson]) if is_nobody(cells) and row[0].startswith(" ") else ""
+                    number(table.worth[lesson]) if is_nobody(cells) and row[0].startswith(" ") else ""
                 )  # Points Possible
                 row.append(top)
             rows[0][-1] = item
@@ -239,7 +233,7 @@ def in_form(table: Table, form: Form, platform: str) -> bytes:
     students = {place: student for student, place in form.places.items()}
     for place, row in enumerate(rows):
         if place in students:
-            row[grade] = _number(table.points(lesson, students[place])).replace(".", mark)
+            row[grade] = number(table.points(lesson, students[place])).replace(".", mark)
         elif place and platform != "moodle" and not is_nobody(dict(zip(form.headings, row, strict=False))):
             row[grade] = ""
     rows = [[row[column] for column in kept] for row in rows]
@@ -260,14 +254,14 @@ def as_csv(table: Table) -> str:
         line = [person.student, person.last_name, person.first_name, person.email, person.platform_id]
         line += table.cells(person.student, finished=False)
         waits = {lesson: table.status(lesson, person.student) for lesson in table.worth}
-        worth = _number(sum(table.worth.values()))
+        worth = number(sum(table.worth.values()))
         if table.several:
             status = "; ".join(f"{lesson}: {told}" for lesson, told in waits.items() if told != "graded") or "graded"
-            line += [_number(table.total(person.student)), worth, status]
+            line += [number(table.total(person.student)), worth, status]
         else:
             ((lesson, status),) = waits.items()
             row = table.rows[lesson].get(person.student)
-            bonus = _number(row.bonus) if row and row.total is not None else ""
+            bonus = number(row.bonus) if row and row.total is not None else ""
             line += [worth, bonus, str(row.days_late) if row else "", status]
         lines.append(line)
     return BOM + as_table(lines)
@@ -279,15 +273,15 @@ def as_moodle(table: Table) -> str:
         lines = [["Student", "First name", "Last name", "Email address", *table.worth, "Total"]]
         for person in table.people:
             who = [person.student, person.first_name, person.last_name, person.email]
-            lines.append([*who, *table.cells(person.student), _number(table.total(person.student))])
+            lines.append([*who, *table.cells(person.student), number(table.total(person.student))])
         return BOM + as_table(lines)
     ((lesson, worth),) = table.worth.items()
     lines = [["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]]
     for person in table.people:
-        if number := _participant(table, person.student):
+        if participant := _participant(table, person.student):
             name = f"{person.first_name} {person.last_name}".strip() or table.sources[lesson][person.student].name
             lines.append(
-                [f"Participant {number}", name, person.email, *table.cells(person.student), _number(worth), ""]
+                [f"Participant {participant}", name, person.email, *table.cells(person.student), number(worth), ""]
             )
     return BOM + as_table(lines)
 
@@ -301,17 +295,13 @@ def as_canvas(table: Table) -> str:
     """Canvas's gradebook; it adds up its own total, and passes over ours."""
     end = ["Final Points"] if table.several else []
     lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *table.worth, *end]]
-    possible = map(_number, table.worth.values())
+    possible = map(number, table.worth.values())
     lines.append(["    Points Possible", "", "", "", "", *possible, *["(read only)" for _ in end]])
     for person in table.people:
         name = f"{person.last_name}, {person.first_name}".strip(", ") or person.student
-        total = [_number(table.total(person.student)) for _ in end]
+        total = [number(table.total(person.student)) for _ in end]
         lines.append([name, person.platform_id, "", person.student, "", *table.cells(person.student), *total])
     return as_table(lines)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{round(value, 2):.10g}"
 
 
 def told(table: Table, path: Path, platform: str) -> list[str]:

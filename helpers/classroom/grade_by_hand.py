@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from helpers.grading.class_scores import alphabetical, called, full_name
-from helpers.grading.feedback_page import Renderer
+from helpers.grading.feedback_page import as_html
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
@@ -139,9 +139,9 @@ def read_question(folders: Folders, lesson: str, name: str | None = None) -> Que
     if not answers and not blank:
         raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
     others = [question for question in release.written if question != name]
-    text, scheme = _asked(folders, lesson, name)
+    text, scheme = release.above[name], release.solved[name]
     items = scheme_items(scheme, release.written[name])
-    shown = _html(text), _html(scheme).replace("<details", "<details open")
+    shown = as_html(text), as_html(scheme).replace("<details", "<details open")
     return Question(lesson, name, release.written[name], *shown, items, answers, blank, unread, others)
 
 
@@ -192,7 +192,7 @@ def scheme_items(scheme: str, worth: float) -> list[Item]:
     for way in ITEMS:
         items = [(float(item["points"]), " ".join(item["text"].split()).strip(" .,;:")) for item in way.finditer(text)]
         if items and math.isclose(sum(points for points, _ in items), worth):
-            return [Item(*item, _html(item[1]).strip().removeprefix("<p>").removesuffix("</p>")) for item in items]
+            return [Item(*item, as_html(item[1]).strip().removeprefix("<p>").removesuffix("</p>")) for item in items]
     return []
 
 
@@ -201,28 +201,8 @@ def _answer(path: Path, name: str) -> str:
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
             attached = cell.get("attachments", {})
-            return _html(safe_markdown("".join(cell["source"]), attached), attached)
+            return as_html(safe_markdown("".join(cell["source"]), attached), attached)
     return ""
-
-
-def _asked(folders: Folders, lesson: str, name: str) -> tuple[str, str]:
-    """The question's own words, which stand above its cell, and the solution's cell with the marking scheme, both as
-    Markdown."""
-    try:
-        cells = json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError):
-        return "", ""
-    for above, cell in zip(cells, cells[1:], strict=False):
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
-            return "".join(above["source"]), "".join(cell["source"])
-    return "", ""
-
-
-def _html(markdown: str, attachments: dict | None = None) -> str:
-    from nbconvert.filters.markdown_mistune import MarkdownWithMath
-
-    renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=True)
-    return MarkdownWithMath(renderer=renderer).render(markdown)
 
 
 def save(folders: Folders, lesson: str, name: str, change: dict) -> None:

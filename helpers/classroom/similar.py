@@ -8,19 +8,17 @@ count, nor what many of the class wrote.
 import argparse
 import ast
 import io
-import json
 import tokenize
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 
 from helpers.grading.attachments import read_files_beside
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
 
 RUN = 8  # tokens
@@ -78,11 +76,7 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
             if cell.kind == "answer" and cell.exercise and not cell.exercise.startswith("quiz_"):
                 answers[cell.exercise] += cell.source + "\n"
         handed_in[student] = dict(answers)
-    public: dict[str, list[str]] = defaultdict(list)
-    for cell in json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]:
-        if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
-            public[name] += ["".join(cell["source"]), release.graded[name]["source"]]
-    return handed_in, public
+    return handed_in, {name: [source, release.graded[name]["source"]] for name, source in release.solved.items()}
 
 
 def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:

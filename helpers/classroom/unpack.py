@@ -5,7 +5,6 @@ A name from a zip is only a label here; bytes are written under numbers, so no n
 
 import itertools
 import os
-import shutil
 import unicodedata
 import zipfile
 import zlib
@@ -161,8 +160,9 @@ def _copy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path, most: i
         with archive.open(entry) as source, open(place, "wb") as target:
             while block := source.read(1 << 18):
                 size += len(block)
-                if size > most:
-                    return size, f"it unpacks to more than {most >> 20} MB"
+                if size > most:  # of what a zip inside may hold, less is left: its limit, not the rest, is the reason
+                    limit = LARGEST_FILE if most == LARGEST_FILE else LARGEST_INSIDE
+                    return size, f"it unpacks to more than {limit >> 20} MB"
                 target.write(block)
     except BROKEN as error:
         return size, _reason(error)
@@ -190,8 +190,3 @@ def _is_junk(names: tuple[str, ...]) -> bool:
 
 def _told(names: tuple[str, ...]) -> str:
     return "/".join(names)
-
-
-def copy_file(file: Found, target: Path) -> None:
-    """The bytes of a file, and nothing else of it."""
-    shutil.copyfile(file.path, target)

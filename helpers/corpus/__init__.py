@@ -15,14 +15,14 @@ import functools
 import random
 
 from helpers.corpus.company import COMPANY, company_sentences, index_words
-from helpers.corpus.provided import as_lines, from_lines, provided
+from helpers.corpus.provided import Pair, as_lines, from_lines, provided
 from helpers.corpus.real_text import library_text, real_text, shakespeare
 
 try:
     from helpers.corpus.lexicon import english_words, french_words
-    from helpers.corpus.translation import Pair, sentence_pairs, translate
+    from helpers.corpus.translation import sentence_pairs, translate
 except ModuleNotFoundError:  # in the grader's sandbox of a lesson that learns from these sentences
-    from helpers.corpus.provided import Pair, english_words, french_words, sentence_pairs, translate
+    from helpers.corpus.provided import english_words, french_words, sentence_pairs, translate
 
 TRAINING_PAIRS, UNSEEN_PAIRS = 20_000, 500
 LANGUAGE_TEXT, LANGUAGE_PASSAGES, PASSAGE = 300_000, 200, 64

@@ -21,6 +21,22 @@ from helpers.errors import CourseError
 FOLDER = Path(__file__).parent / "provided"
 
 
+class Pair(NamedTuple):
+    """One sentence in both languages.
+
+    alignment: for every French word the index of the English word that it comes from. The article of a country, which
+    English does not say, comes from the country.
+    reorderings: how many English words stand in another order in French.
+    described: the adjective-noun pairs in it, in English.
+    """
+
+    english: str
+    french: str
+    alignment: tuple[int, ...]
+    reorderings: int
+    described: tuple[tuple[str, str], ...]
+
+
 def provided(name: str, make: Callable[[], object]):
     """What lies here as data under a name, else what `make()` returns."""
     path = FOLDER / f"{name}.tree"
@@ -40,16 +56,6 @@ def lay_down(name: str, tree, folder: Path) -> None:
 
 
 # What stands in for helpers/corpus/translation.py where that is absent.
-
-
-class Pair(NamedTuple):
-    """One sentence in both languages, as helpers/corpus/translation.py makes it."""
-
-    english: str
-    french: str
-    alignment: tuple[int, ...]
-    reorderings: int
-    described: tuple[tuple[str, str], ...]
 
 
 def _absent(what: str):

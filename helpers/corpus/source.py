@@ -197,24 +197,29 @@ class Source:
         Sentences are independent and alike, so in a long text the share of each is as its length (renewal theory).
         """
         entropy, length = _entropy(self.chances(BETWEEN).values()), 1.0 + 1.0  # the first token and the full stop
-        for share, (nats, tokens) in (
-            (self.agreement, self._agreement()),
-            (self.brackets, self._brackets()),
-            (1 - self.agreement - self.brackets, self._repetition()),
-        ):
+        subject = self.subjects[0]
+        verbs = (((AGREEMENT, subject, n), subject.lower(), 0) for n in range(1, self.farthest + 1))
+        segments = ((("segment", self.letters[:n]), BAR, n) for n in range(self.longest + 1))  # n letters come again
+        of_kinds = self._until(verbs), self._brackets(), self._until(segments)
+        shares = self.agreement, self.brackets, 1 - self.agreement - self.brackets
+        for share, (nats, tokens) in zip(shares, of_kinds, strict=True):
             entropy += share * nats
             length += share * tokens
         return entropy / length
 
-    def _agreement(self) -> tuple[float, float]:
-        """Mean entropy and mean number of the tokens from the one behind the subject to the verb."""
+    def _until(self, steps) -> tuple[float, float]:
+        """Mean entropy and mean number of tokens until a part of a sentence ends.
+
+        steps: the states in a row, each with the token that ends the part there and how many certain tokens follow it.
+        """
         nats = tokens = 0.0
-        alive = 1.0  # the chance that the verb has not come yet
-        for distance in range(1, self.farthest + 1):
-            chances = self.chances((AGREEMENT, self.subjects[0], distance))
+        alive = 1.0  # the chance that the part has not ended yet
+        for state, end, certain in steps:
+            chances = self.chances(state)
+            ends = chances.get(end, 0.0)
             nats += alive * _entropy(chances.values())
-            tokens += alive
-            alive *= 1 - chances.get(self.subjects[0].lower(), 0.0)
+            tokens += alive * (1 + ends * certain)
+            alive *= 1 - ends
         return nats, tokens
 
     def _brackets(self) -> tuple[float, float]:
@@ -225,18 +230,6 @@ class Source:
             chances = self.chances((BRACKETS, self.pairs[0][1] * depth))
             asked = 1 / chances[self.pairs[0][1]]  # mean number of questions at this level
             nats, tokens = asked * _entropy(chances.values()) + (asked - 1) * nats, asked + (asked - 1) * tokens
-        return nats, tokens
-
-    def _repetition(self) -> tuple[float, float]:
-        """The same, from behind the first bar to the last letter."""
-        nats = tokens = 0.0
-        alive = 1.0  # the chance that the segment has not ended yet
-        for length in range(self.longest + 1):
-            chances = self.chances(("segment", self.letters[:length]))
-            turn = chances.get(BAR, 0.0)
-            nats += alive * _entropy(chances.values())
-            tokens += alive * (1 + turn * length)
-            alive *= 1 - turn
         return nats, tokens
 
 

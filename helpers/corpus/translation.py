@@ -8,25 +8,9 @@ of its own: "l'".
 """
 
 import random
-from typing import NamedTuple
 
 from helpers.corpus import lexicon
-
-
-class Pair(NamedTuple):
-    """One sentence in both languages.
-
-    alignment: for every French word the index of the English word that it comes from. The article of a country, which
-    English does not say, comes from the country.
-    reorderings: how many English words stand in another order in French.
-    described: the adjective-noun pairs in it, in English.
-    """
-
-    english: str
-    french: str
-    alignment: tuple[int, ...]
-    reorderings: int
-    described: tuple[tuple[str, str], ...]
+from helpers.corpus.provided import Pair
 
 
 class _Sentence:

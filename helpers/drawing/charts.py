@@ -14,7 +14,7 @@ from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2}
+CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False}
 
 
 def _array(matrix) -> np.ndarray:
@@ -29,9 +29,10 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
 
     mask: boolean (rows, columns), True = may be seen. All other cells are hatched and have no number, whatever the
     matrix holds there. look: those of CELLS, and what `ax.set` takes. vmin, vmax: the limits of the colors; of a map
-    around zero they are set alike by themselves. numbers: whether they are written, with so many digits.
+    around zero they are set alike by themselves. numbers: whether they are written, with so many digits. tilted:
+    whether the names of the columns are, where they are long.
     """
-    cmap, vmin, vmax, numbers, digits = (look.pop(name, usual) for name, usual in CELLS.items())
+    cmap, vmin, vmax, numbers, digits, tilted = (look.pop(name, usual) for name, usual in CELLS.items())
     values = _array(matrix).astype(float)
     seen = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
     shown = values[seen & np.isfinite(values)]
@@ -47,6 +48,8 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     if numbers:
         number_cells(ax, picture, values, seen, digits)
     without_spines(ax)
+    if tilted:
+        tilt(ax)
     ax.set(**look)
     return picture
 

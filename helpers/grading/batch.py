@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 
-from helpers.grading.folders import ROOT, Folders, shown
+from helpers.grading.folders import ROOT, Folders, shown, write_atomically
 from helpers.grading.intake import find_misplaced, find_submissions, name_problem, read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
-from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool, default_jobs
+from helpers.grading.record import Recorder, Result, read_result, unrecorded
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
@@ -76,12 +76,6 @@ class Outcome:
     new: int = 0
     unchanged: int = 0
     results: list[Result] = field(default_factory=list)
-
-
-def default_jobs() -> int:
-    """One judge for each core this process may use, at most two: memory, not time, runs out first."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(2, cores))
 
 
 def grade_lesson(

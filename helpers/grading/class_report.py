@@ -8,10 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from helpers.grading.class_scores import ClassReport, Column, Row, number, read_class
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.pages import as_table, template
 from helpers.grading.pool import MISTAKE_LABELS
-from helpers.grading.record import write_atomically
 from helpers.grading.submission_page import write_submission_pages
 
 ENOUGH = 10  # students; a correlation of fewer says nothing

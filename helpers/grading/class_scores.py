@@ -1,10 +1,8 @@
 """What a class has in one lesson, read from nbgrader's gradebook and the grader's results."""
 
-import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -156,7 +154,7 @@ def graded_cells(gradebook, lesson: str) -> list[Grade]:
 def read_class(folders: Folders, lesson: str) -> ClassReport:
     """The scores of everybody who was graded, hand-given ones included."""
     release = course_release(folders.executed(lesson))
-    report = ClassReport(lesson, title=_title(folders, lesson), choices=_choices(folders, release))
+    report = ClassReport(lesson, title=release.title, choices=_choices(release))
     with open_gradebook(folders) as gradebook:
         places = {grade_id: place for place, grade_id in enumerate(release.graded)}
         cells = gradebook.find_notebook(lesson, lesson).grade_cells
@@ -219,7 +217,7 @@ def _changed(result: Result, names: list[str]) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    return "" if value is None else f"{round(value, 2):g}"
+    return "" if value is None else f"{round(value, 2):.10g}"
 
 
 def _column(cell) -> Column:
@@ -252,23 +250,11 @@ def _together(notes: list[str]) -> list[str]:
     return [*(note for note in notes if not GONE.match(note)), sentence]
 
 
-def _title(folders: Folders, lesson: str) -> str:
-    """The first heading of the lesson's notebook."""
-    prose = "\n".join("".join(cell["source"]) for cell in _solved(folders, lesson) if cell["cell_type"] == "markdown")
-    match = re.search(r"^# (.+)$", prose, re.MULTILINE)
-    return match[1] if match else lesson
-
-
-def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], str]]:
+def _choices(release: Release) -> dict[str, tuple[list[str], str]]:
     """quiz -> its options, as the release names them, and the right one, as the solution has it."""
     right = {}
-    for cell in _solved(folders, release.lesson):
-        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        if name.startswith("quiz_") and (match := CHOICE.search("".join(cell["source"]))):
-            options = re.findall(r"[\"'](\w+)[\"']", release.graded.get(name, {}).get("source", ""))
+    for name, source in release.solved.items():
+        if name.startswith("quiz_") and (match := CHOICE.search(source)):
+            options = re.findall(r"[\"'](\w+)[\"']", release.graded[name]["source"])
             right[name] = (sorted({*options, match[1]}), match[1])
     return right
-
-
-def _solved(folders: Folders, lesson: str) -> Iterable[dict]:
-    return json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from helpers.grading.class_report import difficulty, mistakes, write_report
 from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
 from helpers.grading.due import lateness
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.pages import as_table, template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.record import write_atomically
 from helpers.grading.safe_text import one_line
 
 DROP, HALF = 0.25, 0.5  # of the points: so far below one's own earlier lessons, or so few of all, is falling behind

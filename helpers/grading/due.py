@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400}
 OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
@@ -123,10 +123,7 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
     if args.grace:
         facts.setdefault("grace", {})[lesson] = _seconds(args.grace)
     moment = _moment(args.due, zone_of(facts.get("timezone") or course().timezone)) if args.due else None
-    folders.gradebook.mkdir(parents=True, exist_ok=True)
-    part = folders.gradebook / "due.json.part"
-    part.write_text(json.dumps(facts, indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(folders.gradebook / "due.json")
+    write_atomically(folders.gradebook / "due.json", json.dumps(facts, indent=1, sort_keys=True))
     if moment is not None:
         from helpers.grading.nbgrader_insides import open_gradebook
 

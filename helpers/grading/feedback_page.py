@@ -11,7 +11,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
 from traitlets.config import Config
 
-from helpers.grading.class_scores import is_unanswered
+from helpers.grading.class_scores import is_unanswered, number
 from helpers.grading.formulas import as_mathml
 from helpers.grading.record import Result
 
@@ -64,10 +64,15 @@ class FeedbackPage(HTMLExporter):
 
     @pass_context
     def markdown2html(self, context, source):
-        attachments = context.get("cell", {}).get("attachments", {})
-        renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=False, anchor_link_text="")
         # Folds have a look of their own here.
-        return MarkdownWithMath(renderer=renderer).render(re.sub(r"<details style=\"[^\"]*\">", "<details>", source))
+        source = re.sub(r"<details style=\"[^\"]*\">", "<details>", source)
+        return as_html(source, context.get("cell", {}).get("attachments", {}), anchors=True)
+
+
+def as_html(markdown: str, attachments: dict | None = None, anchors: bool = False) -> str:
+    """Markdown, which has to be harmless, as HTML. anchors: headings can be linked to, as nbconvert's can."""
+    renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=not anchors, anchor_link_text="")
+    return MarkdownWithMath(renderer=renderer).render(markdown)
 
 
 def without_echoes(cells: list) -> list:
@@ -135,4 +140,4 @@ def _told(grade, result: Result | None) -> tuple[str, str, str]:
 
 
 def _points(value: float | None) -> str:
-    return f"{round(value or 0.0, 2):g}"
+    return number(value or 0.0)

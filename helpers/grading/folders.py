@@ -1,6 +1,7 @@
 """Where the teacher's end keeps its files, as nbgrader_config.py says."""
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,3 +104,18 @@ def shown(path: Path | str) -> str:
         return os.path.relpath(path)
     except ValueError:  # another drive
         return str(path)
+
+
+def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """The whole file or nothing, whenever the process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        if os.path.exists(name):
+            os.unlink(name)
+        raise

@@ -240,7 +240,8 @@ class ProgressBar(contextlib.AbstractContextManager):
             print(f"graded {self.done} of {self.total}", flush=True)
 
     def slow(self, count: int) -> None:
-        how = f"{count} {_plural(count)} take long, as they train a model or wait; each is recorded when it is judged"
+        take = "takes long, as it trains a model or waits" if count == 1 else "take long, as they train a model or wait"
+        how = f"{count} {_plural(count)} {take}; each is recorded when it is judged"
         (self.bar.console.print if self.bar is not None else print)(how)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,12 +61,15 @@ def is_learners(pristine: dict) -> bool:
 
 def _parse_release(lesson: str, notebook: dict) -> Release:
     release = Release(lesson, notebook.get("metadata", {}), {}, {}, {}, set())
+    prose = [joined_text(cell.get("source", "")) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    heading = re.search(r"^# (.+)$", "\n".join(prose), re.MULTILINE)
+    release.title = heading[1] if heading else lesson
     previous = ""
     for cell in notebook["cells"]:
         source = joined_text(cell.get("source", ""))
         release.sources.add(source)
         release.texts.add(squeezed(source))
-        above, previous = previous, squeezed(source)
+        above, previous = previous, source
         nbgrader = cell.get("metadata", {}).get("nbgrader") or {}
         grade_id = nbgrader.get("grade_id") or None
         if cell["cell_type"] == "code":

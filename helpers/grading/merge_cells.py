@@ -220,7 +220,8 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
         if cell.kind != "written" or cell.source.strip() not in ("", release.graded[cell.grade_id]["source"].strip()):
             continue
         if cell.gone:
-            above = [any_cell for any_cell in merged if squeezed(any_cell.source) == release.above.get(cell.grade_id)]
+            expected = squeezed(release.above[cell.grade_id])
+            above = [any_cell for any_cell in merged if squeezed(any_cell.source) == expected]
             if above:
                 merged.remove(cell)
                 merged.insert(merged.index(above[0]) + 1, cell)

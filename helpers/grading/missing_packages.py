@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,14 +18,16 @@ def missing_packages(cells: list[Cell], folder: Path) -> dict[str, str]:
     imports such a package by itself is such a name too. folder: where the learner's own modules lie."""
     missing: dict[str, str] = {}
     learners = [cell for cell in cells if cell.runs and not cell.trusted]
+    written = {name for cell in learners for name in re.findall(r"\b(\w++)\.py", cell.source)}
+
+    @functools.cache
+    def is_missing(package: str) -> bool:
+        return not _is_here(package) and package not in written and not (folder / f"{package}.py").is_file()
+
     for cell in learners:
         for statement in statements(cell.source) if cell.ran is not False and "import" in cell.source else ():
             for package, name in _imports(statement):
-                if len(missing) >= MOST_MISSING or _is_here(package):
-                    continue
-                if not (folder / f"{package}.py").is_file() and not any(
-                    f"{package}.py" in other.source for other in learners
-                ):
+                if len(missing) < MOST_MISSING and is_missing(package):
                     missing[getattr(statement, "name", name)] = package  # a function's or a class's
     return missing
 
@@ -41,7 +44,7 @@ def _imports(statement: ast.stmt) -> Iterator[tuple[str, str]]:
                 yield node.module.partition(".")[0], alias.asname or alias.name
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1000)
 def _is_here(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None

@@ -17,11 +17,10 @@ from pathlib import Path
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.attachments import LARGEST
-from helpers.grading.folders import ROOT
+from helpers.grading.folders import ROOT, write_atomically
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pool import Batch, GradingStopped, Pool
-from helpers.grading.record import write_atomically
 from helpers.grading.reports import ExerciseReport
 from helpers.grading.repository_files import SKIPPED
 from helpers.grading.safe_text import one_line

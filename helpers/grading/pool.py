@@ -115,6 +115,12 @@ def _stopped_by_self_test(when: str, reason: str) -> GradingStopped:
     return GradingStopped(f"Stopped: the grader failed its own test {when} ({reason}).\n{NOT_RECORDED}")
 
 
+def default_jobs() -> int:
+    """One judge for each core this process may use, at most two: memory, not time, runs out first."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(2, cores))
+
+
 class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 

@@ -8,17 +8,14 @@ import base64
 import errno
 import hashlib
 import json
-import os
 import re
-import tempfile
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import nbformat
 from nbformat import from_dict
 
 from helpers.grading.due import read_due
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.merge_cells import blank_cells
 from helpers.grading.nbgrader_insides import (
     assign_late_penalty,
@@ -66,21 +63,6 @@ def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
         return Result(**json.loads(folders.result(lesson, student).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """The whole file or nothing, whenever the process is killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        if os.path.exists(name):
-            os.unlink(name)
-        raise
 
 
 def unrecorded(student: str, problem: str) -> Result:
@@ -382,28 +364,29 @@ def safe_output(output: dict):
     for mime, value in output["data"].items():
         if mime == "text/plain":
             data[mime] = _short(value)
-        elif mime == "text/html" and len(text := _joined(value)) <= LARGEST_OUTPUT:
+        elif mime == "text/html" and len(text := joined(value)) <= LARGEST_OUTPUT:
             data[mime] = clean_html(text)
         elif mime in PICTURES and (picture := _picture(value)):
             data[mime] = picture
     return _output("display_data", data=data) if data else None
 
 
-def _joined(value) -> str:
+def joined(value) -> str:
+    """A text of an output, which files may hold as a list of lines, as it can be written."""
     text = "".join(str(part) for part in value) if isinstance(value, list) else str(value if value is not None else "")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _short(value) -> str:
     """A text as pages show it: what colors it copies the rest of it at each color."""
-    text = _joined(value)
+    text = joined(value)
     if text.count("\x1b") > MOST_COLORS:
         text = COLOR.sub("", text)
     return text if len(text) <= LARGEST_OUTPUT else text[:LARGEST_OUTPUT] + "\n... (cut)"
 
 
 def _picture(value) -> str | None:
-    text = re.sub(r"\s", "", _joined(value))
+    text = re.sub(r"\s", "", joined(value))
     if len(text) > 10 * LARGEST_OUTPUT:
         return None
     try:
@@ -418,5 +401,5 @@ def _pictures_only(attachments: dict) -> dict:
     for name, bundle in attachments.items():
         kept = {mime: _picture(bundle[mime]) for mime in PICTURES if isinstance(bundle, dict) and mime in bundle}
         if pictures := {mime: picture for mime, picture in kept.items() if picture}:
-            allowed[_joined(name)] = pictures
+            allowed[joined(name)] = pictures
     return allowed

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
-from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys, save_keys, stored_keys
 from helpers.checking.make_keys import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import Lesson, load_source
@@ -66,11 +66,9 @@ def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
-    """The keys that travel with the notebooks; none where the lesson is not built."""
+    """As stored_keys; GraderBroken where they cannot be read."""
     try:
-        return load_keys(lesson)
-    except FileNotFoundError:
-        return {}
+        return stored_keys(lesson)
     except (OSError, DamagedKey) as error:
         raise GraderBroken(str(error)) from None
 

@@ -63,12 +63,13 @@ class Release:
     shown: dict[str, list] = field(default_factory=dict)  # source of a cell that need not run -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
-    above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
+    above: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
     demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
     given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/skippable_cells.py
     solved: dict[str, str] = field(default_factory=dict)  # grade_id -> source of the published solution's cell
+    title: str = ""  # its first heading, else its name
 
 
 @dataclass

@@ -12,10 +12,10 @@ import nbformat
 
 from helpers.grading.class_scores import ClassReport, Row
 from helpers.grading.due import lateness
-from helpers.grading.folders import Folders
+from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.lesson_release import course_release
 from helpers.grading.pages import template
-from helpers.grading.record import Result, write_atomically
+from helpers.grading.record import Result, joined
 from helpers.grading.sanitize import PICTURES
 from helpers.grading.submission import Release
 
@@ -81,7 +81,7 @@ def _is_learners(cell, release: Release) -> bool:
 def _template():
     from nbconvert.filters import ansi2html
 
-    return template(TEMPLATE, code=_code, markdown=_markdown, ansi=ansi2html, joined=_joined, picture=_picture)
+    return template(TEMPLATE, code=_code, markdown=_markdown, ansi=ansi2html, joined=joined, picture=_picture)
 
 
 def _picture(output) -> str:
@@ -103,13 +103,6 @@ def _code(source: str) -> str:
 
 
 def _markdown(cell) -> str:
-    from nbconvert.filters.markdown_mistune import MarkdownWithMath
+    from helpers.grading.feedback_page import as_html
 
-    from helpers.grading.feedback_page import Renderer
-
-    renderer = Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
-    return MarkdownWithMath(renderer=renderer).render(cell.source)
-
-
-def _joined(text) -> str:
-    return "".join(text) if isinstance(text, list) else text or ""
+    return as_html(cell.source, cell.get("attachments", {}))

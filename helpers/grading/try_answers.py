@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import itertools
-import os
 import secrets
 import sys
 import tokenize
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from helpers.course import course
 from helpers.grading.attachments import read_files_beside
-from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool
+from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool, default_jobs
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import LooseFile
 
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     complete, right = len(sources) == len(args.files), True
     if not sources:
         return 2
-    jobs = min(args.jobs if args.jobs > 0 else min(os.cpu_count() or 1, 2), len(sources))
+    jobs = min(args.jobs if args.jobs > 0 else default_jobs(), len(sources))
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
     batch = Batch(lesson.name, seed, args.unsafe, notebook=False)
     files = [

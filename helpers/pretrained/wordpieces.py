@@ -1,26 +1,22 @@
 """From a sentence to ids, as BERT (uncased) does it: its words, their pieces, and batches with padding."""
 
+import re
 import unicodedata
 
 from helpers.pretrained.weights import vocab
 
 LONGEST_WORD = 100  # letters; BERT takes a longer word as unknown without trying to cut it
+CHINESE = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
 
 
 def words(sentence: str) -> list[str]:
     """What BERT (uncased) makes of a sentence before it cuts words: small letters, accents off, marks apart."""
-    cleaned = []
-    for letter in sentence:
-        kind = unicodedata.category(letter)
-        if letter in "\t\n\r" or kind == "Zs":
-            cleaned.append(" ")
-        elif letter in "\x00\ufffd" or kind.startswith("C"):
-            continue
-        elif _is_chinese(letter):
-            cleaned += [" ", letter, " "]
-        else:
-            cleaned.append(letter)
-    plain = "".join(x for x in unicodedata.normalize("NFD", "".join(cleaned)) if unicodedata.category(x) != "Mn")
+    spaced = "".join(" " if x in "\t\n\r" or unicodedata.category(x) == "Zs" else x for x in sentence)
+    cleaned = "".join(x for x in spaced if x != "\ufffd" and not unicodedata.category(x).startswith("C"))
+    letters = unicodedata.normalize("NFD", CHINESE.sub(r" \g<0> ", cleaned))
+    plain = "".join(x for x in letters if unicodedata.category(x) != "Mn")
     return "".join(f" {x} " if _is_mark(x) else x for x in plain.lower()).split()
 
 
@@ -28,20 +24,6 @@ def _is_mark(letter: str) -> bool:
     """Punctuation in BERT's sense: also ASCII's signs, such as $ and +."""
     ascii_sign = letter.isascii() and letter.isprintable() and not letter.isalnum() and letter != " "
     return ascii_sign or unicodedata.category(letter).startswith("P")
-
-
-def _is_chinese(letter: str) -> bool:
-    ranges = (
-        (0x4E00, 0x9FFF),
-        (0x3400, 0x4DBF),
-        (0x20000, 0x2A6DF),
-        (0x2A700, 0x2B73F),
-        (0x2B740, 0x2B81F),
-        (0x2B820, 0x2CEAF),
-        (0xF900, 0xFAFF),
-        (0x2F800, 0x2FA1F),
-    )
-    return any(low <= ord(letter) <= high for low, high in ranges)
 
 
 def pieces(sentence: str, wordpiece) -> list[str]:

@@ -3,14 +3,14 @@
 import contextlib
 import functools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import torch
 
 from helpers.corpus import Pair, sentence_pairs
 from helpers.translator.network import Parts
-from helpers.translator.trained import NUM_LAYERS, greedy, machine, source_batch
+from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, machine, source_batch
 from helpers.translator.word_ids import BOS, EOS, PAD, french_ids, french_sentence
 
 MAX_WORDS = 20  # of a sentence that somebody types
@@ -85,23 +85,13 @@ class Seen(NamedTuple):
 @torch.no_grad()
 def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     """Run the network on ids and return what its blocks looked at: the second result of each attention."""
-    names = [f"encoder.blocks.{i}.attention" for i in range(NUM_LAYERS)] + [f"blocks.{NUM_LAYERS - 1}"]
-    found, hooks = {}, []
-    for name in names:
-        try:
-            module = network.get_submodule(name)
-        except AttributeError:
-            continue
-        hooks.append(module.register_forward_hook(lambda _m, _args, out, name=name: found.update({name: out})))
-    try:
+    with attention_weights(network) as seen:
         memory = network.encode(src)
         if tgt is not None:
             network.decode(tgt, memory, src)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    seen = [_weights_in(found.get(name)) for name in names]
-    return Seen(seen[:-1], seen[-1])
+    found = dict(seen)
+    encoder = [found.get(f"encoder.blocks.{i}.attention") for i in range(NUM_LAYERS)]
+    return Seen(encoder, found.get(f"blocks.{NUM_LAYERS - 1}"))
 
 
 @torch.no_grad()
@@ -114,27 +104,48 @@ def input_of(network, name: str, src: torch.Tensor) -> torch.Tensor:
     return caught[0]
 
 
+def read_by_a_head(sentence: str, layer: int, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """What a block of the translator's encoder reads, (T, 64), and the weights of one of its heads, (16, 64) each, by
+    their names in an AttentionHead. Both count from 0."""
+    network = machine()
+    block = network.encoder.blocks[layer]
+    x = input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))[0]
+    layers = {f"{name}.weight": getattr(block.attention, name).weight for name in ("W_q", "W_k", "W_v")}
+    return x, {name: weight[columns_of(head)].detach() for name, weight in layers.items()}
+
+
+def columns_of(head: int) -> slice:
+    """The channels of one head, counted from 0."""
+    width = D_MODEL // NUM_HEADS
+    return slice(head * width, (head + 1) * width)
+
+
+@torch.no_grad()
+def ablated(heads: Iterable[tuple[int, int]]):
+    """The translator without these (block, head) of its encoder, counted from 0: their columns of W_O are zero."""
+    network = machine()
+    for block, head in heads:
+        network.encoder.blocks[block].attention.W_o.weight[:, columns_of(head)] = 0
+    return network
+
+
 @contextlib.contextmanager
 def attention_weights(model):
-    """Inside: a list of the attention weights (B, H, T_q, T_k) of every module that returns some, in the order of
+    """Inside: a list of (name, attention weights (B, H, T_q, T_k)) of every module that returns some, in the order of
     calls, whatever the parts are called."""
     seen = []
 
-    def keep(_module, _args, out):
-        if (weights := _weights_in(out)) is not None:
-            seen.append(weights.detach())
+    def keep(_module, _args, out, name):
+        if isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4:
+            seen.append((name, out[1].detach()))
 
-    hooks = [module.register_forward_hook(keep) for module in model.modules()]
+    named = model.named_modules()
+    hooks = [module.register_forward_hook(functools.partial(keep, name=name)) for name, module in named]
     try:
         yield seen
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _weights_in(out) -> torch.Tensor | None:
-    told = isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4
-    return out[1] if told else None
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
@@ -165,13 +176,12 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
-def head_table(network=None) -> dict[str, torch.Tensor]:
+def head_table() -> dict[str, torch.Tensor]:
     """For each relation (layers, heads): the mean weight on the true word, over 300 sentences."""
-    network, sums = network or machine(), {}
-    pairs = sentence_pairs(300, random.Random(UNSEEN_SEED), unseen=True)
-    seen = torch.stack(look(network, source_batch([pair.english for pair in pairs])).encoder)  # (L, B, H, T, T)
-    for i, pair in enumerate(pairs):
-        for relation, words in relation_pairs(pair.english).items():
+    sums, batch = {}, unseen(300)
+    seen = torch.stack(look(machine(), batch.src).encoder)  # (L, B, H, T, T)
+    for i, english in enumerate(batch.english):
+        for relation, words in relation_pairs(english).items():
             for query, key in words:
                 sums.setdefault(relation, []).append(seen[:, i, :, query, key])
     return {relation: torch.stack(items).mean(dim=0) for relation, items in sums.items()}

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from helpers.drawing.charts import bare, heatmap, tilt, weight_map
+from helpers.drawing.charts import bare, heatmap, weight_map
 from helpers.drawing.colors import BLUE, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -46,9 +46,8 @@ def attention_map(trial, sentence: str) -> Picture | None:
 
 def _looks(ax, weights, rows, columns, title: str):
     """Attention weights, with the names of their axes."""
-    weight_map(ax, weights, rows, columns, xlabel="attended to", ylabel="attends")
+    weight_map(ax, weights, rows, columns, tilted=True, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
-    tilt(ax)
 
 
 def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
@@ -66,9 +65,9 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     """Left: raw scores. Right: an edge from each word to the key with its largest score."""
     figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
-    heatmap(axes[0], scores, words, words, cmap=SIGNED, vmin=-top, vmax=top, digits=1, xlabel="key", ylabel="query")
+    look = {"cmap": SIGNED, "vmin": -top, "vmax": top, "digits": 1, "tilted": True}
+    heatmap(axes[0], scores, words, words, xlabel="key", ylabel="query", **look)
     axes[0].set_title(f"Raw scores, block {layer}, head {head}", fontsize=11)
-    tilt(axes[0])
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
     ax.set_title("Each word and the key with its largest score", fontsize=11)
     for i, word in enumerate(words):
@@ -101,9 +100,8 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
     for i, h in itertools.product(range(layers), range(heads)):
         ax, none = axes[i][h], [""] * len(words)
         rows, columns = words if h == 0 else none, words if i == layers - 1 else none
-        weight_map(ax, seen[i, h], rows, columns, numbers=False)
+        weight_map(ax, seen[i, h], rows, columns, numbers=False, tilted=True)
         ax.tick_params(labelsize=9)
-        tilt(ax)
         ax.set(xlabel="attended to" if i == layers - 1 else "", ylabel="" if h else "attends")
         ax.set_title(f"block {i}, head {h}\nmoves {moves[i][h]:.1f}", fontsize=10)
         said.append(f"Block {i}, head {h}: " + _strongest(seen[i, h], words, words))

@@ -13,23 +13,24 @@ import html
 import time
 from collections.abc import Callable, Iterator
 
-from helpers.widgets.progress_bar import WIDTH, in_notebook, static_page
+from helpers.widgets.progress_bar import WIDTH, in_place, static_page
 
 PAUSE = 2.0  # seconds between two pictures, at least
 SMOOTH = 15  # steps over which a drawn curve is averaged
+SHARES = ("accuracy",)  # names of numbers that run from 0 to 1: they are shown in per cent
 
 
 class Live:
     """Iterates over steps from 1, and shows what it is told of each of them.
 
-    shares: the names of numbers that run from 0 to 1; they are shown in per cent, beside the others. caption: of the
-    picture. says: a function without arguments that gives a line of text, such as what the model writes by now; it is
-    asked after 10, 15, 20, 30, 40, 60, ... steps and after the last, and the lines that are new stand below the curves.
+    caption: of the picture. says: a function without arguments that gives a line of text, such as what the model writes
+    by now; it is asked after 10, 15, 20, 30, 40, 60, ... steps and after the last, and the lines that are new stand
+    below the curves.
     history: after the loop, a list of numbers for every name; said: (step, line) for each new line.
     """
 
-    def __init__(self, steps: int, label="", caption="", shares=("accuracy",), says: Callable[[], str] | None = None):
-        self.steps, self.label, self.caption, self.shares, self.says = steps, label, caption, shares, says
+    def __init__(self, steps: int, label="", caption="", says: Callable[[], str] | None = None):
+        self.steps, self.label, self.caption, self.says = steps, label, caption, says
         self.history: dict[str, list[float]] = {}
         self.said: list[tuple[int, str]] = []
         self.done, self.seconds = 0, 0.0
@@ -44,13 +45,13 @@ class Live:
 
     def __iter__(self) -> Iterator[int]:
         start, drawn = time.perf_counter(), 0.0
-        show = self._display()
+        show = in_place()
         asked = {self.steps, *(first * 2**k for first in (10, 15) for k in range(30))}  # when `says` is called
         for step in range(1, self.steps + 1):
             now = time.perf_counter()
             if show and now - drawn > PAUSE and not static_page():
                 self.seconds = now - start
-                show()
+                self._draw(show)
                 drawn = time.perf_counter()
             yield step
             self.done = step
@@ -60,7 +61,7 @@ class Live:
                     self.said.append((step, line))
         self.seconds = time.perf_counter() - start
         if show:
-            show()
+            self._draw(show)
         else:
             print("\n".join([self.line(), *self._said_lines()]))
 
@@ -74,7 +75,7 @@ class Live:
         for name, values in self.history.items():
             last = values[-SMOOTH:]
             mean = sum(last) / len(last)
-            said.append(f"{name} {100 * mean:.1f}%" if name in self.shares else f"{name} {mean:.3f}")
+            said.append(f"{name} {100 * mean:.1f}%" if name in SHARES else f"{name} {mean:.3f}")
         if 0 < self.done < self.steps:
             said.append(f"{self.seconds * (self.steps - self.done) / self.done:.0f} s left")
         elif self.done:
@@ -90,7 +91,7 @@ class Live:
         names = list(self.history)
         figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)
         for ax, name, color in zip(axes[0], names, (BLUE, GREEN_INK) * len(names), strict=False):
-            values, share = self.history[name], name in self.shares
+            values, share = self.history[name], name in SHARES
             scale = 100 if share else 1
             ax.plot(range(1, len(values) + 1), [scale * x for x in values], color=color, alpha=0.25, lw=0.8)
             ax.plot(range(1, len(values) + 1), [scale * x for x in smoothed(values)], color=color, lw=2)
@@ -106,29 +107,20 @@ class Live:
         ends = []
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]
-            shown = f"{100 * first:.0f}% to {100 * last:.1f}%" if name in self.shares else f"{first:.2f} to {last:.3f}"
+            shown = f"{100 * first:.0f}% to {100 * last:.1f}%" if name in SHARES else f"{first:.2f} to {last:.3f}"
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
 
-    def _display(self):
-        """A function that shows the state where it stood before; None in a script."""
-        if not in_notebook():
-            return None
-        from IPython.display import display
-
-        handle = display({"text/plain": ""}, raw=True, display_id=True)
-
-        def show():
-            line = self.line()
-            page = f'<pre style="margin:0 0 0.4em">{html.escape(line)}</pre>'
-            if self.history:
-                page += self.picture()._repr_html_()
-            if said := "\n".join(self._said_lines()):
-                page += f'<pre style="margin:0.4em 0 0;white-space:pre-wrap">{html.escape(said)}</pre>'
-                line += f"\n{said}"
-            handle.update({"text/html": page, "text/plain": line}, raw=True)
-
-        return show
+    def _draw(self, show: Callable[..., None]) -> None:
+        """Show the state by a function that `in_place` gives."""
+        line = self.line()
+        page = f'<pre style="margin:0 0 0.4em">{html.escape(line)}</pre>'
+        if self.history:
+            page += self.picture()._repr_html_()
+        if said := "\n".join(self._said_lines()):
+            page += f'<pre style="margin:0.4em 0 0;white-space:pre-wrap">{html.escape(said)}</pre>'
+            line += f"\n{said}"
+        show(line, page)
 
 
 def smoothed(values: list[float], steps: int = SMOOTH) -> list[float]:

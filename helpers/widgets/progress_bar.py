@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 WIDTH = 30
 
@@ -30,11 +30,9 @@ def _text(label: str, done: int, total: int) -> str:
 
 def _line():
     """A function (text, finished) that shows the text where the last one stood."""
-    if in_notebook():
-        from IPython.display import display
-
-        handle = display({"text/plain": ""}, raw=True, display_id=True)
-        return lambda text, _finished: handle.update({"text/plain": text}, raw=True)
+    show = in_place()
+    if show:
+        return lambda text, _finished: show(text)
 
     def write(text: str, finished: bool):
         if sys.stdout.isatty():
@@ -43,6 +41,17 @@ def _line():
             print(text)
 
     return write
+
+
+def in_place() -> Callable[..., None] | None:
+    """A function (text, page="") that shows a text, or the HTML of a page that says it, where it showed the last one.
+    None in a script."""
+    if not in_notebook():
+        return None
+    from IPython.display import display
+
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text, page="": handle.update({"text/plain": text} | ({"text/html": page} if page else {}), raw=True)
 
 
 def in_notebook() -> bool:

@@ -388,7 +388,7 @@ figures.training(watch)
 #
 # For several hundred steps the model learns almost nothing about repeated letters. Then their curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
-# (dotted).
+# (dotted). In some runs this takes more than 1,200 steps. If yours is one of them, train for longer.
 
 # %% [markdown]
 # ### Exercise 12.4 `language_model_logits`
@@ -427,8 +427,8 @@ check(language_model_logits)
 #
 # <details><summary>Hint 2</summary>
 #
-# `torch.no_grad()` and `.cpu()` do the rest. If the loss is too high, delete `language_model.safetensors` before you
-# train again.
+# `torch.no_grad()` and `.cpu()` do the rest. If the loss is too high because repeated letters aren't learned yet,
+# delete `language_model.safetensors` and train for 2,400 steps.
 #
 # </details>
 #

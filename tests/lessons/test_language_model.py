@@ -322,7 +322,7 @@ def test_kinds_and_the_places_behind_the_last_occurrence():
     assert watch.induction_targets(text) == [(6, 3), (7, 4)]
     weights = torch.zeros(1, 2, len(text), len(text))
     weights[0, 1, 6, 3] = weights[0, 1, 7, 4] = 0.9
-    assert watch.induction_score([weights], [text]) == (pytest.approx(0.9), 0, 1)
+    assert watch.induction_score([("", weights)], [text]) == (pytest.approx(0.9), 0, 1)
 
 
 def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():

@@ -9,7 +9,7 @@ import torch
 from helpers import blocks, translator
 from helpers.corpus import index_words, lexicon, sentence_pairs
 from helpers.grading.skippable_cells import only_shows
-from helpers.lessons.query_key import experiments
+from helpers.lessons.query_key import experiments, figures
 from helpers.translator import evaluation, training
 from helpers.translator.network import Parts
 from tests.lessons.lesson_text import says
@@ -24,7 +24,7 @@ HEADS = [(block, head) for block in range(2) for head in range(4)]
 
 def right(*heads):
     """How many of 300 sentences the translator has right without these heads."""
-    return round(300 * evaluation.exact(experiments.ablated(list(heads)), BATCH()))
+    return round(300 * evaluation.exact(evaluation.ablated(list(heads)), BATCH()))
 
 
 @pytest.mark.parametrize("head", [pytest.param(head, marks=() if head[1] == 0 else pytest.mark.full) for head in HEADS])
@@ -40,7 +40,7 @@ def test_the_other_heads_are_needed_only_together():
         "but without all seven a third of the translations are wrong.",
         "| 300 for each of seven heads alone | all of block 0: 286; all of block 1: 251 |",
     )
-    assert evaluation.nats_a_word(experiments.ablated([experiments.ARCS]), BATCH()) < 0.0003
+    assert evaluation.nats_a_word(evaluation.ablated([figures.ARCS]), BATCH()) < 0.0003
     assert (right(*HEADS[:4]), right(*HEADS[4:])) == (286, 251)
     assert right(*(head for head in HEADS if head != (1, 0))) == 200
     assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
@@ -52,8 +52,8 @@ def test_the_head_of_the_arcs_attends_mostly_to_the_previous_token():
         "| weight on the previous token, block 1 head 3 | | trained: 0.47; three untrained networks: 0.13 |",
     )
     _, before, weight = experiments.choices(translator.machine())
-    assert before[experiments.ARCS].item() == pytest.approx(0.58, abs=0.005)
-    assert weight[experiments.ARCS].item() == pytest.approx(0.47, abs=0.005)
+    assert before[figures.ARCS].item() == pytest.approx(0.58, abs=0.005)
+    assert weight[figures.ARCS].item() == pytest.approx(0.47, abs=0.005)
     for seed in (0, 1, 2):
         assert experiments.choices(experiments.untrained(seed))[2].mean().item() == pytest.approx(0.13, abs=0.005)
 

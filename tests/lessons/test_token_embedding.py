@@ -120,7 +120,7 @@ def test_the_functions_find_neighbors_in_the_translators_own_table(capsys):
 
 
 def test_a_sentence_becomes_rows():
-    draw = figures.SentenceToRows()
+    draw = figures.sentence_to_rows
     said = draw("Jane visits africa, in september!", 2).alt
     assert "jane 84, visits 156, africa 3, in 79, september 137" in said and "row of visits begins" in said
     assert "pizza has no id" in draw("jane visits pizza", 3).alt and "KeyError" in draw("jane visits pizza", 3).alt

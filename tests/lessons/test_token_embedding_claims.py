@@ -9,13 +9,14 @@ import torch
 from helpers import corpus, translator
 from helpers.blocks import fixed_neighbors, negative_sampling_gradients, negative_sampling_loss
 from helpers.lessons.token_embedding import experiments, figures, word2vec
-from helpers.lessons.token_embedding.figures import company, unit
+from helpers.lessons.token_embedding.figures import company
 from helpers.translator import evaluation
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
 says = functools.partial(says, "01_token_embedding")
+unit = functools.partial(torch.nn.functional.normalize, dim=-1)
 WORDS, IDS = corpus.index_words(corpus.company_sentences(300, random.Random(1)))
 PAIRS = word2vec.all_pairs(IDS, 2)
 SEEDS = 1, 2, 3  # the first is the lesson's

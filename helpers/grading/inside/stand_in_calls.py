@@ -1,4 +1,5 @@
-"""The course's own finished blocks tell when an answer calls them, by whatever way it came to them."""
+"""The course's own finished blocks, and its loops that write a translation, tell when an answer calls them, by whatever
+way it came to them."""
 
 import functools
 import importlib
@@ -13,15 +14,17 @@ COURSE = ("helpers.translator", "helpers.lessons", "helpers.or_finished")
 
 
 def report_stand_in_calls() -> None:
-    """Wrap what stands in for answers (helpers/or_finished.py) wherever the course's modules keep it."""
+    """Wrap what stands in for answers (helpers/or_finished.py), and what writes translations, wherever the course's
+    modules keep it."""
     from helpers import lessons
-    from helpers.translator import finished_parts, network
+    from helpers.translator import decoding, finished_parts, network, trained
 
     modules = [finished_parts, network]
     for package in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
         if importlib.util.find_spec(f"{package.name}.stand_ins"):
             modules.append(importlib.import_module(f"{package.name}.stand_ins"))
-    wrapped = {}
+    writers = (trained.greedy, trained.source_batch, trained.translate, decoding.write)
+    wrapped = {writer: _reporting(writer, f"{writer.__module__}.{writer.__name__}") for writer in writers}
     for module_of in modules:
         for value in [value for table in _tables(module_of) for value in table.values()]:
             if getattr(value, "__module__", "") != module_of.__name__:

@@ -14,6 +14,7 @@ from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, 
 from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
 from helpers.drawing.diagrams import TARGET, box, tokens
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator import evaluation
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
@@ -72,7 +73,6 @@ def copying_loss(model, src, tgt, pad_id):
 
 def trained_with(loss_of) -> Training:
     """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
-    from helpers.translator import evaluation
     from helpers.translator.network import Transformer
     from helpers.translator.word_ids import french_sentence
 
@@ -129,12 +129,9 @@ def two_trainings(fixed_loss) -> Picture:
 @functools.lru_cache(maxsize=1)
 def last_cross_weights() -> torch.Tensor:
     """The translator's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
-    network, outputs = translator.machine(), []
-    network.blocks[-1].register_forward_hook(lambda _, given, out: outputs.append(out[1]))
-    ids = [translator.BOS, *(translator.french[word] for word in FRENCH.split())]
-    with torch.no_grad():
-        network(translator.source_batch([ENGLISH]), torch.tensor([ids]))
-    return outputs[0][0].mean(dim=0)  # (T_t, T_s)
+    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in FRENCH.split())]])  # (1, T_t)
+    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
+    return seen.cross[0].mean(dim=0)  # (T_t, T_s)
 
 
 @torch.no_grad()
@@ -164,8 +161,7 @@ def cross_attention() -> Picture:
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
-    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english)
-    tilt(ax)
+    weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, tilted=True)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
     ax.set_ylabel("position: reads → has to predict", color=Q_COLOR)
     hidden = [without for _, _, without in with_source_hidden(ENGLISH, FRENCH)]
@@ -296,13 +292,12 @@ def cache_cells(length: int = 7) -> Picture:
     words = ["<bos>", *FRENCH.split()][:length]
     figure, axes = new_figure(8.4, 3.9, columns=2)
     seen = torch.ones(length, length).tril().bool()
-    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "aspect": "equal", "ylabel": "queries"}
+    look = {"mask": seen, "vmin": 0, "vmax": 1.6, "numbers": False, "tilted": True, "aspect": "equal"}
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
         news = "only the last is new" if first else "all recomputed"
-        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", **look)
-        tilt(ax)
+        heatmap(ax, done, words, words, title=title, xlabel=f"keys and values: {news}", ylabel="queries", **look)
         for i, j in seen[:first].nonzero().tolist():
             ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
     full = length * (length + 1) // 2

@@ -7,6 +7,7 @@ import torch
 from helpers.checking.model_probes import row_of
 from helpers.checking.scenarios import WrongParts, loaded_module, scenario
 from helpers.checking.stubs import stub
+from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 from helpers.checking.views import view
 from helpers.checking.vocabulary import Call
 
@@ -126,7 +127,8 @@ def work_of_one_more(answer, args, kwargs):
         for t in range(q.shape[-2] - 1):
             _, cache = _pair(answer(*(x[..., t : t + 1, :] for x in (q, k, v)), cache))
         with FlopCounterMode(display=False) as counter:
-            answer(*(x[..., -1:, :] for x in (q, k, v)), cache)
+            _, seen = tensors_alive(answer, *(x[..., -1:, :] for x in (q, k, v)), cache, long=0)
+    require_in_sight(seen.made, q.shape[:-1].numel(), "the work")  # at least a score of each key
     return {"products": counter.get_total_flops() // 2}, []
 
 

@@ -53,11 +53,8 @@ class Stack:
 
 
 def stack():
-    start = choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0)
-    panel(Stack(), start=start)
+    panel(Stack(), start=choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0))
 
 
 def reach():
-    depth = whole("layers", 1, 1, 8)
-    kernel = choice("kernel", [1, 3, 5, 7], 3)
-    panel(receptive, layers_=depth, kernel=kernel)
+    panel(receptive, layers_=whole("layers", 1, 1, 8), kernel=choice("kernel", [1, 3, 5, 7], 3))

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.drawing.charts import bars, curves, heatmap, name_ticks, tilt, weight_map
-from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS
+from helpers.drawing.charts import bars, curves, heatmap, name_ticks, weight_map
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, SIGNED
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.translator import evaluation
@@ -37,9 +37,7 @@ TRACED = 12  # blocks
 
 def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
     """What enters the translator's first block: word plus position, (T, 64)."""
-    encoder = translator.machine().encoder
-    ids = translator.source_batch([sentence])[0]
-    return (encoder.tokens(ids) + encoder.positions.weight[: len(ids)]).detach()
+    return evaluation.input_of(translator.machine(), "encoder.blocks.0", translator.source_batch([sentence]))[0]
 
 
 def normed_words(channels: int = 12) -> Picture:
@@ -347,9 +345,8 @@ def three_influences() -> Picture:
     for ax, (name, f) in zip(axes, mixers().items(), strict=True):
         influence = torch.linalg.vector_norm(torch.func.jacrev(f)(x.double()), dim=(1, 3))  # (T, T)
         shares = influence / influence.sum(dim=1, keepdim=True)
-        first = ax is axes[0]
-        weight_map(ax, shares, WORDS if first else [""] * 5, WORDS, mask=shares > 1e-12, title=name)
-        tilt(ax)
+        rows = WORDS if ax is axes[0] else [""] * 5
+        weight_map(ax, shares, rows, WORDS, mask=shares > 1e-12, tilted=True, title=name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
     axes[0].set_ylabel("this output ...")
     axes[1].set_xlabel("... depends on this word")
@@ -369,8 +366,7 @@ def encoder_influence(token_influence) -> Picture:
 
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
-    heatmap(ax, moved, WORDS, WORDS, cmap=WEIGHTS, xlabel="input word", ylabel="output word")
-    tilt(ax)
+    heatmap(ax, moved, WORDS, WORDS, tilted=True, xlabel="input word", ylabel="output word")
     table = zip(WORDS, moved.tolist(), strict=True)
     rows = "; ".join(f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in table)
     alt = f"A 5 by 5 heat map, how strongly each output of the trained encoder changes with each input word. {rows}."

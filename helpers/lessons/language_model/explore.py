@@ -47,5 +47,4 @@ def writing(model, symbols: str):
         stack = "".join(f'<div style="{look[i == shown]}">{line}</div>' for i, line in enumerate(lines))
         return f'<div style="display:grid;font:15px/1.6 monospace;overflow-wrap:anywhere">{stack}</div>'
 
-    slider = choice("temperature", [(f"{t:.1f}", t) for t in TEMPERATURES], 1.0)
-    panel(draw, temperature=slider)
+    panel(draw, temperature=choice("temperature", [(f"{t:.1f}", t) for t in TEMPERATURES], 1.0))

@@ -130,8 +130,7 @@ def training(watch) -> Picture:
     left.text(0, watch.line - 0.03, f"entropy line {watch.line:.2f}", va="top", fontsize=10)
     left.set(xlabel="steps", ylabel="nats per token, unseen passages", title="all tokens", ylim=(1.2, None))
     for kind, losses in watch.losses.items():
-        color = KIND_COLORS[kind]
-        right.plot(watch.steps, losses, color=color, lw=2, label=kind)
+        right.plot(watch.steps, losses, color=KIND_COLORS[kind], lw=2, label=kind)
     if max(watch.induction) > 0:
         look = {"color": BLACK, "lw": 1.6, "ls": ":", "label": "attention weight of the induction head"}
         right.plot(watch.steps, watch.induction, **look)
@@ -159,15 +158,12 @@ def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
 
 def induction_by_hand() -> Picture:
     T = len(EXAMPLE)
-    first, second = np.full((T, T), np.nan), np.full((T, T), np.nan)
+    first, second = torch.zeros(T, T), torch.zeros(T, T)
     for t in range(T):
-        first[t, : t + 1] = 0
         first[t, max(t - 1, 0)] = 1
-        matches = [j for j in range(1, t + 1) if EXAMPLE[j - 1] == EXAMPLE[t]]
-        second[t, : t + 1] = 0 if matches else 1 / (t + 1)
-        for j in matches:
-            second[t, j] = 1 / len(matches)
-    figure = _two_heads(*(torch.tensor(np.nan_to_num(weights)) for weights in (first, second)))
+        keys = [j for j in range(1, t + 1) if EXAMPLE[j - 1] == EXAMPLE[t]] or list(range(t + 1))
+        second[t, keys] = 1 / len(keys)
+    figure = _two_heads(first, second)
     looks = ((EXAMPLE[t], t, EXAMPLE[t - 4], t - 4) for t in range(5, 9))
     said = ", ".join(f"{a} at position {t} attends to {b} at position {s}" for a, t, b, s in looks)
     alt = f"Attention of two heads over {EXAMPLE}. In the first each token attends to the previous one. "
@@ -257,7 +253,7 @@ def grown_induction_head(model, watch) -> Picture:
         words = "No attention to show, because no part of this model returns its attention weights."
         return words_instead(words, "Figure 12.6. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
-    heads = weights[layer][0].cpu()  # (H, T, T)
+    heads = weights[layer][1][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
     figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
     pairs, said = [(t, t - 6) for t in range(8, 14)], []
@@ -386,15 +382,15 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
             if name == "buggy":
                 own.append(asked.item())
     curves["buggy, its own loss"] = own
+    ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     figure, ax = new_figure(7.8, 3.4)
     for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):
         ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("own loss") else "-")
-        end = sum(curve[-10:]) / 10
-        ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
+        look = {"va": "center", "color": INK.get(color, color), "fontsize": 10.5}
+        ax.text(steps * 1.01, ends[name], f"{name} {ends[name]:.2f}", **look)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
     ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))
-    ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
         f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from helpers import corpus
 from helpers.translator.evaluation import attention_weights
 from helpers.widgets.checkpoint import quick
-from helpers.widgets.progress_bar import in_notebook
+from helpers.widgets.progress_bar import in_place
 
 GPU = torch.device("cuda")
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
@@ -113,13 +114,15 @@ def ablated(model, layer: int, head: int):
         hook.remove()
 
 
-def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[float, int, int]:
-    """The head that attends most to the token after the last occurrence: (mean weight there, layer, head)."""
+def induction_score(weights: list[tuple[str, torch.Tensor]], texts: list[str]) -> tuple[float, int, int]:
+    """The head that attends most to the token after the last occurrence: (mean weight there, layer, head).
+
+    weights: as `attention_weights` gives them, layer by layer."""
     targets = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
     if not weights or not targets:
         return 0.0, 0, 0
     b, t, j = (torch.tensor(column) for column in zip(*targets, strict=True))
-    means = [w.cpu()[b, :, t, j].mean(0).tolist() for w in weights]  # a number for each head of each layer
+    means = [w.cpu()[b, :, t, j].mean(0).tolist() for _, w in weights]  # a number for each head of each layer
     best = [(value, layer, head) for layer, row in enumerate(means) for head, value in enumerate(row)]
     return max(best)
 
@@ -144,7 +147,7 @@ class Watch:
     whole: list[float] = field(default_factory=list)
     induction: list[float] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
-    display_handle: object = None  # in a notebook, where the diary is shown
+    show: Callable[..., None] | None = None  # in a notebook, puts the diary in the place of the diary so far
 
     def __post_init__(self):
         unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
@@ -168,7 +171,9 @@ class Watch:
         self.induction.append(induction_score(weights, self.texts)[0])
         if not self.written or step >= max(40, 1.45 * self.written[-1].step):  # further and further apart
             self.written.append(write(model, step))
-            self._show()
+            self.show = self.show or in_place()
+            if self.show:
+                self.show(self.diary())
 
     def _nats(self, model) -> torch.Tensor:
         logits = model(self.ids.to(next(model.parameters()).device)).float().cpu()  # (B, T, V)
@@ -201,16 +206,6 @@ class Watch:
         """What the model wrote during training, one line for each time."""
         lines = "{0.step:5} steps, {0.right:2} of {0.sentences:2} sentences correct:  {0.passage}"
         return "\n".join(map(lines.format, self.written))
-
-    def _show(self) -> None:
-        """Replace the diary by the diary so far, in a notebook; a script can print it."""
-        if not in_notebook():
-            return
-        if self.display_handle is None:
-            from IPython.display import display
-
-            self.display_handle = display({"text/plain": ""}, raw=True, display_id=True)
-        self.display_handle.update({"text/plain": self.diary()}, raw=True)
 
     def best_head(self, model) -> tuple[int, int]:
         """(layer, head) of the strongest induction head now."""

@@ -28,10 +28,10 @@ def _frame_row(ax, row: int, length: int):
     ax.plot([left, right, right, left, left], [top, top, bottom, bottom, top], color=RED, linewidth=2, clip_on=False)
 
 
-def _draw_mask(ax, seen, rows, columns):
-    """A mask as cells: blue may be seen, hatched may not, a red frame shows a fully masked row."""
+def _draw_mask(ax, seen, rows, columns, first: int = 0):
+    """A mask as cells: blue may be seen, hatched may not, a red frame shows a fully masked row, from row `first` on."""
     weight_map(ax, seen.float() * 0.75, rows, columns, numbers=False, mask=seen)
-    for i in range(seen.shape[0]):
+    for i in range(first, seen.shape[0]):
         if not seen[i].any():
             _frame_row(ax, i, seen.shape[1])
     for line in range(1, seen.shape[0]):
@@ -54,10 +54,7 @@ def gallery() -> Picture:
     for ax, (title, seen, rows, columns) in zip(axes.flat, panels, strict=True):
         if len(rows) == 2:  # where they stand in the whole triangle: the rows above were asked earlier
             whole = torch.cat([torch.zeros(3, 5, dtype=torch.bool), seen])
-            _draw_mask(ax, whole, ["", "", "", *rows], columns)
-            for line in list(ax.lines):
-                if line.get_color() == RED:  # the frames of the three rows that are not asked
-                    line.remove()
+            _draw_mask(ax, whole, ["", "", "", *rows], columns, first=3)
             ax.add_patch(Rectangle((-0.5, -0.5), 5, 3, color="white", zorder=3))
             ax.text(2, 1, "earlier queries;\ntheir keys are cached", ha="center", va="center", fontsize=10, zorder=4)
         else:
@@ -221,11 +218,6 @@ def _one_thread():
         torch.set_num_threads(threads)
 
 
-def train(attention, seed: int = 5, **sizes) -> list[float]:
-    """The training losses of `trained`."""
-    return trained(attention, seed, **sizes)[0]
-
-
 def too_good() -> Picture:
     with _one_thread():
         runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
@@ -248,9 +240,9 @@ def too_good() -> Picture:
 
 
 def last_loss(attention, seed: int = 5) -> float:
-    """The mean of the last twenty losses of `train`, without touching the caller's number of threads."""
+    """The mean of the last twenty training losses of `trained`, without touching the caller's number of threads."""
     with _one_thread():
-        return sum(train(attention, seed)[-20:]) / 20
+        return sum(trained(attention, seed)[0][-20:]) / 20
 
 
 def influences() -> dict[str, torch.Tensor]:
@@ -290,8 +282,7 @@ def influence() -> Picture:
             for j in range(6):
                 if leaking[i, j] or not later[i, j]:
                     text = f"{moved[i, j]:.2f}" if moved[i, j] >= 0.005 or not leaking[i, j] else "<.01"
-                    dark = not later[i, j] and moved[i, j] > 1.2
-                    color = "white" if dark else BLACK
+                    color = "white" if not later[i, j] and moved[i, j] > 1.2 else BLACK
                     ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color, zorder=4)
         ax.set_title(f"{title}: {leaks[-1]} leaks", fontsize=11)
         ax.set_xlabel("changed input")

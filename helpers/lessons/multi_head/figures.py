@@ -9,8 +9,7 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.blocks import apply_rope
-from helpers.corpus import sentence_pairs
-from helpers.drawing.charts import bare, bars, frame_cells, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, frame_cells, heatmap, name_ticks, named, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED, V_COLOR
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -33,9 +32,7 @@ SENTENCES = (
 
 def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
     """What the first encoder block gets (1, T, 64): word vectors, with position vectors or without."""
-    ids, state = translator.source_batch([sentence]), translator.state()
-    x = state["encoder.tokens.weight"][ids]  # (1, T, 64)
-    return x + state["encoder.positions.weight"][: ids.shape[1]] if positions else x
+    return evaluation.input_of(_network(positions), "encoder.blocks.0", translator.source_batch([sentence]))
 
 
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
@@ -57,20 +54,10 @@ def _nats(network) -> float:
 
 
 @functools.lru_cache(maxsize=1)
-@torch.no_grad()
 def damage() -> tuple[float, list[list[float]]]:
     """Nats per word of the full translator, and with each head of the encoder ablated: one row per block."""
-    network = translator.machine()
-    whole, rows = _nats(network), []
-    for name in ATTENTIONS:
-        W_o = network.get_submodule(name).W_o.weight  # (D, D)
-        saved, row = W_o.clone(), []
-        for h in range(4):
-            W_o[:, h * 16 : (h + 1) * 16] = 0
-            row.append(_nats(network))
-            W_o.copy_(saved)
-        rows.append(row)
-    return whole, rows
+    rows = [[_nats(evaluation.ablated([(block, head)])) for head in range(4)] for block in range(2)]
+    return _nats(translator.machine()), rows
 
 
 @functools.lru_cache(maxsize=1)
@@ -89,14 +76,13 @@ def damage_of_identity() -> tuple[float, float, float]:
 @functools.lru_cache(maxsize=2)
 def weight_by_distance(positions: bool) -> torch.Tensor:
     """Mean weight that a query of the second encoder block gives to each of DISTANCES: (heads, distances)."""
-    import random
-
-    found = {distance: [] for distance in DISTANCES}
-    for pair in sentence_pairs(200, random.Random(2014), unseen=True):
-        seen = encoder_weights(pair.english, positions)[1]  # (H, T, T)
-        for distance in DISTANCES:
-            found[distance].append(seen.diagonal(distance, dim1=-2, dim2=-1))  # (H, T - |distance|)
-    return torch.stack([torch.cat(found[distance], dim=-1).mean(dim=-1) for distance in DISTANCES], dim=-1)
+    src, found = evaluation.unseen(200).src, []  # (B, T), padded with 0
+    seen = evaluation.look(_network(positions), src).encoder[1]  # (B, H, T, T)
+    for distance in DISTANCES:
+        weights = seen.diagonal(distance, dim1=-2, dim2=-1).transpose(1, 2)  # (B, T - |distance|, H)
+        both = src[:, abs(distance) :] != 0  # where the later one of query and key is a word, the other is one too
+        found.append(weights[both].mean(dim=0))  # (H,)
+    return torch.stack(found, dim=-1)
 
 
 # ---------------------------------------------------------------- figures
@@ -182,13 +168,10 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
 def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
     weights = mha(x)[1]  # (1, H, T, T)
     H, D = weights.shape[1], x.shape[-1]
-    d = D // H
-    values = mha.W_v(x)[0]  # (T, D)
-    before, after = torch.zeros(H, D), torch.zeros(H, D)
-    for h in range(H):
-        own = slice(h * d, (h + 1) * d)
-        before[h, own] = weights[0, h, token] @ values[:, own]
-        after[h] = before[h, own] @ mha.W_o.weight[:, own].T
+    values = mha.W_v(x)[0].unflatten(-1, (H, -1))  # (T, H, D/H)
+    heads = torch.einsum("ht,thd->hd", weights[0, :, token], values)  # (H, D/H)
+    before = torch.block_diag(*heads[:, None])  # (H, D)
+    after = before @ mha.W_o.weight.T  # (H, D)
     figure, axes = new_figure(8.6, 4.3, 3, 1, sharex=True, height_ratios=(4, 4, 1))
     names = [f"head {h}" for h in range(H)]
     total = (after.sum(dim=0) + mha.W_o.bias)[None]
@@ -200,8 +183,8 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
         heatmap(ax, table, rows, cmap=SIGNED, numbers=False, mask=mask)
         ax.set_title(title, fontsize=11)
     axes[2].set(xticks=range(0, D, 16), xticklabels=range(0, D, 16), xlabel="channel of the output")
-    alt = f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest "
-    alt += "is hatched. In the middle, after W_O, every head has values in all columns. Below, their sum."
+    alt = f"Three heat maps of {D} columns for the word visits. Above, four heads fill {D // H} columns each and the "
+    alt += "rest is hatched. In the middle, after W_O, every head has values in all columns. Below, their sum."
     caption = "Figure 8.4. After the output matrix every head writes into all channels, and the results are summed."
     return Picture(figure, alt, caption)
 
@@ -367,10 +350,9 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
     best = []
     for b, h in itertools.product(range(L), range(H)):
         ax = axes[b][h]
-        weight_map(ax, seen[b, h], words, numbers=False)
+        weight_map(ax, seen[b, h], words, numbers=False, tilted=True)
         ax.set_title(f"block {b}, head {h}", fontsize=10)
         ax.tick_params(labelsize=9)
-        tilt(ax)
         best.append(f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}")
     alt = f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + "."
     caption = "Figure 8.7. Eight heads of the encoder on one sentence, with queries in rows and keys in columns."
@@ -452,8 +434,7 @@ class Heads:
         seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
         shown = f"block {block}, head {head}, {'with positions' if positions else 'positions set to zero'}"
         self.ax.clear()
-        weight_map(self.ax, seen, words, title=shown)
-        tilt(self.ax)
+        weight_map(self.ax, seen, words, tilted=True, title=shown)
         best = zip(words, seen.argmax(dim=-1).tolist(), strict=True)
         top = "; ".join(f"{word} attends most to {words[key]}" for word, key in best)
         return Picture(self.figure, f"Attention of {shown}: {top}.", "Attention weights of one head.")

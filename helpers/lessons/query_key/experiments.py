@@ -3,7 +3,6 @@
 Each prints a few lines. A function that is not answered yet leaves one line instead.
 """
 
-import copy
 import random
 
 import torch
@@ -16,22 +15,11 @@ from helpers.translator.word_ids import PAD
 from helpers.widgets.answered import answered
 
 SENTENCES = 300
-HEAD_WIDTH = translator.D_MODEL // translator.NUM_HEADS
-ARCS = 1, 3  # the block and the head, counted from 0, whose arcs the lesson draws
-
-
-def ablated(heads: list[tuple[int, int]]):
-    """The translator without these (block, head) of its encoder, counted from 0: their columns of W_O are zero."""
-    network = copy.deepcopy(translator.machine())
-    for block, head in heads:
-        columns = slice(head * HEAD_WIDTH, (head + 1) * HEAD_WIDTH)
-        network.encoder.blocks[block].attention.W_o.weight.data[:, columns] = 0
-    return network
 
 
 def ablate(heads: list[tuple[int, int]]):
     """Loss and exact translations on unseen sentences without these (block, head) of the encoder, counted from 0."""
-    network, batch = ablated(heads), evaluation.unseen(SENTENCES)
+    network, batch = evaluation.ablated(heads), evaluation.unseen(SENTENCES)
     right = round(SENTENCES * evaluation.exact(network, batch))
     loss = evaluation.nats_a_word(network, batch)
     print(f"without {len(heads)} of 8 heads: {right} of {SENTENCES} right, loss {loss:.5f} nats per word")

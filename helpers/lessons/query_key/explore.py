@@ -32,5 +32,4 @@ def training():
 
 
 def graph(weights, tokens):
-    slider = decimal("threshold", 0.1, 0.02, 0.96, 0.02)
-    panel(figures.GraphBesideTable(weights, tokens), threshold=slider)
+    panel(figures.GraphBesideTable(weights, tokens), threshold=decimal("threshold", 0.1, 0.02, 0.96, 0.02))

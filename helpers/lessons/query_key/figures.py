@@ -8,7 +8,7 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.drawing.charts import bare, bars, heatmap, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
@@ -16,6 +16,8 @@ from helpers.drawing.style import Picture, new_figure
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
 LIFE = ("Life", "is", "short", "eat", "dessert", "first")
+
+ARCS = 1, 3  # the block and the head of the translator's encoder, counted from 0, whose arcs the lesson draws
 
 # The table of the sources, which do not say where it comes from: query, key, probability.
 SKETCHED = ((0, 1, 0.94), (1, 2, 0.86), (2, 1, 0.76))
@@ -144,11 +146,10 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     scores = Q @ K.T
     figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
     top, features = float(max(Q.abs().max(), scores.abs().max())), ("action", "location")
-    heatmap(axes[0], Q, tokens, features, cmap=Q_MAP, vmin=-top, vmax=top, digits=0, title="Q")
-    heatmap(axes[1], K.T, features, tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0, title="·  $K^\\top$")
-    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0, title="=  S")
-    for ax in axes[:3]:
-        tilt(ax)
+    look = {"digits": 0, "tilted": True}
+    heatmap(axes[0], Q, tokens, features, cmap=Q_MAP, vmin=-top, vmax=top, title="Q", **look)
+    heatmap(axes[1], K.T, features, tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, title="·  $K^\\top$", **look)
+    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, title="=  S", **look)
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
@@ -161,15 +162,10 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 @functools.lru_cache(maxsize=1)
 def one_real_head():
     """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
-    from helpers import translator
+    from helpers.translator.evaluation import read_by_a_head
 
-    words, network, state = "jane visits africa in september".split(), translator.machine(), translator.state()
-    ids = torch.tensor([[translator.english[word] for word in words]])
-    with torch.no_grad():
-        x = network.encoder.tokens(ids) + network.encoder.positions.weight[: len(words)]
-        x = network.encoder.blocks[0](x)[0]  # (5, 64)
-    W_q, W_k = (state[f"encoder.blocks.1.attention.W_{name}.weight"][48:64].clone() for name in "qk")
-    return x, W_q, W_k
+    x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
+    return x, numbers["W_q.weight"], numbers["W_k.weight"]
 
 
 class Arcs:
@@ -178,9 +174,8 @@ class Arcs:
         self.weights = torch.softmax(scores / width**0.5, dim=-1)
         n = len(tokens)
         self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
-        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
-        table.set(xlabel="key", ylabel="query", title="scores of all pairs")
-        tilt(table)
+        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0, tilted=True, title="scores of all pairs")
+        table.set(xlabel="key", ylabel="query")
         self.frame = Rectangle((-0.5, -0.5), n, 1, fill=False, lw=3, color=Q_COLOR)
         table.add_patch(self.frame)
         self.ax, self.arcs = ax, []
@@ -227,8 +222,7 @@ class Circle:
         bare(self.plane, xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
         self.plane.set_title("40 keys; the query should find key 39\n(there is no key 49)")
         sizes = torch.arange(2, most + 1)
-        margins = 1 - torch.cos(2 * math.pi / sizes)
-        ax.semilogy(sizes, margins, color=BLUE)
+        ax.semilogy(sizes, 1 - torch.cos(2 * math.pi / sizes), color=BLUE)
         (self.dot,) = ax.semilogy([2], [2], "o", color=ORANGE, markersize=9)
         ax.set(xlabel="number of keys", ylabel="margin", ylim=(4e-3, 4))
         self.title = ax.set_title("best 1.000, next 0.992: margin 0.008")
@@ -502,8 +496,7 @@ def drawn_by(find_edges, weights, tokens, threshold: float):
 
 class Training:
     def __init__(self):
-        self.tables, losses = _training_run()
-        self.losses = losses
+        self.tables, self.losses = _training_run()
         self.figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
         self.image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
         self.numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]
@@ -511,8 +504,8 @@ class Training:
         left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
         left.set(xlabel="key", ylabel="query")
         self.left, self.right = left.set_title("scores after 60 steps"), right.set_title("loss 0.00")
-        right.plot(losses, color=BLUE)
-        (self.dot,) = right.plot([0], [losses[0]], "o", color=ORANGE, markersize=9)
+        right.plot(self.losses, color=BLUE)
+        (self.dot,) = right.plot([0], [self.losses[0]], "o", color=ORANGE, markersize=9)
         right.set(xlabel="step", ylabel="loss", ylim=(0, None))
 
     def __call__(self, step: int) -> Picture:

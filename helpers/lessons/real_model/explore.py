@@ -3,12 +3,12 @@
 import textwrap
 
 from helpers import pretrained
-from helpers.drawing.charts import MovingBars, tilt, weight_map
+from helpers.drawing.charts import MovingBars, weight_map
 from helpers.drawing.colors import BLUE, ORANGE
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
-from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
+from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet, needs_numbers
 from helpers.lessons.real_model.network import among_words
 from helpers.widgets.controls import choice, typed, whole
 from helpers.widgets.panel import panel
@@ -17,10 +17,9 @@ CHOICES = (*SENTENCES, TIRED, WIDE)
 LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
 
 
+@needs_numbers
 def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
     """The weights of one head on a sentence; ends: with [CLS] and [SEP], else among the words alone."""
-    if not pretrained.is_real():
-        return Quiet()
     read = real_network.reading(sentence)
     weights, tokens = read.attention[layer, 0, head], read.tokens[0]
     if not ends:
@@ -28,10 +27,8 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     figure, ax = new_figure(7.4, 4.4)
     figure.set_layout_engine("none")  # the same margins for all sentences
     ax.set_position((0.17, 0.25, 0.81, 0.67))
-    weight_map(ax, weights, tokens, numbers=len(tokens) <= 8)
+    weight_map(ax, weights, tokens, numbers=len(tokens) <= 8, tilted=len(tokens) > 8)
     ax.tick_params(labelsize=SMALLEST)
-    if len(tokens) > 8:
-        tilt(ax)
     ax.set(xlabel="key", ylabel="query", title=f"layer {layer}, head {head}")
     top = zip(tokens, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     best = [f"{token} attends to {tokens[key]} {weight:.2f}" for token, key, weight in top]

@@ -158,8 +158,7 @@ def without_each_head() -> Picture:
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
     colors = [ORANGE if head == NEXT else BLUE for head in order]
-    ranks = range(1, len(order) + 1)
-    ax.scatter(ranks, [shifts[head] for head in order], color=colors, s=22)
+    ax.scatter(range(1, len(order) + 1), [shifts[head] for head in order], color=colors, s=22)
     rank = order.index(NEXT) + 1
     look = {"arrowprops": {"arrowstyle": "-", "color": GRAY_INK}, "fontsize": 10}
     ax.annotate(f"layer 1, head 8: {shifts[NEXT]:.4f}", (rank, shifts[NEXT]), (rank + 6, 0.02), **look)
@@ -208,8 +207,7 @@ def weight_and_influence() -> Picture:
         "influence on jane: all six layers": influences()[-1, 1],
     }
     figure, axes = new_figure(8.6, 2.7, 1, 3, sharey=True)
-    colors = (BLUE, ORANGE, GREEN)
-    for ax, (title, share), color in zip(axes, shares.items(), colors, strict=True):
+    for ax, (title, share), color in zip(axes, shares.items(), (BLUE, ORANGE, GREEN), strict=True):
         bars(ax, tokens, share, ".2f", color=color)
         ax.set_title(title, fontsize=10)
         ax.tick_params(axis="x", labelsize=SMALLEST)

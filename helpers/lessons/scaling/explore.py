@@ -39,8 +39,7 @@ class Temperature:
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
     """A slider for the temperature that divides the scores (T,) of one query."""
-    slider = powers("temperature", start, -1, 2, 0.01)
-    panel(Temperature(scores, tokens), t=slider)
+    panel(Temperature(scores, tokens), t=powers("temperature", start, -1, 2, 0.01))
 
 
 @functools.lru_cache(maxsize=32)
@@ -97,12 +96,9 @@ class WidthAndDivisor:
             f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
             f"is {math.sqrt(d_k):.3g}."
         )
-        caption = "Left: one query's weights. Right: a typical query, over all divisors."
-        return Picture(self.figure, alt, caption)
+        return Picture(self.figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
 
 
-def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
-    width = choice("width", WIDTHS, d_k)
-    begin = choice("initialization", figures.INITIALIZATIONS)
-    by = powers("divisor", divisor, -1, 3.5, 0.05)
-    panel(WidthAndDivisor(), d_k=width, init=begin, divisor=by)
+def width_and_divisor():
+    width, begin = choice("width", WIDTHS, 64), choice("initialization", figures.INITIALIZATIONS)
+    panel(WidthAndDivisor(), d_k=width, init=begin, divisor=powers("divisor", 1.0, -1, 3.5, 0.05))

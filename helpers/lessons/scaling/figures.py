@@ -6,10 +6,10 @@ import math
 import numpy as np
 import torch
 
-from helpers import translator
 from helpers.drawing.charts import bars, heatmap, name_ticks, named
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, PINK, SIGNED
 from helpers.drawing.style import SMALLEST, Picture, new_figure
+from helpers.translator.evaluation import read_by_a_head
 
 # Initializations: entries of queries and keys from a normal distribution; nn.Linear's own initialization and
 # torch.rand for the two projections, with tokens whose entries have variance 1.
@@ -91,11 +91,8 @@ def effective_tokens(weights: torch.Tensor) -> torch.Tensor:
 
 def first_head(sentence: str):
     """What the first block of the translator's encoder reads, (T, 64), and W_q and W_k of its first head, (16, 64)."""
-    numbers, words = translator.state(), sentence.split()
-    ids = torch.tensor([translator.english[word] for word in words])  # (T,)
-    x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][: len(words)]  # (T, 64)
-    width = translator.D_MODEL // translator.NUM_HEADS
-    return x, *(numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:width] for name in "qk")
+    x, numbers = read_by_a_head(sentence, 0, 0)
+    return x, numbers["W_q.weight"], numbers["W_k.weight"]
 
 
 def score_distributions(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
@@ -145,8 +142,7 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         title = f"{name}\neffectively {words:.1f} words"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
-        listed = named(tokens, weights)
-        said.append(f"{name}: {listed}; effectively {words:.1f} words")
+        said.append(f"{name}: {named(tokens, weights)}; effectively {words:.1f} words")
     caption = "Figure 4.3. Attention weights of “is”, with its scores divided by four different constants."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 

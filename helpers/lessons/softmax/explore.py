@@ -40,8 +40,7 @@ class Surprise:
         said = named(self.WORDS, probabilities, ".3f")
         words = f"score {score:.2f}, loss {shown} and gradient {p - 1:.3g}"
         alt = f"Probabilities: {said}. The target {target} has {words}."
-        caption = "Orange: the target. The higher its probability, the smaller the loss."
-        return Picture(self.figure, alt, caption)
+        return Picture(self.figure, alt, "Orange: the target. The higher its probability, the smaller the loss.")
 
 
 def surprise():

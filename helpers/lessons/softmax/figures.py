@@ -173,8 +173,8 @@ def log_of_softmax() -> Picture:
     return Picture(figure, alt, "Figure 6.5. The logarithm of a small probability, computed in three ways.")
 
 
-def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
-    p, g = torch.tensor(p), torch.tensor(g)
+def push_and_pull() -> Picture:
+    p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([4.0, 0.0, 0.0])
     average = float((p * g).sum())
     steps = [
         ("gradient g at the weights", g),
@@ -194,10 +194,8 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
     return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".", caption)
 
 
-def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:
-    p = torch.tensor([float(e) for e in exponentials]) / sum(exponentials)
-    truth = torch.zeros_like(p)
-    truth[target] = 1
+def prediction_minus_truth() -> Picture:
+    words, p, truth = ("est", "regarde", "visite"), torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, 1.0])
     steps = [("prediction", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
     figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
     said = []

@@ -5,7 +5,7 @@ import weakref
 import torch
 
 from helpers.checking.scenarios import scenario
-from helpers.checking.tensor_memory import largest_tensor
+from helpers.checking.tensor_memory import largest_tensor, require_in_sight
 from helpers.running.torch_insides import OperatorMode, tree_leaves
 
 # These look at a tensor's shape alone.
@@ -29,6 +29,7 @@ def one_pass(answer, args, kwargs):
     watch = _Watch(score_blocks)
     with watch:
         _, numbers = largest_tensor(answer, score_blocks, value_blocks, **kwargs)
+    require_in_sight(len(watch.read), 1, "the memory")
     scores = sum(block.numel() for block in score_blocks)
     return {
         "no block of scores is read again after a later one": not watch.again,

@@ -59,8 +59,7 @@ def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
 class Windows:
     def __init__(self):
         self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
-        first = seen_through(3, 0, 1)
-        self.images = [window_cells(ax, first) for ax in (left, right)]
+        self.images = [window_cells(ax, seen_through(3, 0, 1)) for ax in (left, right)]
         left.set(title="one layer attends to", xlabel="keys", ylabel="queries")
         right.set(xlabel="keys")
         self.title = right.set_title("8 layers depend on")

@@ -17,36 +17,30 @@ def made_up_llama(tied: bool = False) -> dict[str, torch.Tensor]:
     shared = D // SIZES["num_heads"] * SIZES["num_kv_heads"]
 
     def random(*shape):
-        return torch.randn(*shape, generator=generator) * (2 * shape[-1] ** -0.5 if len(shape) > 1 else 0.3)
+        numbers = torch.randn(*shape, generator=generator)
+        return 2 * numbers * shape[-1] ** -0.5 if len(shape) > 1 else 1 + 0.3 * numbers  # a norm's are around 1
 
+    layer: dict[str, tuple[int, ...]] = {
+        f"self_attn.{part}_proj": (shared if part in "kv" else D, D) for part in "qkvo"
+    }
+    layer |= {"mlp.gate_proj": (d_ff, D), "mlp.up_proj": (d_ff, D), "mlp.down_proj": (D, d_ff)}
+    layer |= {"input_layernorm": (D,), "post_attention_layernorm": (D,)}
     state = {"model.embed_tokens.weight": random(V, D)}
     for i in range(SIZES["num_layers"]):
-        at = f"model.layers.{i}."
-        state[f"{at}self_attn.q_proj.weight"] = random(D, D)
-        state[f"{at}self_attn.k_proj.weight"] = random(shared, D)
-        state[f"{at}self_attn.v_proj.weight"] = random(shared, D)
-        state[f"{at}self_attn.o_proj.weight"] = random(D, D)
-        state[f"{at}mlp.gate_proj.weight"] = random(d_ff, D)
-        state[f"{at}mlp.up_proj.weight"] = random(d_ff, D)
-        state[f"{at}mlp.down_proj.weight"] = random(D, d_ff)
-        state[f"{at}input_layernorm.weight"] = 1 + random(D)
-        state[f"{at}post_attention_layernorm.weight"] = 1 + random(D)
-    state["model.norm.weight"] = 1 + random(D)
+        state |= {f"model.layers.{i}.{name}.weight": random(*shape) for name, shape in layer.items()}
+    state["model.norm.weight"] = random(D)
     return state if tied else state | {"lm_head.weight": random(V, D)}
 
 
-def llama_logits(state: dict, ids, neighbors: bool = False):
-    """What a file says comes next: ids LongTensor (B, T) -> (B, T, V).
-
-    neighbors: the file's queries and keys are made for pairs of neighbors, as Meta's own files are.
-    """
+def llama_logits(state: dict, ids):
+    """What a file says comes next: ids LongTensor (B, T) -> (B, T, V)."""
     x = state["model.embed_tokens.weight"][ids]  # (B, T, D)
     for i in range(SIZES["num_layers"]):
         at = f"model.layers.{i}."
         y = F.rms_norm(x, x.shape[-1:], state[f"{at}input_layernorm.weight"], EPS)
         heads = [F.linear(y, state[f"{at}self_attn.{part}_proj.weight"]) for part in "qkv"]
         q, k, v = (h.unflatten(-1, (-1, SIZES["d_model"] // SIZES["num_heads"])).transpose(1, 2) for h in heads)
-        q, k = (_turned(h, neighbors) for h in (q, k))  # (B, H, T, d), (B, G, T, d)
+        q, k = (_turned(h) for h in (q, k))  # (B, H, T, d), (B, G, T, d)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + F.linear(mixed.transpose(1, 2).flatten(-2), state[f"{at}self_attn.o_proj.weight"])
         y = F.rms_norm(x, x.shape[-1:], state[f"{at}post_attention_layernorm.weight"], EPS)
@@ -56,11 +50,10 @@ def llama_logits(state: dict, ids, neighbors: bool = False):
     return F.linear(x, state.get("lm_head.weight", state["model.embed_tokens.weight"]))
 
 
-def _turned(x, neighbors: bool):
-    """Heads (B, H, T, d) turned by their places: complex numbers, made of neighbors or of the two halves."""
+def _turned(x):
+    """Heads (B, H, T, d) turned by their places: complex numbers, made of the two halves."""
     T, d = x.shape[-2:]
     angles = torch.arange(T)[:, None] / BASE ** (torch.arange(0, d, 2) / d)  # (T, d/2)
-    pairs = x.unflatten(-1, (-1, 2)) if neighbors else x.unflatten(-1, (2, -1)).transpose(-2, -1)  # (..., d/2, 2)
-    turned = torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles)
-    pairs = torch.view_as_real(turned)
-    return pairs.flatten(-2) if neighbors else pairs.transpose(-2, -1).flatten(-2)
+    pairs = x.unflatten(-1, (2, -1)).transpose(-2, -1).contiguous()  # (..., d/2, 2)
+    turned = torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angles), angles)  # (..., d/2)
+    return torch.view_as_real(turned).transpose(-2, -1).flatten(-2)

@@ -28,4 +28,4 @@ def training(history, words):
 def sentence():
     sentence = widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False)
     word = whole("word", 2, 1, figures.ROOM, continuous_update=False)
-    panel(figures.SentenceToRows(), sentence=sentence, word=word)
+    panel(figures.sentence_to_rows, sentence=sentence, word=word)

@@ -5,9 +5,10 @@ import math
 
 import torch
 from matplotlib.patches import Arc, Circle
+from torch.nn.functional import normalize
 
 from helpers.corpus import COMPANY
-from helpers.drawing.charts import bare, heatmap, named, tilt, without_spines
+from helpers.drawing.charts import bare, heatmap, named, without_spines
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, WEIGHTS
 from helpers.drawing.diagrams import arrow, box
 from helpers.drawing.style import Picture, new_figure
@@ -44,34 +45,32 @@ def chip(ax, x, y, text, color=BLUE, **look):
     return box(ax, (x, y), size, text, 0.14, **{"facecolor": "white", "edgecolor": color, "lw": 1.4} | look)
 
 
-class SentenceToRows:
-    def __call__(self, sentence: str, word: int = 1) -> Picture:
-        words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
-        ids = [english.get(w) if not w.startswith("<") else None for w in words]
-        lit = min(word, len(words)) - 1
-        figure, ax = new_figure(8.4, 4.2)
-        ax.axis("off")
-        for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
-            ax.text(-1.15, y, label, va="center", color="0.35")
-        table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
-        for index, (text, i) in enumerate(zip(words, ids, strict=True)):
-            x, strong = (index + 0.5) * step - 0.1, index == lit
-            size = 11 if len(words) < 7 else 9
-            look = {"lw": 3.2 if strong else 1.4, "fontsize": size} | ({} if i is not None else UNKNOWN)
-            chip(ax, x, 0.7, text, width=0.92 * step, **look)
-            ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
-            ax.text(x, -0.28, "?" if i is None else str(i), ha="center", va="center", fontsize=12)
-            if i is None:
-                continue
-            ax.plot([x, x], [-0.55, -0.85], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
-            row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
-            half = min(0.42 * step, 0.62)
-            ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
-            more = f"... {table.shape[1]} entries" if strong else "..."
-            ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
-        ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
-        caption = "A word's id is the number of its row in the table."
-        return Picture(figure, _way_said(words, ids, lit, table), caption)
+def sentence_to_rows(sentence: str, word: int = 1) -> Picture:
+    words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
+    ids = [english.get(w) if not w.startswith("<") else None for w in words]
+    lit = min(word, len(words)) - 1
+    figure, ax = new_figure(8.4, 4.2)
+    ax.axis("off")
+    for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
+        ax.text(-1.15, y, label, va="center", color="0.35")
+    table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
+    for index, (text, i) in enumerate(zip(words, ids, strict=True)):
+        x, strong = (index + 0.5) * step - 0.1, index == lit
+        size = 11 if len(words) < 7 else 9
+        look = {"lw": 3.2 if strong else 1.4, "fontsize": size} | ({} if i is not None else UNKNOWN)
+        chip(ax, x, 0.7, text, width=0.92 * step, **look)
+        ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
+        ax.text(x, -0.28, "?" if i is None else str(i), ha="center", va="center", fontsize=12)
+        if i is None:
+            continue
+        ax.plot([x, x], [-0.55, -0.85], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
+        row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
+        half = min(0.42 * step, 0.62)
+        ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
+        more = f"... {table.shape[1]} entries" if strong else "..."
+        ax.text(x, -5.85, more, ha="center", va="center", fontsize=9)
+    ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
+    return Picture(figure, _way_said(words, ids, lit, table), "A word's id is the number of its row in the table.")
 
 
 def _way_said(words, ids, lit, table) -> str:
@@ -131,13 +130,12 @@ def turned(angle: float, length: float) -> Picture:
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
-    unit = vectors / vectors.norm(dim=-1, keepdim=True)
-    dots, cosines = vectors @ vectors.T, unit @ unit.T  # (T, T)
+    rows = normalize(vectors, dim=-1)
+    dots, cosines = vectors @ vectors.T, rows @ rows.T  # (T, T)
     figure, axes = new_figure(8.6, 3.5, 1, 2)
-    heatmap(axes[0], dots, tokens, tokens, cmap=SIGNED, digits=1, title="dot product")
-    heatmap(axes[1], cosines, tokens, tokens, cmap=SIGNED, vmin=-1, vmax=1, title="cosine")
-    for ax in axes:
-        tilt(ax)
+    look = {"cmap": SIGNED, "tilted": True}
+    heatmap(axes[0], dots, tokens, tokens, digits=1, title="dot product", **look)
+    heatmap(axes[1], cosines, tokens, tokens, vmin=-1, vmax=1, title="cosine", **look)
     squares = named(tokens, dots.diagonal(), ".1f")
     off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     alt = f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
@@ -216,8 +214,7 @@ def negative_sampling_gradients() -> Picture:
     right.plot([0, own[0]], [0, own[1]], ":", color=GREEN, lw=1.5)
     begin, end = (math.degrees(math.atan2(float(y), float(x))) for x, y in (chosen, own))
     right.add_patch(Arc((0, 0), 2.16, 2.16, theta1=end + 8, theta2=begin - 5, color=BLACK, lw=2))
-    tip = torch.tensor([math.cos(math.radians(end + 2)), math.sin(math.radians(end + 2))]) * 1.08
-    tail = torch.tensor([math.cos(math.radians(end + 10)), math.sin(math.radians(end + 10))]) * 1.08
+    tail, tip = (1.08 * torch.tensor([math.cos(a), math.sin(a)]) for a in map(math.radians, (end + 10, end + 2)))
     arrow(right, tail, tip, BLACK)
     right.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.5), aspect="equal", title="GE2E: own centroid (★) against the others")
     for ax in (left, right):
@@ -240,20 +237,22 @@ def company(centers, words) -> tuple[float, float]:
     """Mean cosine of two different words of one group, and of two words of different groups; centers (V, D)."""
     groups = [[words.index(word) for word in group] for group in COMPANY.values()]
     label = torch.tensor([g for g, group in enumerate(groups) for _ in group])
-    rows = centers[torch.tensor(sum(groups, []))]
-    unit = rows / rows.norm(dim=-1, keepdim=True)
-    cosines, same = unit @ unit.T, label[:, None] == label
+    rows = normalize(centers[torch.tensor(sum(groups, []))], dim=-1)
+    cosines, same = rows @ rows.T, label[:, None] == label
     within = cosines[same & ~torch.eye(len(label), dtype=torch.bool)].mean()
     return float(within), float(cosines[~same].mean())
 
 
 def _flat(history):
     """(S, V, 2): the words' directions projected on the plane in which those of the last snapshot vary most."""
-    unit = history.centers / history.centers.norm(dim=-1, keepdim=True)  # (S, V, D)
-    _, _, axes = torch.linalg.svd(unit[-1] - unit[-1].mean(0), full_matrices=False)
-    axes = axes[:2]
-    signs = torch.sign(axes[torch.arange(2), axes.abs().argmax(1)])  # so that the map is never mirrored
-    return unit @ (axes * signs[:, None]).T
+    rows = normalize(history.centers, dim=-1)  # (S, V, D)
+    return rows @ _plane(rows[-1] - rows[-1].mean(0)).T
+
+
+def _plane(rows):
+    """The two axes (2, D) along which rows (N, D) vary most, with signs by which a map is never mirrored."""
+    axes = torch.linalg.svd(rows, full_matrices=False)[2][:2]
+    return axes * torch.sign(axes[torch.arange(2), axes.abs().argmax(1)])[:, None]
 
 
 def _heaps(points, near: float) -> list[list[int]]:
@@ -357,11 +356,6 @@ class TrainingStep:
         return Picture(self.figure, alt, caption)
 
 
-def unit(x):
-    """Rows (..., D) of length 1; a zero row stays zero."""
-    return x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-
-
 def looks_true(history, pairs) -> tuple[float, float]:
     """Mean probability of the positive pairs (N, 2), and of a word with any other word's context vector, at the end."""
     p = torch.sigmoid(history.centers[-1] @ history.contexts[-1].T)  # (V, V)
@@ -372,9 +366,8 @@ def forces_alone(histories: dict, pairs) -> Picture:
     figure, axes = new_figure(8.6, 3.7, 1, len(histories))
     said = []
     for ax, (name, history) in zip(axes, histories.items(), strict=True):
-        both = torch.stack((unit(history.centers[-1]), unit(history.contexts[-1])))  # (2, V, D)
-        plane = torch.linalg.svd(both.flatten(0, 1), full_matrices=False)[2][:2]
-        flat = both @ (plane * torch.sign(plane[torch.arange(2), plane.abs().argmax(1)])[:, None]).T  # (2, V, 2)
+        both = normalize(torch.stack((history.centers[-1], history.contexts[-1])), dim=-1)  # (2, V, D)
+        flat = both @ _plane(both.flatten(0, 1)).T  # (2, V, 2)
         ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
         ax.plot(*flat[1].T, "x", color=ORANGE, ms=6, label="context vectors")
         ax.plot(*flat[0].T, "o", color=BLUE, ms=5, alpha=0.7, label="center vectors")

@@ -8,7 +8,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.charts import HATCHED, MovingBars, bare, bars, heatmap, name_ticks, run_bars, tilt, weight_map
+from helpers.drawing.charts import HATCHED, MovingBars, bare, bars, heatmap, name_ticks, run_bars, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SIGNED
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.measured import measured
@@ -83,8 +83,7 @@ def batch_of_three() -> Picture:
         for i, row in enumerate(words):
             for j in range(width):
                 word = row[j] if j < len(row) else "<pad>"
-                mark = word in ("<bos>", "<eos>")
-                face = "#FFC94D" if mark else "#EAF2F8" if name == "src" else "#FFF3D6"
+                face = "#FFC94D" if word in ("<bos>", "<eos>") else "#EAF2F8" if name == "src" else "#FFF3D6"
                 look = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
                 ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **look | {"linewidth": 0.8}))
                 if word != "<pad>":
@@ -103,7 +102,7 @@ def cross_weights(model, src, tgt_in):
     memory = model.encode(src)
     with evaluation.attention_weights(model) as seen:
         model.decode(tgt_in, memory, src)
-    found = [weights for weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
+    found = [weights for _, weights in seen if weights.shape[-2:] == (tgt_in.shape[1], src.shape[1])]
     if not found:
         nothing = "No part of this Transformer returns cross-attention weights (out, weights)"
         raise CourseError(f"{nothing}, so there is nothing to draw.")
@@ -424,12 +423,11 @@ def beside(model) -> Picture:
     r = correlation(ours[matrix].flatten(), yours[matrix].flatten())
     r_words = correlation(_cosines(ours[table]), _cosines(yours[table]))
     for (above, below), numbers, whose in zip(axes.T, (ours, yours), ("the course's", "yours"), strict=True):
-        heatmap(above, numbers[matrix][:size, :size], cmap=SIGNED, numbers=False)
-        above.set_title(f"{whose}: a corner of one matrix")
+        corner = numbers[matrix][:size, :size]
+        heatmap(above, corner, cmap=SIGNED, numbers=False, title=f"{whose}: a corner of one matrix")
         rows = torch.nn.functional.normalize(numbers[table][ids], dim=-1)
-        heatmap(below, rows @ rows.T, ALIKE, ALIKE, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
-        below.set_title(f"{whose}: cosines of words")
-        tilt(below)
+        look = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
+        heatmap(below, rows @ rows.T, ALIKE, ALIKE, title=f"{whose}: cosines of words", **look)
     said = [f"weights of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
     shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*shares)

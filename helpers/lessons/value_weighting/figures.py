@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.checking.tensor_memory import largest_tensor
-from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED, SKY, V_COLOR, V_MAP
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -117,14 +117,7 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
 
 def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """What the last block of the translator's encoder reads, (T, 64), and the weights of one of its heads."""
-    network, last = translator.machine(), f"encoder.blocks.{translator.NUM_LAYERS - 1}"
-    x = evaluation.input_of(network, last, translator.source_batch([sentence]))  # (1, T, 64)
-    width = translator.D_MODEL // translator.NUM_HEADS
-    rows = slice(head * width, (head + 1) * width)
-    attention = network.get_submodule(f"{last}.attention")
-    layers = {name: getattr(attention, name) for name in ("W_q", "W_k", "W_v")}
-    numbers = {f"{name}.weight": layer.weight[rows].detach() for name, layer in layers.items()}
-    return x[0], numbers
+    return evaluation.read_by_a_head(sentence, translator.NUM_LAYERS - 1, head)
 
 
 def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -147,8 +140,7 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
     figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
-    weight_map(left, weights, words, title="weights", ylabel="query")
-    tilt(left)
+    weight_map(left, weights, words, tilted=True, title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
         colors = heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)

@@ -4,7 +4,7 @@ import torch
 
 from helpers.checking.model_probes import layers_of
 from helpers.checking.scenarios import module_in, scenario
-from helpers.checking.tensor_memory import tensors_alive
+from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 
 
 @scenario
@@ -74,4 +74,6 @@ def _measured(answer, args, kwargs):
     Q, K = args[:2]
     rows = Q.shape[:-2].numel() * K.shape[-2]  # numbers in one row of scores for each leading index
     output, seen = tensors_alive(answer, *args, long=rows, **kwargs)
-    return output, seen, Q.shape[-2] * rows
+    scores = Q.shape[-2] * rows
+    require_in_sight(seen.made, scores, "the memory")
+    return output, seen, scores
