@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-import helpers
 from bench import without_parts
 from helpers import at_work, blocks, or_finished
 from helpers.translator import FINISHED_PARTS, evaluation, machine, stage
@@ -38,29 +37,20 @@ def scaled_scores(Q, K):
     return torch.matmul(Q, K.mT) / Q.size(-1) ** 0.5
 
 
-def test_importing_helpers_imports_no_torch():
-    code = "import sys, helpers; from helpers import at_work, or_finished; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 def test_a_right_answer(said):
     text = said(scaled_scores)
     assert f"{SENTENCE} → {FRENCH}" in text
     assert "your scaled_scores" in text and ": the same" in text and "four divisors" in text
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", list(FINISHED_PARTS))
-def test_every_part_has_its_place(said, name):
-    text = said(**{name: FINISHED_PARTS[name]})
-    assert FRENCH in text and "stopped" not in text and "raised" not in text, text
-    assert (": the same" in text) == (PART[name].runs in ("network", "input"))
+PARTS = {f"part {name}": (name, part) for name, part in FINISHED_PARTS.items()}
+PARTS |= {f"block {name}": (name, getattr(blocks, name)) for name in dir(blocks) if name in FINISHED_PARTS}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name in dir(blocks) if name in FINISHED_PARTS])
-def test_every_finished_block_is_as_good(said, name):
-    text = said(**{name: getattr(blocks, name)})
+@pytest.mark.parametrize(("name", "part"), PARTS.values(), ids=PARTS)
+def test_every_part_and_every_finished_block_has_its_place(said, name, part):
+    text = said(**{name: part})
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
     assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
@@ -249,10 +239,6 @@ def test_the_sandbox_shows_nothing(capsys):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-
-
-def test_helpers_names_are_functions():
-    assert callable(helpers.at_work) and callable(helpers.or_finished)
 
 
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")

@@ -1,6 +1,5 @@
 """What the check says of right, wrong and strange answers to one small exercise."""
 
-import ast
 import dataclasses
 
 import numpy as np
@@ -17,7 +16,6 @@ from helpers.checking.observe import Facts, Observation, observe, observe_all
 from helpers.checking.rendering import as_html, as_text
 from helpers.checking.verdict import Part, Verdict
 from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Raises, tensor_cases
-from tests.lab import ROOT
 
 LESSON = "50_test"
 
@@ -360,34 +358,6 @@ def test_fresh_seeds_draw_fresh_numbers():
     assert not torch.equal(Draw(1).normal(3), Draw(2).normal(3))
     assert torch.equal(Draw(1).normal(3), Draw(1).normal(3))
     assert Facts("a", "b").time_limit > 0
-
-
-def _imports(path, files) -> set[str]:
-    """The modules of ours that a file imports anywhere, inside functions too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            dotted = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in files else node.module for name in dotted}
-    return found & files.keys()
-
-
-def test_the_check_imports_in_no_circle():
-    """What `check` leads to, imports inside functions included."""
-    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.glob("helpers/**/*.py")}
-    files = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    graph = {name: _imports(path, files) - {name} for name, path in files.items()}
-    own = ("helpers.checking", "helpers.check", "helpers.or_finished", "helpers.progress", "helpers.setup")
-    for name in [name for name in graph if name.startswith(own)]:
-        reached, waiting = set(), [*graph[name]]
-        while waiting:
-            one = waiting.pop()
-            if one not in reached:
-                reached.add(one)
-                waiting += graph[one]
-        assert name not in reached, f"{name} imports what imports it"
 
 
 @pytest.mark.parametrize("lesson, name", [("09_encoder_block", "EncoderBlock"), ("12_language_model", "GPT")])

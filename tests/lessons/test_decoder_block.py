@@ -1,5 +1,6 @@
 """Lesson 10: its blocks against torch's modules and brute force, whole networks, the machine, and the numbers said."""
 
+import functools
 import itertools
 
 import pytest
@@ -13,17 +14,14 @@ from helpers import blocks, translator
 from helpers.blocks import EncoderBlock, causal_mask, split_heads
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
+from tests import draws
 from tests.draws import random
+from tests.from_torch import block_from_torch
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
 LENGTHS = st.integers(1, 7)
-EXACT = {torch.float32: 1e-6, torch.float64: 1e-12}
-
-
-def close(actual, expected):
-    tolerance = EXACT[expected.dtype]
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+close = functools.partial(draws.close, single=1e-6, double=1e-12)
 
 
 def make_random(module, seed):
@@ -42,27 +40,6 @@ def make_gentle(module, seed):
 
 
 # ---------------------------------------------------------------- parity with torch's modules
-
-
-def attention_from_torch(mine, theirs):
-    W, b = theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)
-    with torch.no_grad():
-        for layer, weight, bias in zip((mine.W_q, mine.W_k, mine.W_v), W, b, strict=True):
-            layer.weight.copy_(weight)
-            layer.bias.copy_(bias)
-    mine.W_o.load_state_dict(theirs.out_proj.state_dict())
-
-
-def block_from_torch(mine, theirs):
-    """The weights of a layer of torch's encoder or decoder."""
-    attention_from_torch(getattr(mine, "self_attention", None) or mine.attention, theirs.self_attn)
-    if hasattr(theirs, "multihead_attn"):
-        attention_from_torch(mine.cross_attention, theirs.multihead_attn)
-        mine.norm3.load_state_dict(theirs.norm3.state_dict())
-    mine.feed_forward.up.load_state_dict(theirs.linear1.state_dict())
-    mine.feed_forward.down.load_state_dict(theirs.linear2.state_dict())
-    mine.norm1.load_state_dict(theirs.norm1.state_dict())
-    mine.norm2.load_state_dict(theirs.norm2.state_dict())
 
 
 BLOCKS = st.fixed_dictionaries(

@@ -15,7 +15,9 @@ from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.rendering import as_text
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
+from tests import draws
 from tests.draws import random
+from tests.from_torch import block_from_torch
 from tests.judged import stored_verdict
 
 torch.set_num_threads(1)
@@ -23,12 +25,7 @@ SEEDS = st.integers(0, 10_000)
 HEADS = st.sampled_from([(6, 1), (6, 2), (6, 3), (8, 4), (12, 2)])
 LENGTHS = st.integers(1, 7)
 ORDERS = st.booleans()
-
-
-def close(actual, expected):
-    """Relative and absolute: 1e-6 in float32, 1e-12 in float64."""
-    tolerance = 1e-6 if expected.dtype == torch.float32 else 1e-12
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+close = functools.partial(draws.close, single=1e-6, double=1e-12)
 
 
 def randomized(module, seed):
@@ -41,25 +38,6 @@ def randomized(module, seed):
     return module
 
 
-def transplanted(theirs, mine):
-    """The weights of an nn.TransformerEncoderLayer copied into an EncoderBlock."""
-    matrices, biases = theirs.self_attn.in_proj_weight.chunk(3), theirs.self_attn.in_proj_bias.chunk(3)
-    state = {}
-    for name, weight, bias in zip(("W_q", "W_k", "W_v"), matrices, biases, strict=True):
-        state |= {f"attention.{name}.weight": weight, f"attention.{name}.bias": bias}
-    pairs = (
-        ("attention.W_o", theirs.self_attn.out_proj),
-        ("feed_forward.up", theirs.linear1),
-        ("feed_forward.down", theirs.linear2),
-        ("norm1", theirs.norm1),
-        ("norm2", theirs.norm2),
-    )
-    for name, layer in pairs:
-        state |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-    mine.load_state_dict(state)
-    return mine
-
-
 @given(SEEDS, HEADS, LENGTHS, ORDERS, st.integers(1, 4), st.booleans())
 def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     D, H = sizes
@@ -69,7 +47,7 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     theirs = randomized(nn.TransformerEncoder(layer, depth, enable_nested_tensor=False), seed)
     mine = randomized(blocks.Encoder(13, D, H, 9, depth, 8, norm_first=norm_first).double(), seed + 1)
     for block, other in zip(mine.blocks, theirs.layers, strict=True):
-        transplanted(other, block)
+        block_from_torch(block, other)
     ids = torch.randint(0, 13, (3, T), generator=torch.Generator().manual_seed(seed))
     mask = torch.arange(T) < (torch.tensor([T, max(1, T - 1), 1])[:, None] if padded else T)  # (3, T)
     mask = mask.expand(3, T)

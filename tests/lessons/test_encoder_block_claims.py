@@ -31,7 +31,7 @@ def test_attention_is_linear_for_fixed_weights():
 def test_it_is_the_last_norm_that_makes_the_last_gradient_fall_with_depth():
     says("In pre-norm with a final norm it falls from 70 to 14", "Without the final norm it doesn't fall.")
     _, last = figures.measured_gradients()
-    assert (last["pre-norm"][0], last["pre-norm"][-1]) == pytest.approx((70, 14), abs=1)
+    assert last["pre-norm"][0] == pytest.approx(70, abs=1)  # test_gradients_over_depth has where it ends
     assert (last[figures.BARE][0], last[figures.BARE][-1]) == pytest.approx((88, 82), abs=1)
     assert min(last[figures.BARE]) > 0.9 * max(last[figures.BARE])
 

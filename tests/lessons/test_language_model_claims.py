@@ -10,9 +10,9 @@ from torch import nn
 
 from helpers import blocks, corpus
 from helpers.checking.key import load_keys
-from helpers.course import course
 from helpers.lessons.language_model import figures, watch
 from helpers.lessons.language_model.probes import loss_above_the_line
+from tests.lessons.lesson_text import text_of
 
 torch.set_num_threads(1)
 LESSON = "12_language_model"
@@ -20,9 +20,7 @@ LESSON = "12_language_model"
 
 @pytest.fixture(scope="module")
 def text():
-    """The lesson's text in one line."""
-    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
-    return " ".join(line.removeprefix("#").strip() for line in lines)
+    return text_of(LESSON)
 
 
 @pytest.mark.full

@@ -14,6 +14,7 @@ from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.multi_head import figures
 from helpers.translator import evaluation
 from tests.lessons import lesson_text
+from tests.lessons.test_multi_head import published_heads
 
 torch.set_num_threads(1)
 
@@ -95,14 +96,6 @@ def _largest_score(mha, x):
     """Of all heads, before any rotation."""
     Q, K = blocks.split_heads(mha.W_q(x), 4), blocks.split_heads(mha.W_k(x), 4)  # (B, H, T, d)
     return (Q @ K.mT / 4).abs().max().item()
-
-
-def published_heads(x, W_q, W_k, W_v, W_o, num_heads):
-    """The lesson's, line by line."""
-    B, T, D = x.shape
-    q, k, v = (x @ W.T for W in (W_q, W_k, W_v))
-    q, k, v = (p.reshape(B, T, num_heads, D // num_heads).permute(0, 2, 1, 3) for p in (q, k, v))
-    return blocks.attention(q, k, v)[0].reshape(B, T, D) @ W_o.T
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -12,6 +12,7 @@ from helpers.translator import evaluation
 from helpers.translator.trained import greedy
 from helpers.translator.word_ids import EOS, PAD
 from tests.lessons.lesson_text import says
+from tests.lessons.test_position import published_layer
 
 torch.set_num_threads(1)
 says = functools.partial(says, "02_position")
@@ -64,10 +65,6 @@ def test_a_cosine_with_an_exponent_of_its_own_costs_little():
         network = translator.machine(sinusoidal_positions=table)
         assert evaluation.nats_a_word(network, batch) == pytest.approx(nats, rel=0.03)
         assert 1 - 10000 ** (-ahead / 64) == pytest.approx(slower, abs=0.011)
-
-
-def published_layer(x, table):
-    return x + blocks.sinusoidal_positions(5000, 64)[:, None][: x.size(0)]
 
 
 def test_sentences_get_places_that_the_translator_has_never_seen():

@@ -178,6 +178,9 @@ def test_no_threshold_parts_right_answers_from_wrong_ones(text):
     right, wrong = best["how neural networks read sentences"], best["a kite in the wind"]
     assert right[0] == "Attention in Transformers, step by step" and round(right[1], 2) == 0.29
     assert wrong[0] == "How airplanes stay in the air" and round(wrong[1], 2) == 0.35
+    assert best["my dog chews my fingers"][0] == "Training a puppy not to bite"
+    assert best["jane visits africa"][1] == pytest.approx(0.11, abs=0.01)
+    assert min(score for question, (_, score) in best.items() if question != "jane visits africa") > 0.28
 
 
 @pytest.mark.full

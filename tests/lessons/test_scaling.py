@@ -82,23 +82,6 @@ def test_the_weights_jacobian_on_paper():
     torch.testing.assert_close(blocks.weights_jacobian(q, K, 2), expected)
 
 
-def test_the_querys_gradient_against_the_width():
-    found = figures.medians_against_width()  # widths 1, 4, 16, 64, 256, 1024
-    root, none, whole = (found[name] for name in ("divided by √$d_k$", "not scaled", "divided by $d_k$"))
-    assert all(0.35 < size < 0.4 for size in root[1][1:])
-    assert none[1][2] > root[1][2] and none[1][3] / root[1][3] == pytest.approx(0.88, abs=0.05)
-    assert none[1][4] == pytest.approx(0.01, abs=0.005) and none[1][5] < 1e-4
-    assert whole[1][5] == pytest.approx(0.01, abs=0.005)
-    assert all(mean == pytest.approx(1, abs=0.3) for mean in none[2][3:])
-
-
-def test_the_best_divisor_follows_the_root():
-    for width in (16, 64, 256, 1024):
-        assert 0.2 < explore.best_divisor(width) / math.sqrt(width) < 0.4
-        assert 0.06 < explore.best_divisor(width, "nn.Linear") / math.sqrt(width) < 0.14
-    assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
-
-
 def test_the_explorers_slider_reaches_every_peak():
     for start in figures.INITIALIZATIONS:
         for curve in explore.curves(1024, start)[1:]:

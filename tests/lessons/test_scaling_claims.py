@@ -44,14 +44,18 @@ def test_the_gradient_at_the_root_is_the_same_fraction_at_every_width():
         )
         assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighbors on the scale differ by a quarter
     assert all(0.395 <= value <= 0.455 for width, value in fraction.items() if width >= 4), fraction
+    assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
 
 
 def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
     lesson_says("the line is nearly flat from width four on", "still has about 85% of the gradient")
-    found = figures.medians_against_width()
-    root, none, whole = (found[name][1][1:] for name in ("divided by √$d_k$", "not scaled", "divided by $d_k$"))
-    assert max(root) / min(root) < 1.12  # widths 4 to 1024
-    assert max(none) / min(none) > 1e4 and max(whole) / min(whole) > 10
+    found = figures.medians_against_width()  # widths 1, 4, 16, 64, 256, 1024
+    root, none, whole = (found[name] for name in ("divided by √$d_k$", "not scaled", "divided by $d_k$"))
+    assert max(root[1][1:]) / min(root[1][1:]) < 1.12 and all(0.35 < size < 0.4 for size in root[1][1:])
+    assert none[1][2] > root[1][2] and none[1][3] / root[1][3] == pytest.approx(0.88, abs=0.05)
+    assert none[1][4] == pytest.approx(0.01, abs=0.005) and 1e4 * none[1][5] < max(none[1][1:])
+    assert whole[1][5] == pytest.approx(0.01, abs=0.005)
+    assert all(mean == pytest.approx(1, abs=0.3) for mean in none[2][3:])
     for seed in SEEDS:  # a median of 400 queries would lie anywhere between six tenths and 1.2
         q, K = figures.queries_and_keys(64, 20_000, 6, seed=seed)
         scores = torch.einsum("nd,nkd->nk", q, K)

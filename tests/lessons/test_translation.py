@@ -429,7 +429,6 @@ def test_what_is_said_of_smoothing():
     assert "98.5 and 98.5% without, 99 and 98% with" in text
     mean = lambda name, key: sum(run[key] for run in runs[name]) / 2  # noqa: E731
     assert round(mean("0.0", "certainty"), 2) == 0.99 and round(mean("0.1", "certainty"), 2) == 0.88
-    assert 9 < mean("0.1", "nats") / mean("0.0", "nats") < 15  # ten and seventeen times
 
 
 def test_what_is_said_of_broken_trainings_and_of_beams():
@@ -440,7 +439,6 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
     assert 5 < right["nats"] / leak["nats"] < 7.5 and "a sixth of the correct run's loss" in text
     assert broken["not shifted"]["curve"][6] < 0.05  # after seventy steps
     assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
-    assert round(broken["sorted apart"]["curve"][-1], 1) == 2.2
     alt = figures.broken_trainings().alt
     assert all(run["writes"] in alt for run in broken.values())
     better = [name for name, run in broken.items() if run["curve"][-1] < right["curve"][-1]]

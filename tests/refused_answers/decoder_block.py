@@ -67,21 +67,11 @@ REFUSED = {
         padding(ALONE),
         (SEEN.format("causal", ALONE),),
         (SEEN.format("causal", "None if self.training else real"),),
-        (SEEN.format("causal", "real & (torch.arange(src.shape[1]) <= torch.arange(T)[:, None])"),),
         (CAUSAL.format("None if self.training else causal_mask(T)"),),
         (CAUSAL.format("causal_mask(T) & (tgt != 0)[:, None, None]"),),  # padding of the target, as if its id were 0
         (CAUSAL.format(FIRST.format("causal_mask(T)") + "[:T, :T]"),),
         (f"torch.arange(T, device=tgt.device) -> {FIRST.format('torch.arange(T)')}[:T]",),
-        ("torch.arange(T, device=tgt.device) -> torch.arange(T - 1, -1, -1)",),
         (T.format("n = (src != self.pad_id)[0].sum()\n        memory, src = memory[:, :n], src[:, :n]"),),
-        (
-            T.format(
-                "kept = (src != self.pad_id)[..., None]\n"
-                "        memory = ((memory * kept).sum(1, keepdim=True) / kept.sum(1, keepdim=True)).expand_as(memory)"
-            ),
-        ),
-        (UNEMBED.format("self.unembed(y.cumsum(1))"),),
-        (UNEMBED.format("self.unembed(y).log_softmax(-1)"),),
         (DROPOUT.format("self.unembed(y)"),),
         (
             "num_layers, max_len)\n -> num_layers, max_len)\n"

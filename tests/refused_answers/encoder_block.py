@@ -54,11 +54,7 @@ REFUSED = {
         (DROPOUT.format("x + self.feed_forward(self.norm2(x))"),),
         (DROPOUT.format("self.norm2(x + self.feed_forward(x))"),),
     ],
-    "fixed_block": [
-        ("x = x + out -> x = x.float() + out",),
-        ("x = x + out -> out += x\n    x = out",),
-        ("attention(norm1(x), mask=mask) -> attention(norm1(x), x, x, mask)",),
-    ],
+    "fixed_block": [("x = x + out -> x = x.float() + out",), ("x = x + out -> out += x\n    x = out",)],
     "token_influence": [("jacobian(f, x) -> jacobian(f, x.requires_grad_(False))",), differences_in_double],
     "Encoder": [
         ("block(x, mask) -> block(x, mask if block is self.blocks[0] else None)",),

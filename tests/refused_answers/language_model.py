@@ -17,7 +17,6 @@ REFUSED = {
             f"{ASKED} -> context = tuple(test[:t][-(order - 1) :])",
         ),
         (f"{ASKED} -> {ASKED}\n        if context not in contexts:\n            continue",),
-        ("math.log(seen / -> math.log2(seen /",),
     ],
     "get_batch": [
         ("starts = torch.randint( -> generator.manual_seed(generator.initial_seed())\n    starts = torch.randint(",),
@@ -25,13 +24,7 @@ REFUSED = {
         (f"{STARTS} -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,",),
         ("data[positions], data[positions + 1] -> data[positions].int(), data[positions + 1].int()",),
     ],
-    "next_token_loss": [
-        (f"{LOSS} -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-10).log().mean()",),
-        (f"{LOSS} -> {LOSS}.item()",),
-        (f"{LOSS} -> {LOSS} * targets.shape[0]",),
-        ("targets.flatten()) -> targets.flatten()).exp()",),
-    ],
-    "GPT": [("return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)",)],
+    "next_token_loss": [(f"{LOSS} -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-10).log().mean()",)],
     "generate": [
         (f"{SHORTENED} -> ids[:, ids.shape[1] - model.block_size :]",),
         ("torch.no_grad(): -> torch.no_grad():\n        generator = generator or torch.Generator().manual_seed(0)",),
@@ -46,11 +39,7 @@ REFUSED = {
         ),
         ("/ temperature -> / max(temperature, 0.1)",),
     ],
-    "induction_head": [
-        ("sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 10.0",),
-        ("return [(sharp * W_q, -> W_k[M // 2 + 1 :] = 0\n    return [(sharp * W_q,",),  # blind to late places
-        ("[(sharp * W_q, W_k, copy), (sharp -> [(0.008 * sharp * W_q, W_k, copy), (0.3 * sharp",),
-    ],
+    "induction_head": [("[(sharp * W_q, W_k, copy), (sharp -> [(0.008 * sharp * W_q, W_k, copy), (0.3 * sharp",)],
 }
 
 START = "torch.randint(len(data) - block_size, (batch_size,), generator=generator)"

@@ -2,11 +2,9 @@
 
 import torch
 
-REAL = "torch.arange(T, device=lengths.device) < lengths[:, None]"
 MASKED, UNCUT = "mask_scores(scores, mask)", "torch.where(mask, weights, 0.0) -> weights"
 PEAK = "scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)"
 WEIGHTS = "masked_softmax(scores, causal_mask(Q.shape[-2]).to(Q.device))"
-FUTURE, COMPARED = "other[:, start:]", "after[:, :start], before[:, :start]"
 
 LAYOUTS = [  # a mask's first axis taken for the sentences
     "mask[:, None, None] if mask.dim() == 2 and scores.dim() == 4 and len(mask) == len(scores) else mask",
@@ -16,11 +14,7 @@ KEPT = "torch.where(mask, weights, 0.0) -> (weights if mask.dim() == 1 else torc
 
 REFUSED = {
     "causal_mask": [("tril(T_k - T_q) -> tril(T_k - T_q).long()",)],
-    "padding_mask": [
-        ("lengths[:, None] -> (lengths[:1] if (lengths == T).all() else lengths)[:, None]",),
-        (f"{REAL} -> torch.arange(T) < ((lengths - 1) % T)[:, None]",),
-    ],
-    "combine_masks": [("[:, None, None, :] -> [:, None, None, :] & padding[:, None, -causal.shape[0] :, None]",)],
+    "padding_mask": [("lengths[:, None] -> (lengths[:1] if (lengths == T).all() else lengths)[:, None]",)],
     "mask_scores": [
         *((f"~mask -> ~({layout})",) for layout in LAYOUTS),
         ("-math.inf -> -1e4 * scores.abs().max()",),

@@ -5,7 +5,6 @@ REFUSED = {
         ("difference = f(x[perm]) - f(x)[perm] -> x = x.float()\n    difference = f(x[perm]) - f(x)[perm]",),
         ("return difference.abs().max().item() -> return round(difference.abs().max().item(), 4)",),
         (".max().item() -> .max()",),
-        ("- f(x)[perm]  # -> - x[perm]  #",),
     ],
     "sinusoidal_positions": [
         ("raise ValueError( -> raise AssertionError(",),

@@ -5,8 +5,7 @@ BY_VALUE = "[(values[i], score) for i, score in zip(best.indices.tolist(), best.
 
 REFUSED = {
     "rename_weights": [
-        ('name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < 6',),
-        ('.{kind}"] = tensor -> "] = tensor',),
+        ('name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < 6',)
     ],
     "bert_embeddings": [
         (
@@ -20,7 +19,6 @@ REFUSED = {
     "strongest_head": [
         ("attention[:, :, query, key] -> attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)",)
     ],
-    "mean_pool": [("mask.unsqueeze(-1).to(x.dtype) -> (x != 0).any(-1, keepdim=True).to(x.dtype)",)],
     "search": [
         ("scores.topk(k) -> scores.topk(min(k + 1, len(values)))",),
         (
@@ -29,8 +27,5 @@ REFUSED = {
         ),
         ("best.values.tolist(), strict=True)] -> best.values.tolist(), strict=True) if score > 0]",),
     ],
-    "fixed_sentence_vectors": [
-        ("mean_pool(x, mask) -> mean_pool(x.detach(), mask)",),
-        ("mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)",),
-    ],
+    "fixed_sentence_vectors": [("mean_pool(x, mask) -> mean_pool(x.detach(), mask)",)],
 }

@@ -7,31 +7,18 @@ DIFFERENCES = """return softmax_jacobian(p) @ K / divisor -> steps = torch.eye(l
     return torch.stack([(a - b) / 2e-2 for a, b in zip(up, down)], dim=1)"""
 
 REFUSED = {
-    "score_variance": [("scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",)],
     "scaled_scores": [
         ("return Q @ K.transpose(-2, -1) / d_k**0.5 -> return (Q @ K.transpose(-2, -1) / d_k**0.5).squeeze()",),
         ("K.transpose(-2, -1) -> K.T",),
-        ("/ d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()",),
     ],
-    "softmax_jacobian": [
-        (f"{JACOBIAN} -> return (torch.diag_embed(p) - outer).squeeze()",),
-        (f"{JACOBIAN} -> return torch.diag_embed(1 - p + p * p) - outer",),
-        (f"{JACOBIAN} -> return torch.diag_embed(p * p) - outer",),
-    ],
-    "max_gradient": [
-        ("(p * (1 - p)).amax(dim=-1) -> (p * (1 - p)).amax(dim=-1).squeeze()",),
-        ("(p * (1 - p)).amax(dim=-1) -> softmax_jacobian(p).amin(dim=(-2, -1))",),
-    ],
+    "softmax_jacobian": [(f"{JACOBIAN} -> return (torch.diag_embed(p) - outer).squeeze()",)],
+    "max_gradient": [("(p * (1 - p)).amax(dim=-1) -> (p * (1 - p)).amax(dim=-1).squeeze()",)],
     "weights_jacobian": [
         ("torch.softmax(K @ q / divisor, -> torch.softmax(K @ q / (divisor + 1e-4),",),
         (DIFFERENCES,),
         (DIFFERENCES.replace("e-2", "e-3"),),
-        ("@ K / divisor -> @ K / divisor**2",),
     ],
-    "head_scores": [
-        ("return scaled_scores(q, k) -> return scaled_scores(q, k).squeeze()",),
-        ("return scaled_scores(q, k) -> return scaled_scores(q, k) * 12**0.5",),
-    ],
+    "head_scores": [("return scaled_scores(q, k) -> return scaled_scores(q, k).squeeze()",)],
 }
 
 TOLD = {

@@ -3,10 +3,6 @@
 import torch
 
 REFUSED = {
-    "center_rows": [
-        ("x - x.mean(dim=-1, keepdim=True) -> torch.nn.functional.layer_norm(x, x.shape[-1:])",),
-        ("x.mean(dim=-1, keepdim=True) -> x.median(dim=-1, keepdim=True).values",),
-    ],
     "zero_first_token": [("y[..., 0, :] = 0 -> y = y * (y != y[..., :1, :])",)],
     "fraction_above": [(".to(x.dtype) -> .float()",)],
     "gather_per_row": [

@@ -2,8 +2,8 @@
 
 from helpers.blocks import LoRA
 
-MASK = "mask = causal_mask( -> {}\n        mask = causal_mask("
 SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
+MASK = "mask = causal_mask( -> {}\n        mask = causal_mask("
 FINDALL = 're.findall(r" ?\\S+|\\s", text)'
 LOWERED = FINDALL.replace("text", "text.lower()")
 RUNS = FINDALL.replace("|\\s", "|\\s+")  # a run of white space is one piece
@@ -15,12 +15,7 @@ REFUSED = {
         ("(mean_square + eps) ** 0.5 -> mean_square.clamp_min(eps) ** 0.5",),
         ("x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()",),
     ],
-    "SwiGLU": [("self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)",)],
-    "apply_rope_half_split": [
-        ("a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos",),
-        ("positions[:, None] -> (positions - positions[:1])[:, None]",),
-    ],
-    "interleaved_to_half_split": [("pairs.transpose(1, 2).flatten(0, 2) -> pairs.transpose(1, 2).flatten(0, 2).T",)],
+    "apply_rope_half_split": [("positions[:, None] -> (positions - positions[:1])[:, None]",)],
     "LlamaBlock": [
         (MASK.format("self.kept = mask = mask if mask is not None else getattr(self, 'kept', None)"),),
         (MASK.format("mask = None if mask is not None and mask.dim() == 2 else mask"),),
@@ -31,7 +26,6 @@ REFUSED = {
         ("if d_model % num_heads or num_heads % num_kv_heads: -> if False:",),
         ("if d_model % num_heads or num_heads % num_kv_heads: -> if d_model % num_heads:",),
         ("eps=1e-6): -> eps=1e-5):",),
-        ("(nn.Linear(d_model, shared, bias=False) for -> (nn.Linear(d_model, shared) for",),
     ],
     "rename_llama": [
         (
@@ -55,7 +49,6 @@ REFUSED = {
     "encode_bpe": [
         ("for pair in merges: -> for pair in sorted(merges, key=lambda pair: len(pair[0] + pair[1])):",),
         (f"{FINDALL} -> {LOWERED}",),
-        ("found += tokens -> found.append(tokens)",),
     ],
     "LoRA": [
         ("self.linear = linear.requires_grad_(False) -> self.linear = linear; linear.weight.requires_grad_(False)",),
@@ -68,7 +61,6 @@ REFUSED = {
 
 NORMED = "weight * x / (mean_square + eps) ** 0.5"
 DIFFERENCE = "self.linear(x) + self.scale * (x @ self.A.T @ self.B.T)"
-FROZEN = "self.linear = linear.requires_grad_(False)"
 
 
 class LinearInAList(LoRA):

@@ -57,11 +57,7 @@ REFUSED = {
             "torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())",
         ),
         ("excess[:, None] * center -> (excess[:, None] * center).squeeze()",),
-        (f"return {FORCES} -> return [{FORCES}]",),
         (f"return {FORCES} -> return tuple(part.float() for part in ({FORCES}))",),
-        (f"return {FORCES} -> return tuple(2 * part for part in ({FORCES}))",),
-        (f"return {FORCES} -> return d_center, -lack * context, -excess[:, None] * negatives",),
-        ("lack = torch.sigmoid(center @ context) - 1 -> s = torch.sigmoid(center @ context)\n    lack = s * (s - 1)",),
         ("lack = -> center = center.clamp(-3, 3)\n    lack =",),
         (
             "lack = -> loss = lambda c, o, n: -F.logsigmoid(c @ o) - F.logsigmoid(-(n @ c)).sum()\n"

@@ -35,7 +35,6 @@ REFUSED = {
         ),
     ],
     "context_shift": [
-        ("lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-2)",),
         ("lengths.masked_fill(lengths == 0, 1.0) -> lengths.clamp(min=1e-2)",),
         ("lengths.masked_fill(lengths == 0, 1.0) -> lengths.clamp(min=1e-5)",),
         ("return 1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> return 1 - (dots / lengths).nan_to_num(0.0)",),
@@ -49,11 +48,7 @@ REFUSED = {
         ),
         ("dS.transpose(-2, -1) @ Q -> (dS if Q.shape[-2] == K.shape[-2] else dS.transpose(-2, -1)) @ Q",),
     ],
-    "tiled_attention": [
-        ("Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",),
-        ("total * repair -> total",),
-        ("peak = higher -> pass",),
-    ],
+    "tiled_attention": [("Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",)],
 }
 
 
