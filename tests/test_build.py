@@ -745,21 +745,34 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ('# %% tags=["setup"]', "# %%", "exactly one set-up cell"),
         ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
-        # in course.toml
+    ],
+)
+def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
+    root = tmp_path / "course"
+    (root / "solutions" / LESSON).mkdir(parents=True)
+    (root / "course.toml").write_text(COURSE)
+    assert old in TEXT
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
+    with pytest.raises(BuildError, match=re.escape(said)):
+        blocks_source(read_lesson(*home_and_lesson(root)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
         ("scaled_scores = 83", "scaled_scores = 80", "add up to 97, not to 100"),
         ("quiz_1 = 2", "quiz_2 = 2", "course.toml gives points for quiz_2"),
         ("halved = 5", "", "gives no points for halved"),
         ("halved = 5", "halved = 5\nquiz_1 = 2", "stands under points and under bonus"),
     ],
 )
-def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
+def test_points_that_do_not_fit_are_refused_in_words(tmp_path, old, new, said):
     root = tmp_path / "course"
     (root / "solutions" / LESSON).mkdir(parents=True)
-    assert (old in TEXT) + (old in COURSE) == 1
     (root / "course.toml").write_text(COURSE.replace(old, new))
-    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT, encoding="utf-8")
     with pytest.raises(BuildError, match=re.escape(said)):
-        blocks_source(read_lesson(*home_and_lesson(root)))
+        read_lesson(*home_and_lesson(root))
 
 
 def test_all_that_is_wrong_is_said_at_once(own):

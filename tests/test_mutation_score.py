@@ -117,7 +117,7 @@ def _decided(key, observations):
 def test_there_are_enough_mistakes_and_accepted_variants(lesson, exercise):
     forms = accepted_variants(lesson).get(exercise.name, ())
     module = any(isinstance(form, type) and issubclass(form, nn.Module) for form in forms)
-    least = 3 if module else 2
+    least = 4 if module else 3
     where = f"tests/accepted_variants/{lesson[3:]}.py"
     assert len(forms) >= least, (
         f"{where} lists {len(forms)} other right answers to {exercise.name}; {least} are the least"

@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     for path in written:
         print(path.relative_to(home.root).as_posix())
     lesson, exercise = known.name if known else args.lesson, args.exercise or args.lesson[3:]
-    print(f"Rewrite what these hold, and list two other right answers in tests/accepted_variants/{lesson[3:]}.py.")
+    print(f"Rewrite what these hold, and list three other right answers in tests/accepted_variants/{lesson[3:]}.py.")
     print(f"Then: course build {lesson} && pytest tests/test_mutation_score.py -k {lesson}-{exercise}")
     return 0
 

@@ -6,7 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention
+from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention, layer_norm
+
+
+def shift_by_empty(targets, bos_id):
+    out = torch.empty_like(targets)
+    out[:, 0] = bos_id
+    out[:, 1:] = targets[:, :-1]
+    return out
 
 
 class _Parts(nn.Module):
@@ -75,6 +82,67 @@ class BlockOnAnEncoderBlock(EncoderBlock):
         return (y + out if self.first else self.norm3(y + out)), weights
 
 
+class BlockWithFunctionalNorms(_Parts):
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        def norm(x, n):
+            return layer_norm(x, n.weight, n.bias, n.eps)
+
+        pre, post = (norm, lambda x, n: x) if self.norm_first else (lambda x, n: x, norm)
+        y = post(y + self.self_attention(pre(y, self.norm1), mask=self_mask)[0], self.norm1)
+        out, weights = self.cross_attention(pre(y, self.norm2), memory, mask=memory_mask)
+        y = post(y + out, self.norm2)
+        return post(y + self.feed_forward(pre(y, self.norm3)), self.norm3), weights
+
+
+class _MyFeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation):
+        super().__init__()
+        self.up, self.down, self.act = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model), activation
+
+    def forward(self, x):
+        return self.down(self.act(self.up(x)))
+
+
+class _MyAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads, self.d_k = num_heads, d_model // num_heads
+        self.W_q, self.W_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.W_v, self.W_o = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x, source, mask):
+        q, k, v = (
+            layer(z).unflatten(-1, (self.num_heads, self.d_k)).transpose(1, 2)
+            for layer, z in ((self.W_q, x), (self.W_k, source), (self.W_v, source))
+        )
+        scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(self.d_k)
+        if mask is not None:
+            scores = scores.masked_fill(mask.logical_not(), -math.inf)
+        weights = scores.softmax(dim=-1).nan_to_num()  # a row that sees nothing
+        return self.W_o(torch.einsum("bhqk,bhkd->bqhd", weights, v).flatten(2)), weights
+
+
+class BlockFromScratch(nn.Module):
+    """Nothing of lessons 8 and 9."""
+
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__()
+        self.pre = norm_first
+        self.self_attention, self.cross_attention = _MyAttention(d_model, num_heads), _MyAttention(d_model, num_heads)
+        self.feed_forward = _MyFeedForward(d_model, d_ff, activation)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(d_model), nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        x = self.norm1(y) if self.pre else y
+        y = y + self.self_attention(x, x, self_mask)[0]
+        y = y if self.pre else self.norm1(y)
+        out, weights = self.cross_attention(self.norm2(y) if self.pre else y, memory, memory_mask)
+        y = y + out
+        y = y if self.pre else self.norm2(y)
+        y = y + self.feed_forward(self.norm3(y) if self.pre else y)
+        return (y if self.pre else self.norm3(y)), weights
+
+
 def loss_by_torch(model, src, tgt, pad_id):
     logits = model(src, tgt[:, :-1])
     return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
@@ -83,6 +151,14 @@ def loss_by_torch(model, src, tgt, pad_id):
 def loss_of_all_but_the_last_row(model, src, tgt, pad_id):
     logits = model(src, tgt)[:, :-1]  # the last place is asked nothing
     return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
+
+
+def loss_by_shift_right(model, src, tgt, pad_id):
+    targets = tgt[:, 1:]
+    reads = torch.cat([tgt[:, :1], targets[:, :-1]], dim=1)
+    log_p = torch.log_softmax(model(src, reads), dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    mask = targets != pad_id
+    return -(log_p * mask).sum() / mask.sum()
 
 
 def _real(ids, pad_id):
@@ -123,6 +199,26 @@ class WithTargetPadding(_Base):
 
     def target_mask(self, tgt):
         return super().target_mask(tgt) & _real(tgt, self.pad)
+
+
+class FromScratch(_Base):
+    block = BlockFromScratch
+
+
+class WithABufferedMask(_Base):
+    """The causal mask is made once, as a buffer, and cropped; so are the positions."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        self.register_buffer("causal", torch.ones(max_len, max_len).tril().bool(), persistent=False)
+        self.register_buffer("indices", torch.arange(max_len), persistent=False)
+
+    def decode(self, tgt, memory, src):
+        T = tgt.size(1)
+        y = self.tokens(tgt).add(self.positions(self.indices[:T]))
+        for block in self.blocks:
+            y, _ = block(y, memory, self_mask=self.causal[:T, :T], memory_mask=_real(src, self.pad))
+        return self.unembed(y)
 
 
 class WithPaddingIdx(_Base):
@@ -174,6 +270,17 @@ def greedy_recursive(step, bos_id, eos_id, max_len):
     return go([bos_id])
 
 
+@torch.no_grad()
+def greedy_softmax(step, bos_id, eos_id, max_len):
+    ids = torch.LongTensor([[bos_id]])
+    while ids.shape[1] <= max_len:
+        p = torch.softmax(step(ids), dim=-1)
+        ids = torch.cat((ids, p.topk(1).indices), dim=1)
+        if ids[0, -1] == eos_id:
+            break
+    return [int(i) for i in ids[0]]
+
+
 def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
     beam, total, done = torch.tensor([[bos_id]]), torch.zeros(1), []
     for n in range(1, max_len + 1):
@@ -210,6 +317,22 @@ def beam_filled_up(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0)
     return best[0], best[1] / length(best)
 
 
+def beam_with_early_end(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    beam, finished = [([bos_id], 0.0)], []
+    norm = lambda item: item[1] / math.pow(len(item[0]) - 1, length_penalty)  # noqa: E731
+    while beam and len(beam[0][0]) <= max_len:
+        pool = []
+        for ids, total in beam:
+            p = step(torch.LongTensor([ids])).softmax(-1).squeeze(0)
+            pool.extend((ids + [w], total + math.log(p[w])) for w in range(len(p)))
+        pool.sort(key=norm, reverse=True)
+        beam = []
+        for item in pool[:beam_size]:
+            (finished if item[0][-1] == eos_id else beam).append(item)
+    best = max(finished if finished else beam, key=norm)
+    return best[0], float(norm(best))
+
+
 def filter_by_rank(logits, top_k=None, top_p=None):
     rank = logits.argsort(dim=-1, descending=True).argsort(dim=-1)  # (..., V), 0 for the largest
     if top_k is not None:
@@ -236,6 +359,24 @@ def filter_as_published(logits, top_k=None, top_p=None):
     return out
 
 
+def filter_ascending(logits, top_k=None, top_p=None):
+    if top_k is not None:
+        few = logits.topk(top_k, dim=-1)
+        logits = torch.full_like(logits, -math.inf).scatter(-1, few.indices, few.values)
+    if top_p is not None:
+        ordered, order = logits.sort(dim=-1)
+        tail = torch.softmax(ordered, dim=-1).cumsum(dim=-1)  # the mass up to here, from the least likely
+        cut = torch.empty_like(tail, dtype=torch.bool).scatter_(-1, order, tail <= 1 - top_p)
+        logits = torch.where(cut, torch.full_like(logits, -math.inf), logits)
+    return logits
+
+
+def _causal(scores, new):
+    T = scores.shape[-1]
+    positions = torch.arange(T)
+    return scores.masked_fill(positions > positions[T - new :, None], -math.inf)
+
+
 def cache_in_one_tensor(q, k, v, cache):
     new = torch.stack([k, v])  # (2, B, H, T_new, d)
     cache = new if cache is None else torch.cat([cache, new], dim=3)
@@ -243,6 +384,14 @@ def cache_in_one_tensor(q, k, v, cache):
     T = K.shape[2]
     mask = torch.ones(T, T, dtype=torch.bool).tril()[T - q.shape[2] :]
     return F.scaled_dot_product_attention(q, K, V, attn_mask=mask), cache
+
+
+def cache_of_pieces(q, k, v, cache):
+    """The cache is a list of all pieces so far; a new list at each call."""
+    cache = [*(cache or []), (k, v)]
+    K, V = (torch.cat(pieces, dim=-2) for pieces in zip(*cache, strict=True))
+    weights = torch.softmax(_causal(torch.einsum("bhqd,bhkd->bhqk", q, K) * q.shape[-1] ** -0.5, q.shape[-2]), dim=-1)
+    return torch.einsum("bhqk,bhkd->bhqd", weights, V), cache
 
 
 class _Cache:
@@ -263,14 +412,15 @@ def cache_as_object(q, k, v, cache):
 
 VARIANTS = {
     "shift_right": (
+        shift_by_empty,
         lambda targets, bos_id: F.pad(targets, (1, 0), value=bos_id)[:, :-1],
         lambda targets, bos_id: torch.tensor([[bos_id, *row[:-1]] for row in targets.tolist()]),
     ),
-    "DecoderBlock": (BlockOfIdentities, BlockOfTwoMethods, BlockOnAnEncoderBlock),
-    "fixed_loss": (loss_by_torch, loss_of_all_but_the_last_row),
-    "Transformer": (WithTargetPadding, WithPaddingIdx, WithOwnEncoder),
-    "greedy_decode": (greedy_tensor, greedy_recursive),
-    "beam_search": (beam_by_tensors, beam_filled_up),
-    "filter_logits": (filter_by_rank, filter_as_published),
-    "cached_attention": (cache_in_one_tensor, cache_as_object),
+    "DecoderBlock": (BlockOfIdentities, BlockOfTwoMethods, BlockOnAnEncoderBlock, BlockWithFunctionalNorms),
+    "fixed_loss": (loss_by_torch, loss_of_all_but_the_last_row, loss_by_shift_right),
+    "Transformer": (WithTargetPadding, FromScratch, WithABufferedMask, WithPaddingIdx, WithOwnEncoder),
+    "greedy_decode": (greedy_tensor, greedy_recursive, greedy_softmax),
+    "beam_search": (beam_by_tensors, beam_with_early_end, beam_filled_up),
+    "filter_logits": (filter_by_rank, filter_as_published, filter_ascending),
+    "cached_attention": (cache_in_one_tensor, cache_of_pieces, cache_as_object),
 }

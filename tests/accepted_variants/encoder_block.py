@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.blocks import MultiHeadAttention, merge_heads, split_heads
+from helpers.blocks import MultiHeadAttention, attention, merge_heads, split_heads
 
 
 def norm_by_hand(x, gamma, beta, eps=1e-5):
@@ -27,6 +27,14 @@ def norm_with_moments(x, gamma, beta, eps=1e-5):
     return (gamma * (x64 - mean) / (variance.clamp_min(0) + eps).sqrt() + beta).to(x.dtype)
 
 
+def norm_by_rows(x, gamma, beta, eps=1e-5):
+    def one(row):
+        centered = row - row.mean()
+        return gamma * centered / math.sqrt(1) / ((centered @ centered) / len(row) + eps).sqrt() + beta
+
+    return torch.stack([one(row) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape)
+
+
 class NetworkOfFunctions(nn.Module):
     def __init__(self, d_model, d_ff, activation=F.relu):
         super().__init__()
@@ -39,6 +47,11 @@ class NetworkOfFunctions(nn.Module):
 class NetworkByTokens(NetworkOfFunctions):
     def forward(self, x):
         return torch.stack([self.down(self.act(self.up(x[:, t]))) for t in range(x.shape[1])], dim=1)
+
+
+class NetworkFlattened(NetworkOfFunctions):
+    def forward(self, x):
+        return self.down(self.act(self.up(x.reshape(-1, x.shape[-1])))).view_as(x)
 
 
 class NetworkWithNone(nn.Module):
@@ -81,6 +94,19 @@ class BlockWithArguments(_Parts):
         seen = self.norm2(x) if self.norm_first else x
         x = x + self.feed_forward(seen)
         return x if self.norm_first else self.norm2(x)
+
+
+class BlockWithTwoWays(_Parts):
+    def forward(self, x, mask=None):
+        return (self._pre if self.norm_first else self._post)(x, mask)
+
+    def _pre(self, x, mask):
+        middle = x + self.attention(query=self.norm1(x), mask=mask)[0]
+        return middle + self.feed_forward(self.norm2(middle))
+
+    def _post(self, x, mask):
+        middle = self.norm1(self.attention(query=x, mask=mask)[0] + x)
+        return self.norm2(self.feed_forward(middle) + middle)
 
 
 class BlockInPlace(_Parts):
@@ -127,6 +153,32 @@ class BlockWithOwnNorms(BlockWithArguments):
         self.norm1, self.norm2 = OwnNorm(d_model), OwnNorm(d_model)
 
 
+class AttentionByHeads(MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        size = query.shape[-1] // self.num_heads
+        parts = [W(query).split(size, dim=-1) for W in (self.W_q, self.W_k, self.W_v)]
+        outs = []
+        for head, (q, k, v) in enumerate(zip(*parts, strict=True)):
+            own = mask
+            if mask is not None and mask.dim() > 2:
+                own = mask[..., min(head, mask.shape[-3] - 1), :, :]
+            outs.append(attention(q, k, v, own)[0])
+        return self.W_o(torch.cat(outs, dim=-1)), None
+
+
+class BlockHeadByHead(BlockWithTwoWays):
+    make_attention = AttentionByHeads
+
+
+class BlockWithDropout(BlockWithIf):
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu, dropout=0.0):
+        super().__init__(d_model, num_heads, d_ff, norm_first, activation)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, mask=None):
+        return self.dropout(super().forward(x, mask=mask))
+
+
 class StackWithLoop(nn.Module):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len):
         super().__init__()
@@ -164,8 +216,28 @@ class StackWithOneHot(StackWithLoop):
         return F.one_hot(ids, len(table)).to(table.dtype) @ table + self.positions.weight[None, : ids.size(1)]
 
 
+class StackOfFusedBlocks(StackWithLoop):
+    make = BlockWithFusedAttention
+
+
 class StackOfOwnNorms(StackWithSlices):
     make = BlockWithOwnNorms
+
+
+class StackWithDropout(StackWithLoop):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, dropout=0.0):
+        super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
+        self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(d_model)  # nothing calls the norm
+
+    def embed(self, ids):
+        return self.dropout(
+            self.positions(torch.arange(ids.shape[1], device=ids.device)).unsqueeze(0) + self.tokens(ids)
+        )
+
+
+def block_in_two_lines(x, attention, feed_forward, norm1, norm2, mask=None):
+    x = x + attention(norm1(x), mask=mask)[0]
+    return x + feed_forward(norm2(x))
 
 
 def block_with_a_loop(x, attention, feed_forward, norm1, norm2, mask=None):
@@ -185,15 +257,25 @@ def count_products(T, d_model, d_ff):
     return sum(math.prod(product) for product in products)
 
 
+def influence_with_einsum(f, x):
+    J = torch.autograd.functional.jacobian(f, x, create_graph=True)
+    return torch.einsum("iejd,iejd->ij", J, J) ** 0.5
+
+
 VARIANTS = {
-    "layer_norm": (norm_with_var_mean, norm_with_moments),
-    "FeedForward": (NetworkOfFunctions, NetworkByTokens, NetworkWithNone),
-    "EncoderBlock": (BlockInPlace, BlockWithFusedAttention, BlockWithOwnNorms),
-    "Encoder": (StackWithSparseGradients, StackWithOneHot, StackOfOwnNorms),
-    "fixed_block": (block_with_a_loop, block_with_a_stream),
-    "block_macs": (lambda T, d_model, d_ff: 2 * T * d_model * (2 * d_model + T + d_ff), count_products),
+    "layer_norm": (norm_with_var_mean, norm_with_moments, norm_by_rows),
+    "FeedForward": (NetworkOfFunctions, NetworkByTokens, NetworkFlattened, NetworkWithNone),
+    "EncoderBlock": (BlockInPlace, BlockWithFusedAttention, BlockWithOwnNorms, BlockHeadByHead, BlockWithDropout),
+    "Encoder": (StackWithSparseGradients, StackWithOneHot, StackOfFusedBlocks, StackOfOwnNorms, StackWithDropout),
+    "fixed_block": (block_in_two_lines, block_with_a_loop, block_with_a_stream),
+    "block_macs": (
+        lambda T, d_model, d_ff: 2 * T * d_model * (2 * d_model + T + d_ff),
+        count_products,
+        lambda T, d_model, d_ff: sum(4 * d_model**2 + 2 * T * d_model + 2 * d_model * d_ff for _ in range(T)),
+    ),
     "token_influence": (
         lambda f, x: torch.func.jacrev(f)(x).square().sum(dim=(1, 3)).sqrt(),
         lambda f, x: torch.linalg.vector_norm(torch.func.jacfwd(f)(x), dim=(1, 3)),
+        influence_with_einsum,
     ),
 }

@@ -10,6 +10,19 @@ from torch import nn
 from helpers.blocks import FeedForward, MultiHeadAttention, RotaryBlock, apply_rope
 
 
+def ngrams_by_counter(train, test, order, vocab_size, alpha):
+    train, test = torch.as_tensor(train).tolist(), torch.as_tensor(test).tolist()
+    grams = Counter(zip(*(train[i:] for i in range(order)), strict=False))
+    rows = Counter()
+    for gram, count in grams.items():
+        rows[gram[:-1]] += count
+    costs = [
+        -math.log((grams[gram] + alpha) / (rows[gram[:-1]] + alpha * vocab_size))
+        for gram in zip(*(test[i:] for i in range(order)), strict=False)
+    ]
+    return sum(costs) / len(costs)
+
+
 def ngrams_with_short_contexts(train, test, order, vocab_size, alpha):
     """The first few tokens of both texts have shorter contexts."""
     pairs, rows = Counter(), Counter()
@@ -37,6 +50,21 @@ def ngrams_that_back_off_at_the_start(train, test, order, vocab_size, alpha):
 
     costs = [-math.log(chance(tuple(test[max(0, t - order + 1) : t]), token)) for t, token in enumerate(test)]
     return sum(costs) / len(costs)
+
+
+def ngrams_with_tensors(train, test, order, vocab_size, alpha):
+    train, test = torch.as_tensor(train), torch.as_tensor(test)
+    known, asked = train.unfold(0, order, 1), test.unfold(0, order, 1)
+    same = (asked[:, None] == known[None]).long()  # (places, windows, order)
+    seen = same.prod(-1).sum(-1).double()
+    row = same[..., :-1].prod(-1).sum(-1).double()
+    return -((seen + alpha) / (row + alpha * vocab_size)).log().mean().item()
+
+
+def batch_by_unfold(data, block_size, batch_size, generator):
+    windows = data.unfold(0, block_size + 1, 1)
+    rows = windows[torch.randint(len(windows), (batch_size,), generator=generator)]
+    return rows[:, :-1], rows[:, 1:]
 
 
 def batch_one_by_one(data, block_size, batch_size, generator):
@@ -94,19 +122,13 @@ class GPTWithDropout(GPTWithMaskBuffer):
 
 
 class GPTWithAnUnusedTable(GPTWithMaskBuffer):
-    """A table of positions is there and unused, since RoPE encodes them, and so is the initialization of GPT-2. A text
-    that is longer than the block raises, as in nanoGPT."""
+    """RoPE encodes the positions; a table of positions is there and unused, and so is the initialization of GPT-2."""
 
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
         self.positions = nn.Embedding(block_size, d_model)
         for parameter in self.parameters():
             nn.init.normal_(parameter, std=0.02)
-
-    def forward(self, ids):
-        if ids.shape[1] > self.block_size:
-            raise ValueError(f"at most {self.block_size} tokens, got {ids.shape[1]}")
-        return super().forward(ids)
 
 
 class _OwnBlock(nn.Module):
@@ -135,6 +157,15 @@ class GPTOfOwnBlocks(GPTWithMaskBuffer):
         return self.unembed(self.norm(self.blocks(self.tokens(ids))))
 
 
+class GPTThatChecksItsLength(GPTWithMaskBuffer):
+    """A text that is longer than the block raises, as in nanoGPT."""
+
+    def forward(self, ids):
+        if ids.shape[1] > self.block_size:
+            raise ValueError(f"at most {self.block_size} tokens, got {ids.shape[1]}")
+        return super().forward(ids)
+
+
 def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """As in nanoGPT."""
     for _ in range(max_new_tokens):
@@ -144,6 +175,17 @@ def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, gen
             v, _ = torch.topk(logits, min(top_k, logits.size(-1)))
             logits[logits < v[:, [-1]]] = -float("inf")
         ids = torch.cat((ids, torch.multinomial(F.softmax(logits, dim=-1), num_samples=1, generator=generator)), dim=1)
+    return ids
+
+
+def generate_by_gumbel(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+    """The largest of logits plus Gumbel noise is a draw from the softmax."""
+    for _ in range(max_new_tokens):
+        logits = model(ids[:, -model.block_size :])[:, -1] / temperature
+        if top_k:
+            logits = logits.masked_fill(logits < logits.sort(dim=-1).values[:, -top_k, None], -torch.inf)
+        noise = -torch.log(-torch.log(torch.rand(logits.shape, generator=generator).clamp(1e-9, 1 - 1e-7)))
+        ids = torch.cat([ids, (logits + noise).argmax(-1, keepdim=True)], dim=1)
     return ids
 
 
@@ -173,6 +215,22 @@ def induction_by_einsum(vocab_size, max_len):
     return (first, (400 * token, keys, answer.T @ token))
 
 
+def induction_without_place_zero_written(vocab_size, max_len):
+    """The first layer takes away at place 0 what its head wrote there: its value reads the place too."""
+    V, M = vocab_size, max_len
+    C = 3 * V + M
+    q1, k1, v1 = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
+    q1[:, V : V + M] = 500 * torch.diag(torch.ones(M - 1), 1)
+    k1[:, V : V + M] = torch.eye(M)
+    v1[V + M : V + M + V, :V] = torch.eye(V)
+    q2, k2, v2 = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
+    q2[:, :V] = 500 * torch.eye(V)
+    k2[:, V + M : V + M + V] = torch.eye(V)
+    k2[:, V : V + 1] = -5.0
+    v2[2 * V + M :, :V] = 3 * torch.eye(V)
+    return [(q1, k1, v1), (q2, k2, v2)]
+
+
 def induction_with_angles(vocab_size, max_len):
     """The token before by angles on a circle instead of one-hot places."""
     V, M = vocab_size, max_len
@@ -192,13 +250,19 @@ def induction_with_angles(vocab_size, max_len):
 
 
 VARIANTS = {
-    "ngram_loss": (ngrams_with_short_contexts, ngrams_that_back_off_at_the_start),
-    "get_batch": (batch_one_by_one, batch_by_uniform_numbers),
+    "ngram_loss": (
+        ngrams_by_counter,
+        ngrams_with_short_contexts,
+        ngrams_that_back_off_at_the_start,
+        ngrams_with_tensors,
+    ),
+    "get_batch": (batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
     "next_token_loss": (
+        lambda logits, targets: F.cross_entropy(logits.transpose(1, 2), targets),
         lambda logits, targets: -torch.log_softmax(logits, dim=-1).gather(-1, targets.unsqueeze(-1)).mean(),
         loss_by_rows,
     ),
-    "GPT": (GPTWithDropout, GPTWithAnUnusedTable, GPTOfOwnBlocks),
-    "generate": (generate_by_cat, generate_by_inverse),
-    "induction_head": (induction_by_einsum, induction_with_angles),
+    "GPT": (GPTWithDropout, GPTWithAnUnusedTable, GPTOfOwnBlocks, GPTThatChecksItsLength),
+    "generate": (generate_by_cat, generate_by_gumbel, generate_by_inverse),
+    "induction_head": (induction_by_einsum, induction_without_place_zero_written, induction_with_angles),
 }

@@ -24,6 +24,11 @@ def split_by_permute(x, num_heads):
     return x.reshape(*x.shape[:2], num_heads, -1).permute(0, 2, 1, 3).contiguous()
 
 
+def split_by_vmap(x, num_heads):
+    refuse(x.shape[-1], num_heads)
+    return torch.func.vmap(lambda tokens: tokens.unflatten(-1, (num_heads, -1)).swapaxes(0, 1))(x)
+
+
 def split_backwards(x, num_heads):
     refuse(x.shape[2], num_heads)
     return x.mT.reshape(len(x), num_heads, -1, x.shape[1]).transpose(-1, -2)
@@ -67,6 +72,17 @@ class SumOfHeads(_Four):
 
     def layers(self):
         return self.W_q, self.W_k, self.W_v
+
+
+class FoldedIntoBatch(_Four):
+    def run(self, query, key, value, mask):
+        B, T, D = query.shape
+        fold = lambda x: split_by_permute(x, self.num_heads).flatten(0, 1)  # noqa: E731
+        if mask is not None:
+            mask = mask.expand(B, self.num_heads, T, key.shape[1]).flatten(0, 1)
+        out, weights = attention(fold(self.W_q(query)), fold(self.W_k(key)), fold(self.W_v(value)), mask)
+        out = out.unflatten(0, (B, self.num_heads)).transpose(1, 2).reshape(B, T, D)
+        return self.W_o(out), weights.unflatten(0, (B, self.num_heads))
 
 
 def weights_in_log_space(Q, K, mask):
@@ -118,6 +134,23 @@ class ScaledQueries(nn.Module):
         return self.W_o((weights @ v).transpose(1, 2).contiguous().view(B, T, self.d_model)), weights
 
 
+def load_by_state_dict(mine, theirs):
+    D = theirs.embed_dim
+    W, b = theirs.in_proj_weight, theirs.in_proj_bias
+    mine.load_state_dict(
+        {
+            "W_q.weight": W[:D],
+            "W_q.bias": b[:D],
+            "W_k.weight": W[D : 2 * D],
+            "W_k.bias": b[D : 2 * D],
+            "W_v.weight": W[2 * D :],
+            "W_v.bias": b[2 * D :],
+            "W_o.weight": theirs.out_proj.weight,
+            "W_o.bias": theirs.out_proj.bias,
+        }
+    )
+
+
 def load_by_data(mine, theirs):
     q, k, v = theirs.in_proj_weight.data.split(theirs.embed_dim)
     mine.W_q.weight.data, mine.W_k.weight.data, mine.W_v.weight.data = q.clone(), k.clone(), v.clone()
@@ -137,6 +170,11 @@ def load_in_a_loop(mine, theirs):
     mine.W_o.load_state_dict(theirs.out_proj.state_dict())
 
 
+def fixed_by_chunks(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    Q, K, V = (split_by_chunks(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
+    return merge_by_cat(attention(Q, K, V, mask)[0]) @ W_o.T
+
+
 def fixed_by_einsum(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     q, k, v = (torch.einsum("btd,hed->bhte", x, W.unflatten(0, (num_heads, -1))) for W in (W_q, W_k, W_v))
     scores = torch.einsum("bhqe,bhke->bhqk", q, k) * q.shape[-1] ** -0.5
@@ -154,6 +192,17 @@ def fixed_in_log_space(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
 def grouped_in_log_space(Q, K, V, mask=None):
     K, V = (x.repeat_interleave(Q.shape[1] // K.shape[1], dim=1) for x in (K, V))
     return weights_in_log_space(Q, K, mask) @ V
+
+
+def grouped_by_unflatten(Q, K, V, mask=None):
+    B, H, T, d = Q.shape
+    G = K.shape[1]
+    scores = torch.einsum("bgrqd,bgkd->bgrqk", Q.unflatten(1, (G, H // G)), K).flatten(1, 2) / d**0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
+    return torch.einsum("bgrqk,bgkd->bgrqd", weights.unflatten(1, (G, -1)), V).flatten(1, 2)
 
 
 def grouped_by_index(Q, K, V, mask=None):
@@ -186,12 +235,19 @@ def importance_by_hook(mha, x):
     return torch.stack([(head @ column.T).norm() for head, column in zip(heads, columns, strict=True)])
 
 
+def importance_from_weights(mha, x):
+    weights = mha(x)[1]
+    heads = weights @ split_by_chunks(mha.W_v(x), mha.num_heads)
+    columns = mha.W_o.weight.unflatten(1, (mha.num_heads, -1))
+    return torch.einsum("bhtd,ohd->bhto", heads, columns).pow(2).sum(dim=(0, 2, 3)).sqrt().detach()
+
+
 VARIANTS = {
-    "split_heads": (split_by_chunks, split_backwards),
-    "merge_heads": (merge_by_cat, lambda x: x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)),
-    "MultiHeadAttention": (SumOfHeads, InLogSpace, ScaledQueries),
-    "load_from_torch": (load_by_data, load_in_a_loop),
-    "fixed_heads": (fixed_by_einsum, fixed_in_log_space),
-    "grouped_query_attention": (grouped_by_index, grouped_in_log_space),
-    "head_importance": (importance_by_zeroing, importance_by_hook),
+    "split_heads": (split_by_chunks, split_by_vmap, split_backwards),
+    "merge_heads": (merge_by_cat, merge_by_flatten, lambda x: x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)),
+    "MultiHeadAttention": (SumOfHeads, FoldedIntoBatch, InLogSpace, ScaledQueries),
+    "load_from_torch": (load_by_state_dict, load_by_data, load_in_a_loop),
+    "fixed_heads": (fixed_by_chunks, fixed_by_einsum, fixed_in_log_space),
+    "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_in_log_space),
+    "head_importance": (importance_by_zeroing, importance_by_hook, importance_from_weights),
 }

@@ -62,10 +62,23 @@ def embedded_by_products(ids, weights):
     return F.layer_norm(x + weights[TYPES].select(0, 0), x.shape[-1:], weights[GAMMA], weights[BETA], 1e-12)
 
 
+def embedded_by_modules(ids, weights):
+    norm = torch.nn.LayerNorm(weights[GAMMA].shape[0], eps=1e-12, dtype=weights[GAMMA].dtype)
+    x = weights[WORDS].index_select(0, ids.reshape(-1)).reshape(*ids.shape, -1)
+    x = x + weights[POSITIONS].narrow(0, 0, ids.shape[1]) + weights[TYPES][0]
+    return torch.func.functional_call(norm, {"weight": weights[GAMMA], "bias": weights[BETA]}, (x,))
+
+
 def head_by_unravel(attention, query, key):
     table = attention[..., query, key].detach().numpy()
     layer, head = np.unravel_index(table.argmax(), table.shape)
     return int(layer), int(head), float(table[layer, head])
+
+
+def head_by_nonzero(attention, query, key):
+    table = attention.select(3, key).select(2, query)
+    layer, head = (table == table.max()).nonzero()[0].tolist()
+    return layer, head, table.max().item()
 
 
 def head_by_python(attention, query, key):
@@ -82,6 +95,16 @@ def pooled_by_einsum(x, mask):
 def pooled_with_where(x, mask):
     visible = torch.where(mask[..., None], x, 0.0)
     return visible.sum(dim=-2) / mask.sum(-1)[:, None].clamp(min=1e-9)
+
+
+def pooled_by_filling(x, mask):
+    return x.masked_fill(~mask.unsqueeze(-1), 0).sum(1) / torch.maximum(mask.sum(1), torch.ones(())).unsqueeze(-1).to(x)
+
+
+def searched_by_library(query, keys, values, k):
+    scores = F.cosine_similarity(keys, query.expand_as(keys), dim=-1, eps=1e-12)
+    order = scores.argsort(descending=True)[:k]
+    return [(values[int(i)], float(scores[i])) for i in order]
 
 
 def searched_by_normalizing(query, keys, values, k):
@@ -111,11 +134,18 @@ def vectors_one_by_one(encode, ids, pad_id):
     return torch.stack(rows)
 
 
+def vectors_by_einsum(encode, ids, pad_id):
+    real = ids != pad_id
+    mask = real.unsqueeze(1).unsqueeze(1).expand(-1, 1, ids.shape[1], -1)
+    x = encode(ids, mask)
+    return torch.einsum("btd,bt->bd", x, real.to(x.dtype)) / real.sum(-1, keepdim=True).to(x.dtype)
+
+
 VARIANTS = {
-    "rename_weights": (renamed_by_replacing, renamed_copies),
-    "bert_embeddings": (embedded_by_hand, embedded_by_products),
-    "strongest_head": (head_by_unravel, head_by_python),
-    "mean_pool": (pooled_by_einsum, pooled_with_where),
-    "search": (searched_by_normalizing, searched_with_a_guard_on_each_length),
-    "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one),
+    "rename_weights": (renamed_by_replacing, renamed_by_pattern, renamed_copies),
+    "bert_embeddings": (embedded_by_hand, embedded_by_products, embedded_by_modules),
+    "strongest_head": (head_by_unravel, head_by_nonzero, head_by_python),
+    "mean_pool": (pooled_by_einsum, pooled_with_where, pooled_by_filling),
+    "search": (searched_by_library, searched_by_normalizing, searched_with_a_guard_on_each_length),
+    "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_by_einsum),
 }

@@ -11,10 +11,26 @@ def soft_through_log(x, dim=-1):
     return torch.exp(x - (m + torch.log(torch.sum(torch.exp(x - m), dim=dim, keepdim=True))))
 
 
+def soft_by_loop(x, dim=-1):
+    turned = x.movedim(dim, -1)
+    rows = []
+    for row in turned.reshape(-1, turned.shape[-1]):
+        top = max(row.tolist())
+        e = [math.e ** (s - top) for s in row]
+        rows.append(torch.stack([value / sum(e) for value in e]))
+    return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
+
+
 def soft_in_double(x, dim=-1):
     wide = x.double()
     e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
     return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
+
+
+def heads_by_broadcasting(q, k):
+    scores = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1) * k.shape[-1] ** -0.5
+    e = (scores - scores.amax(-2, keepdim=True)).exp()
+    return e / e.sum(-2, keepdim=True)
 
 
 def heads_by_torch(q, k):
@@ -40,6 +56,17 @@ def warm_shifted_first(x, temperature):
     return torch.einsum("...i,...->...i", e, 1 / e.sum(-1))
 
 
+def warm_log(x, temperature):
+    above_zero(temperature)
+    return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
+
+
+def log_by_max_values(x, dim=-1):
+    m = x.max(dim, keepdim=True).values.detach()
+    total = torch.exp(x - m).sum(dim, keepdim=True)
+    return x - m - torch.log(total)
+
+
 def log_by_loop(x, dim=-1):
     turned = x.movedim(dim, -1)
     rows = []
@@ -55,6 +82,12 @@ def log_with_log1p(x, dim=-1):
     return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
 
 
+def loss_by_logsumexp(logits, targets, ignore_index=-100):
+    mask = targets != ignore_index
+    logits, targets = logits[mask], targets[mask]
+    return (torch.logsumexp(logits, dim=-1) - logits.take_along_dim(targets[:, None], -1).squeeze(-1)).mean()
+
+
 def loss_by_one_hot(logits, targets, ignore_index=-100):
     weight = (targets != ignore_index).to(logits.dtype)
     truth = F.one_hot(targets.where(weight.bool(), 0), logits.shape[-1]).to(logits.dtype)
@@ -66,6 +99,20 @@ def loss_flat_selected(logits, targets, ignore_index=-100):
     index = (targets != ignore_index).nonzero().squeeze(1)
     log_p = torch.nn.LogSoftmax(dim=1)(logits[index])
     return log_p[range(len(index)), targets[index]].neg().mean()
+
+
+def back_by_table(p, grad):
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return (J @ grad.unsqueeze(-1)).squeeze(-1)
+
+
+def back_by_loops(p, grad):
+    out = []
+    for row, g in zip(p.reshape(-1, p.shape[-1]), grad.reshape(-1, p.shape[-1]), strict=True):
+        n = len(row)
+        slopes = [sum(g[i] * row[i] * (int(i == j) - row[j]) for i in range(n)) for j in range(n)]
+        out.append(torch.stack(slopes))
+    return torch.stack(out).reshape(p.shape)
 
 
 def back_by_pairs(p, grad):
@@ -84,6 +131,11 @@ def ceb_flat(logits, targets):
     return (p / len(p)).reshape(logits.shape)
 
 
+def ceb_by_eye(logits, targets):
+    count = math.prod(targets.shape)
+    return (logits.softmax(-1) - torch.eye(logits.shape[-1], dtype=logits.dtype)[targets]).div(count)
+
+
 def stream_mean_moved(score_blocks, value_blocks):
     log_total, mean = None, None
     for s, v in zip(score_blocks, value_blocks, strict=True):
@@ -96,6 +148,21 @@ def stream_mean_moved(score_blocks, value_blocks):
             mean = mean + share * (block_mean - mean)
             log_total = torch.logaddexp(log_total, block_log)
     return mean
+
+
+def stream_score_by_score(score_blocks, value_blocks):
+    m = l = o = None
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        for i in range(s.shape[-1]):
+            one, value = s[..., i : i + 1], v[..., i, :]
+            if m is None:
+                m, l, o = one, torch.ones_like(one), value
+                continue
+            top = torch.max(m, one)
+            l = l * (m - top).exp() + (one - top).exp()
+            o = o * (m - top).exp() + (one - top).exp() * value
+            m = top
+    return o / l
 
 
 def stream_from_the_end(score_blocks, value_blocks):
@@ -111,22 +178,31 @@ def stream_from_the_end(score_blocks, value_blocks):
 
 
 VARIANTS = {
-    "softmax": (soft_through_log, soft_in_double),
+    "softmax": (
+        soft_through_log,
+        soft_by_loop,
+        lambda x, dim=-1: F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim),
+        soft_in_double,
+    ),
     "fixed_head_weights": (
+        heads_by_broadcasting,
         heads_by_torch,
         lambda q, k: torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp(),
     ),
-    "softmax_with_temperature": (warm_inverse, warm_shifted_first),
+    "softmax_with_temperature": (warm_inverse, warm_shifted_first, warm_log),
     "entropy": (
         lambda p: -(p * torch.log(p + 1e-12)).sum(dim=-1),
+        lambda p: -(p * p.log()).nan_to_num(0.0).sum(-1),
         lambda p: torch.distributions.Categorical(probs=p).entropy(),
     ),
-    "log_softmax": (log_by_loop, log_with_log1p),
-    "cross_entropy": (loss_by_one_hot, loss_flat_selected),
+    "log_softmax": (log_by_max_values, log_by_loop, log_with_log1p),
+    "cross_entropy": (loss_by_logsumexp, loss_by_one_hot, loss_flat_selected),
     "softmax_backward": (
+        back_by_table,
+        back_by_loops,
         back_by_pairs,
         lambda p, grad: p * (grad - torch.einsum("...i,...i->...", p, grad)[..., None]),  # einsum is no autograd
     ),
-    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat),
-    "online_softmax": (stream_mean_moved, stream_from_the_end),
+    "cross_entropy_backward": (ceb_by_one_hot, ceb_flat, ceb_by_eye),
+    "online_softmax": (stream_mean_moved, stream_score_by_score, stream_from_the_end),
 }

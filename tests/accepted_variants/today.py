@@ -3,11 +3,13 @@
 import copy
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from helpers.blocks import apply_rope, attention, causal_mask
 
 
 def norm_by_rsqrt(x, weight, eps=1e-6):
@@ -40,6 +42,12 @@ class GatedInOneProduct(GatedByHand):
     def forward(self, x):
         gate, up = F.linear(x, torch.cat([self.gate.weight, self.up.weight])).chunk(2, dim=-1)
         return self.down(up * F.silu(gate))
+
+
+class GatedByExp(GatedByHand):
+    def forward(self, x):
+        z = self.gate(x)
+        return self.down(z / (1 + torch.exp(-z)) * self.up(x))
 
 
 class GatedByTokens(GatedByHand):
@@ -79,6 +87,23 @@ def by_complex_numbers(x, positions, base=10000.0):
     return torch.cat([turned.real, turned.imag], dim=-1).to(x.dtype)
 
 
+def by_lesson_2(x, positions, base=10000.0):
+    together = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)  # neighbors
+    turned = apply_rope(together, positions, base)
+    return torch.cat([turned[..., 0::2], turned[..., 1::2]], dim=-1)
+
+
+def by_tokens(x, positions, base=10000.0):
+    half, rows = x.shape[-1] // 2, []
+    for t, place in enumerate(positions.tolist()):
+        angle = [place / base ** (2 * i / x.shape[-1]) for i in range(half)]
+        cos = torch.tensor([math.cos(a) for a in angle], dtype=x.dtype)
+        sin = torch.tensor([math.sin(a) for a in angle], dtype=x.dtype)
+        a, b = x[..., t, :half], x[..., t, half:]
+        rows.append(torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
 def by_roll(x, positions, base=10000.0):
     half = x.shape[-1] // 2
     angles = _angles(x, positions, base).repeat(1, 2).to(x.dtype)
@@ -90,6 +115,12 @@ def by_roll(x, positions, base=10000.0):
 def by_view(W, num_heads):
     D, D_in = W.shape
     return W.view(num_heads, D // num_heads // 2, 2, D_in).transpose(1, 2).reshape(D, D_in)
+
+
+def by_index(W, num_heads):
+    width = W.shape[0] // num_heads
+    head = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
+    return W[torch.cat([head + h * width for h in range(num_heads)])]
 
 
 def by_matrix(W, num_heads):
@@ -150,6 +181,14 @@ class Plain(nn.Module):
         return x
 
 
+class WithBlocks(Plain):
+    def attend(self, q, k, v, mask):
+        return attention(q, k, v, mask)[0]
+
+    def turn(self, x, places):
+        return by_lesson_2(x, places, self.base)
+
+
 class WithLaterPlaces(Plain):
     """Scores know distances alone, so the first place may be any."""
 
@@ -186,6 +225,44 @@ class WithAWeightTable(Plain):
         a, b = x.chunk(2, dim=-1)
         cos, sin = self.cos[: len(places)].to(x.dtype), self.sin[: len(places)].to(x.dtype)
         return x * cos + torch.cat([-b, a], dim=-1) * sin
+
+
+class HeadByHead(Plain):
+    def heads(self, x, mask):
+        T, outs = x.shape[1], []
+        mask = mask.expand(len(x), self.H, T, T)
+        q, k, v = (W(x).split(self.d, dim=-1) for W in (self.W_q, self.W_k, self.W_v))
+        for h in range(self.H):
+            g = h // (self.H // self.G)
+            q_h, k_h = by_tokens(q[h], torch.arange(T), self.base), by_tokens(k[g], torch.arange(T), self.base)
+            outs.append(self.attend(q_h, k_h, v[g], mask[:, h]))
+        return torch.cat(outs, dim=-1)
+
+
+def by_replacing(state_dict):
+    table = {
+        "model.layers.": "blocks.",
+        "self_attn.q_proj": "W_q",
+        "self_attn.k_proj": "W_k",
+        "self_attn.v_proj": "W_v",
+        "self_attn.o_proj": "W_o",
+        "post_attention_layernorm": "norm2",
+        "input_layernorm": "norm1",
+        "mlp.gate_proj": "feed_forward.gate",
+        "mlp.up_proj": "feed_forward.up",
+        "mlp.down_proj": "feed_forward.down",
+        "model.embed_tokens": "tokens",
+        "model.norm": "norm",
+        "lm_head": "unembed",
+    }
+    new = {}
+    for name, tensor in state_dict.items():
+        for old, ours in table.items():
+            name = name.replace(old, ours)
+        new[name] = tensor
+    if "unembed.weight" not in new:
+        new["unembed.weight"] = new["tokens.weight"]
+    return new
 
 
 def by_counting(state_dict):
@@ -228,6 +305,13 @@ def by_triangles(T_q, T_k=None, window=4, sinks=0):
     return near | (past & (torch.arange(T_k) < sinks))
 
 
+def by_causal_mask(T_q, T_k=None, window=4, sinks=0):
+    causal = causal_mask(T_q, T_k)
+    far = ~torch.triu(torch.ones_like(causal), causal.shape[1] - T_q - window + 1)
+    far[:, :sinks] = False
+    return causal & ~far
+
+
 def by_lists(T_q, T_k=None, window=4, sinks=0):
     T_k = T_q if T_k is None else T_k
     shift = T_k - T_q
@@ -250,6 +334,22 @@ def _merge(tokens, pair):
             out.append(tokens[i])
             i += 1
     return tuple(out)
+
+
+def train_without_counting_pieces(text, num_merges):
+    pieces, merges = _cut(text), []
+    for _ in range(num_merges):
+        counts = defaultdict(int)
+        for tokens in pieces:
+            for i in range(len(tokens) - 1):
+                counts[tokens[i], tokens[i + 1]] += 1
+        if len(counts) == 0:
+            return merges
+        most = max(counts.values())
+        pair = max(pair for pair, number in counts.items() if number == most)
+        merges.append(pair)
+        pieces = [_merge(tokens, pair) for tokens in pieces]
+    return merges
 
 
 def train_by_sorting(text, num_merges):
@@ -315,6 +415,20 @@ def encode_with_memory(text, merges):
     return sum((known[piece] for piece in _cut(text)), [])
 
 
+def encode_in_place(text, merges):
+    out = []
+    for piece in re.findall(r" ?\S+|\s", text):
+        tokens = [bytes([byte]) for byte in piece.encode("utf8")]
+        for first, second in merges:
+            i = 0
+            while i < len(tokens) - 1:
+                if tokens[i] == first and tokens[i + 1] == second:
+                    tokens[i : i + 2] = [first + second]
+                i += 1
+        out += tokens
+    return out
+
+
 class Thin(nn.Module):
     def __init__(self, linear, rank, alpha=1.0):
         super().__init__()
@@ -356,6 +470,23 @@ class ThinByWeight(Thin):
         return F.linear(x, weight, self.linear.bias)
 
 
+class ThinByCopy(Thin):
+    def merged(self):
+        new = copy.deepcopy(self.linear)
+        new.weight = nn.Parameter(self.linear.weight + self.alpha / self.rank * self.B.detach() @ self.A.detach())
+        return new
+
+
+class ThinByState(Thin):
+    @torch.no_grad()
+    def merged(self):
+        state = {name: tensor.clone() for name, tensor in self.linear.state_dict().items()}
+        state["weight"] += (self.alpha / self.rank) * (self.B @ self.A)
+        new = nn.Linear(*state["weight"].shape[::-1], bias="bias" in state, dtype=state["weight"].dtype)
+        new.load_state_dict(state)
+        return new
+
+
 class ThinByTheIdentity(Thin):
     """The merged weight read off the outputs for unit vectors."""
 
@@ -369,14 +500,14 @@ class ThinByTheIdentity(Thin):
 
 
 VARIANTS = {
-    "rms_norm": (norm_in_double, norm_at_least_float32),
-    "SwiGLU": (GatedInOneProduct, GatedByTokens, GatedWithDropout),
-    "apply_rope_half_split": (as_published, by_complex_numbers),
-    "interleaved_to_half_split": (by_view, by_matrix),
-    "LlamaBlock": (WithLaterPlaces, WithGroupsOfQueries, WithAWeightTable),
-    "rename_llama": (by_counting, by_parts),
-    "sliding_window_mask": (by_triangles, by_lists),
-    "train_bpe": (train_by_sorting, train_with_numbers),
-    "encode_bpe": (encode_by_rank, encode_with_memory),
-    "LoRA": (ThinNormal, ThinByWeight, ThinByTheIdentity),
+    "rms_norm": (norm_by_rsqrt, norm_in_double, norm_at_least_float32),
+    "SwiGLU": (GatedInOneProduct, GatedByExp, GatedByTokens, GatedWithDropout),
+    "apply_rope_half_split": (as_published, by_complex_numbers, by_lesson_2),
+    "interleaved_to_half_split": (by_view, by_index, by_matrix),
+    "LlamaBlock": (WithBlocks, WithLaterPlaces, WithGroupsOfQueries, WithAWeightTable, HeadByHead),
+    "rename_llama": (by_replacing, by_counting, by_parts),
+    "sliding_window_mask": (by_triangles, by_causal_mask, by_lists),
+    "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers),
+    "encode_bpe": (encode_by_rank, encode_with_memory, encode_in_place),
+    "LoRA": (ThinNormal, ThinByWeight, ThinByCopy, ThinByState, ThinByTheIdentity),
 }

@@ -17,6 +17,22 @@ def _dots(center, context, negatives):
     return (center * context).sum(-1), (negatives @ center[:, :, None])[..., 0]
 
 
+def tokenize_per_token(sentence):
+    tokens = []
+    for raw in sentence.split():
+        token = "".join(filter(lambda x: x not in ",.!?;:", raw))
+        if token:
+            tokens.append(token)
+    return tokens
+
+
+def vocab_set(sentences):
+    distinct = set()
+    for sentence in sentences:
+        distinct |= set(_tokens(sentence))
+    return {token: number for number, token in enumerate(sorted(distinct))}
+
+
 def vocab_joined(sentences):
     tokens = sorted(dict.fromkeys(_tokens(" ".join(sentences))))
     return {token: tokens.index(token) for token in tokens}
@@ -32,9 +48,28 @@ def encode_loop(sentence, vocab):
     return ids
 
 
+def embed_loop(ids, table):
+    rows = [table[i] for i in ids.flatten().tolist()]
+    return torch.stack(rows).view(*ids.shape, -1)
+
+
+def cosine_with_clamp(a, b):
+    n = torch.linalg.vector_norm(a, dim=1, keepdim=True).clamp(min=1e-8)
+    m = torch.linalg.vector_norm(b, dim=1, keepdim=True).clamp(min=1e-8)
+    return (a / n) @ (b / m).T
+
+
 def cosine_where(a, b):
     lengths = a.norm(dim=-1)[:, None] * b.norm(dim=-1)
     return torch.where(lengths == 0, torch.zeros_like(lengths), (a @ b.T) / lengths.masked_fill(lengths == 0, 1.0))
+
+
+def forces_together(center, context, negatives):
+    others = torch.cat((context[None], negatives))
+    error = torch.sigmoid(others @ center)
+    error[0] -= 1
+    d_others = torch.outer(error, center)
+    return error @ others, d_others[0], d_others[1:]
 
 
 def forces_softplus(center, context, negatives):
@@ -60,6 +95,20 @@ def neighbors_library(table, k):
     return cosines.masked_fill(torch.eye(len(table), dtype=torch.bool), -2.0).topk(k, dim=1)[1]
 
 
+def neighbors_loop(table, k):
+    rows = []
+    for i, x in enumerate(table):
+        cosines = [(float(x @ y / y.norm()), j) for j, y in enumerate(table) if j != i]
+        rows.append([j for _, j in sorted(cosines, reverse=True)[:k]])
+    return torch.tensor(rows)
+
+
+def pairs_offsets(ids, window):
+    ids = [int(x) for x in ids]
+    offsets = [o for o in range(-window, window + 1) if o]
+    return [(x, ids[i + o]) for i, x in enumerate(ids) for o in offsets if 0 <= i + o < len(ids)]
+
+
 def pairs_mask(ids, window):
     ids = torch.as_tensor(ids)
     positions = torch.arange(len(ids))
@@ -77,6 +126,14 @@ def loss_softplus(center, context, negatives):
     good = (center * context).sum(1, keepdim=True)
     bad = (center[:, None, :] * negatives).sum(-1)
     return F.softplus(torch.cat((-good, bad), dim=1)).sum(1).mean()
+
+
+def loss_with_logits(center, context, negatives):
+    others = torch.cat((context[:, None], negatives), 1)  # (B, 1 + K, D)
+    logits = torch.bmm(others, center[:, :, None]).squeeze(-1)
+    labels = torch.zeros_like(logits)
+    labels[:, 0] = 1
+    return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum") / len(center)
 
 
 def loss_logaddexp(center, context, negatives):
@@ -108,34 +165,52 @@ def wordpiece_by_vocabulary(word, vocab, unk="[UNK]"):
     return found
 
 
+def wordpiece_marked(word, vocab, unk="[UNK]"):
+    pieces, rest = [], word
+    while rest not in ("", "##"):
+        tries = [rest[:n] for n in range(len(rest), 2 if pieces else 0, -1)]
+        found = [piece for piece in tries if piece in vocab][:1]
+        if not found:
+            return [unk]
+        pieces += found
+        rest = "##" + rest[len(found[0]) :]
+    return pieces
+
+
 VARIANTS = {
     "tokenize": (
         lambda sentence: sentence.translate(str.maketrans("", "", ",.!?;:")).split(),
         lambda sentence: [token for token in re.split(r"\s+", re.sub(r"[,.!?;:]", "", sentence)) if token],
+        tokenize_per_token,
     ),
     "build_vocab": (
+        vocab_set,
         vocab_joined,
         lambda sentences: {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all(sentences))))},
     ),
     "encode": (
+        lambda sentence, vocab: torch.LongTensor([vocab[token] for token in _tokens(sentence)]),
         encode_loop,
         lambda sentence, vocab: torch.stack([torch.tensor(vocab[token]) for token in _tokens(sentence)]),
     ),
     "one_hot": (
         lambda ids, vocab_size: torch.eye(vocab_size)[ids],
         lambda ids, vocab_size: (ids.unsqueeze(-1) == torch.arange(vocab_size)).float(),
+        lambda ids, vocab_size: torch.zeros(*ids.shape, vocab_size).scatter_(-1, ids.unsqueeze(-1), 1.0),
     ),
     "embed": (
         lambda ids, table: F.embedding(ids, table),
         lambda ids, table: F.one_hot(ids, table.shape[0]).to(table.dtype) @ table,
+        embed_loop,
     ),
     "cosine_similarity": (
+        cosine_with_clamp,
         cosine_where,
         lambda a, b: a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T,
     ),
-    "negative_sampling_gradients": (forces_softplus, forces_tanh),
-    "fixed_neighbors": (neighbors_normalize, neighbors_library),
-    "skipgram_pairs": (pairs_mask, pairs_permutations),
-    "negative_sampling_loss": (loss_softplus, loss_logaddexp),
-    "wordpiece": (wordpiece_recursive, wordpiece_by_vocabulary),
+    "negative_sampling_gradients": (forces_together, forces_softplus, forces_tanh),
+    "fixed_neighbors": (neighbors_normalize, neighbors_library, neighbors_loop),
+    "skipgram_pairs": (pairs_offsets, pairs_mask, pairs_permutations),
+    "negative_sampling_loss": (loss_softplus, loss_with_logits, loss_logaddexp),
+    "wordpiece": (wordpiece_recursive, wordpiece_by_vocabulary, wordpiece_marked),
 }

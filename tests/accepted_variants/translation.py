@@ -29,9 +29,30 @@ def batch_by_shift(pairs, pad_id, bos_id, eos_id):
     return {"tgt_in": tgt[:, :-1], "tgt_out": tgt[:, 1:], "src": torch.tensor(list(columns)).T}
 
 
+def batch_by_nested(pairs, pad_id, bos_id, eos_id):
+    out = {}
+    for name, rows in (
+        ("src", [list(p[0]) for p in pairs]),
+        ("tgt_in", [[bos_id, *p[1]] for p in pairs]),
+        ("tgt_out", [[*p[1], eos_id] for p in pairs]),
+    ):
+        nested = torch.nested.nested_tensor([torch.tensor(row) for row in rows])
+        out[name] = nested.to_padded_tensor(pad_id)
+    return out
+
+
 def accuracy_by_sums(logits, targets, pad_id):
     mask = targets.ne(pad_id)
     return ((logits.argmax(-1) == targets) & mask).sum().item() / mask.sum().item()
+
+
+def accuracy_by_loops(logits, targets, pad_id):
+    right = asked = 0
+    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
+        if target != pad_id:
+            asked += 1
+            right += int(row.argmax()) == target
+    return right / asked
 
 
 def accuracy_by_view_in_float32(logits, targets, pad_id):
@@ -42,6 +63,11 @@ def accuracy_by_view_in_float32(logits, targets, pad_id):
 
 def rate_by_logs(step, d_model, warmup):
     return math.exp(-0.5 * math.log(d_model) + min(-0.5 * math.log(step), math.log(step) - 1.5 * math.log(warmup)))
+
+
+def rate_by_peak(step, d_model, warmup):
+    peak = (d_model * warmup) ** -0.5
+    return peak * min(step / warmup, (warmup / step) ** 0.5)
 
 
 def rate_in_double_tensors(step, d_model, warmup):
@@ -63,6 +89,18 @@ def loss_by_logsumexp(logits, targets, smoothing, pad_id):
     norm = torch.logsumexp(z, dim=-1)
     true = z[torch.arange(len(t)), t]
     return (norm - (1 - smoothing) * true - smoothing * z.mean(-1)).mean()
+
+
+def loss_by_one_hot(logits, targets, smoothing, pad_id):
+    V = logits.shape[-1]
+    q = F.one_hot(targets, V).to(logits.dtype) * (1 - smoothing) + smoothing / V
+    losses = -(q * torch.log_softmax(logits, -1)).sum(-1).reshape(-1)
+    return losses[targets.view(-1) != pad_id].mean()
+
+
+def align_by_view(cross_weights):
+    H, T_t, T_s = cross_weights.shape
+    return cross_weights.view(H, T_t * T_s).mean(0).view(T_t, T_s).topk(1, dim=-1).indices.squeeze(-1)
 
 
 def align_by_loops(cross_weights):
@@ -114,11 +152,20 @@ def bleu_by_numpy_mean(candidates, references):
     return float(100 * torch.tensor(p, dtype=torch.float64).log().mean().exp()) * math.exp(min(0, 1 - 1 / ratio))
 
 
+def bleu_by_strings(candidates, references):
+    joined = [x if isinstance(x, str) else " ".join(x) for x in candidates]
+    return bleu_by_lists(joined, [x if isinstance(x, str) else " ".join(x) for x in references])
+
+
 VARIANTS = {
-    "make_batch": (batch_by_pad_sequence, batch_by_shift),
-    "token_accuracy": (accuracy_by_sums, accuracy_by_view_in_float32),
-    "noam_lr": (rate_by_logs, rate_in_double_tensors),
-    "label_smoothed_loss": (loss_by_nll, loss_by_logsumexp),
-    "alignment": (lambda cross_weights: torch.einsum("hts->ts", cross_weights).argmax(1), align_by_loops),
-    "corpus_bleu": (bleu_by_lists, bleu_by_numpy_mean),
+    "make_batch": (batch_by_pad_sequence, batch_by_shift, batch_by_nested),
+    "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_view_in_float32),
+    "noam_lr": (rate_by_logs, rate_by_peak, rate_in_double_tensors),
+    "label_smoothed_loss": (loss_by_nll, loss_by_logsumexp, loss_by_one_hot),
+    "alignment": (
+        lambda cross_weights: torch.einsum("hts->ts", cross_weights).argmax(1),
+        align_by_loops,
+        align_by_view,
+    ),
+    "corpus_bleu": (bleu_by_lists, bleu_by_numpy_mean, bleu_by_strings),
 }

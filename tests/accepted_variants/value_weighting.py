@@ -7,6 +7,13 @@ import torch.nn.functional as F
 from torch import nn
 
 
+def values_by_loops(weights, V):
+    blocks = []
+    for w_rows, v_rows in zip(weights.reshape(-1, *weights.shape[-2:]), V.reshape(-1, *V.shape[-2:]), strict=True):
+        blocks.append(torch.stack([sum(w * v for w, v in zip(row, v_rows, strict=True)) for row in w_rows]))
+    return torch.stack(blocks).reshape(*weights.shape[:-1], V.shape[-1])
+
+
 def plain_scores(Q, K):
     return Q @ K.transpose(-2, -1)
 
@@ -17,6 +24,25 @@ def attention_with_nan_to_num(Q, K, V, mask=None):
         scores = scores.masked_fill(mask.logical_not(), float("-inf"))
     weights = F.softmax(scores, dim=-1).nan_to_num(0.0)
     return torch.matmul(weights, V), weights
+
+
+def attention_with_finite_fill(Q, K, V, mask=None):
+    scores = (Q / math.sqrt(K.shape[-1])) @ K.transpose(-1, -2)
+    if mask is None:
+        mask = torch.ones(scores.shape, dtype=torch.bool)
+    weights = torch.softmax(torch.where(mask, scores, torch.finfo(scores.dtype).min), dim=-1) * mask
+    return weights @ V, weights
+
+
+def attention_with_spared_rows(Q, K, V, mask=None):
+    scores = torch.einsum("...id,...jd->...ij", Q, K) / K.shape[-1] ** 0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        seen = mask.any(dim=-1, keepdim=True)
+        weights = torch.softmax(scores.masked_fill(~mask & seen, -math.inf), dim=-1)
+        weights = torch.where(seen, weights, torch.zeros_like(weights))
+    return torch.einsum("...ij,...jd->...id", weights, V), weights
 
 
 def attention_by_hand(Q, K, V, mask=None):
@@ -73,6 +99,11 @@ class _Head(nn.Module):
         return self.attend(self.W_q(x), self.W_k(x), self.W_v(x), mask)
 
 
+class HeadWithFiniteFill(_Head):
+    def attend(self, q, k, v, mask):
+        return attention_with_finite_fill(q, k, v, mask)[0]
+
+
 class HeadByHand(_Head):
     def attend(self, q, k, v, mask):
         return attention_by_hand(q, k, v, mask)[0]
@@ -112,10 +143,23 @@ def fixed_by_one_form(x, W_q, W_k, W_v):
     return (torch.softmax(scores, dim=-1) @ x) @ W_v.T
 
 
+def shift_by_loops(before, after):
+    shifts = []
+    for b, a in zip(before.reshape(-1, before.shape[-1]), after.reshape(-1, after.shape[-1]), strict=True):
+        length = b.norm() * a.norm()
+        shifts.append(1 - (b @ a) / length if length > 0 else 1 + 0 * (b @ a))
+    return torch.stack(shifts).reshape(before.shape[:-1])
+
+
 def shift_with_an_epsilon_on_each(before, after):
     a = before / (before.norm(dim=-1, keepdim=True) + 1e-8)
     b = after / (after.norm(dim=-1, keepdim=True) + 1e-8)
     return 1 - (a * b).sum(dim=-1)
+
+
+def lookup_by_einsum(query, keys, values, temperature=1.0):
+    scores = torch.einsum("nd,d->n", keys, query) / torch.tensor(temperature)
+    return torch.einsum("n,ne->e", scores.softmax(dim=0), values)
 
 
 def lookup_by_logs(query, keys, values, temperature=1.0):
@@ -141,6 +185,23 @@ def backward_from_the_output(Q, K, V, grad_out):
     W = torch.softmax(Q @ K.mT * scale, dim=-1)
     dS = W * (grad_out @ V.mT - (grad_out * (W @ V)).sum(dim=-1, keepdim=True)) * scale
     return dS @ K, dS.mT @ Q, W.mT @ grad_out
+
+
+def backward_by_loops(Q, K, V, grad_out):
+    scale = Q.shape[-1] ** -0.5
+    found = []
+    flat = [t.reshape(-1, *t.shape[-2:]) for t in (Q, K, V, grad_out)]
+    for q_rows, k, v, g_rows in zip(*flat, strict=True):
+        dQ, dK, dV = [], torch.zeros_like(k), torch.zeros_like(v)
+        for q, g in zip(q_rows, g_rows, strict=True):
+            w = torch.softmax(k @ q * scale, dim=0)
+            better = v @ g - w @ v @ g
+            dQ.append((w * better) @ k * scale)
+            dK = dK + torch.outer(w * better, q) * scale
+            dV = dV + torch.outer(w, g)
+        found.append((torch.stack(dQ), dK, dV))
+    dQ, dK, dV = (torch.stack(parts) for parts in zip(*found, strict=True))
+    return dQ.reshape(Q.shape), dK.reshape(K.shape), dV.reshape(V.shape)
 
 
 def tiled_by_slices(Q, K, V, block):
@@ -174,19 +235,44 @@ def tiled_on_both_sides(Q, K, V, block):
     return torch.cat([tiled_by_slices(part, K, V, block) for part in Q.split(block, dim=-2)], dim=-2)
 
 
+def tiled_in_padded_blocks(Q, K, V, block):
+    missing = -K.shape[-2] % block
+    K, V = F.pad(K, (0, 0, 0, missing)), F.pad(V, (0, 0, 0, missing))
+    peak, total, out = None, None, None
+    for first in range(0, K.shape[-2], block):
+        scores = Q @ K[..., first : first + block, :].mT / math.sqrt(Q.shape[-1])
+        if first + block > K.shape[-2] - missing:
+            scores[..., block - missing :] = -math.inf
+        top = scores.detach().amax(dim=-1, keepdim=True)
+        higher = top if peak is None else torch.maximum(peak, top)
+        powers = (scores - higher).exp()
+        sums, mixed = powers.sum(dim=-1, keepdim=True), powers @ V[..., first : first + block, :]
+        if peak is not None:
+            repair = (peak - higher).exp()
+            sums, mixed = sums + total * repair, mixed + out * repair
+        peak, total, out = higher, sums, mixed
+    return out / total
+
+
 VARIANTS = {
     "weighted_values": (
         lambda weights, V: torch.einsum("...qk,...kd->...qd", weights, V),
         lambda weights, V: (weights[..., :, :, None] * V[..., None, :, :]).sum(dim=-2),
+        values_by_loops,
     ),
-    "attention": (attention_with_nan_to_num, attention_by_rows),
-    "AttentionHead": (HeadByHand, HeadThatMixesFirst, HeadWithAScaleBuffer),
-    "fixed_head": (fixed_by_one_form, lambda x, W_q, W_k, W_v: attention_by_hand(*_qkv(x, W_q, W_k, W_v))[0]),
+    "attention": (attention_with_nan_to_num, attention_with_spared_rows, attention_by_rows),
+    "AttentionHead": (HeadWithFiniteFill, HeadByHand, HeadThatMixesFirst, HeadWithAScaleBuffer),
+    "fixed_head": (
+        fixed_by_one_form,
+        lambda x, W_q, W_k, W_v: attention_by_rows(*_qkv(x, W_q, W_k, W_v))[0],
+        lambda x, W_q, W_k, W_v: attention_by_hand(*_qkv(x, W_q, W_k, W_v))[0],
+    ),
     "context_shift": (
         lambda before, after: 1 - F.cosine_similarity(before, after, dim=-1),
+        shift_by_loops,
         shift_with_an_epsilon_on_each,
     ),
-    "soft_lookup": (lookup_by_logs, lookup_by_library),
-    "attention_backward": (backward_by_einsum, backward_from_the_output),
-    "tiled_attention": (tiled_by_pairs, tiled_on_both_sides),
+    "soft_lookup": (lookup_by_einsum, lookup_by_logs, lookup_by_library),
+    "attention_backward": (backward_by_einsum, backward_from_the_output, backward_by_loops),
+    "tiled_attention": (tiled_by_pairs, tiled_on_both_sides, tiled_in_padded_blocks),
 }
