@@ -91,15 +91,15 @@ def above(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_gpt_reaches_the_goal_with_its_initialization(text, seed):
-    """From the usual one the last digit of a computer's sums decides: seed 0 ended at 0.14 on one, 0.34 on another."""
-    assert "0.03 to 0.06 nats above the line; with `nn.Embedding` as it comes, 0.04 to 0.34" in text
-    assert "RoPE 0.03, 0.05 and 0.06 nats above the line, a table 0.11, 0.30 and 0.51" in text
-    torch.manual_seed(seed)
-    assert 0.02 < above(trained(gpt())) < 0.065
-    torch.manual_seed(seed)
-    assert 0.03 < above(trained(gpt(std=1.0))) < 0.5
+def test_about_three_of_four_initializations_reach_the_goal(text):
+    """Which of them do, the last digit of a computer's sums decides, so this asks for three of seven."""
+    assert "half of them end within 0.05 nats of the line, four more than 0.10 above it (up to 0.50)" in text
+    assert "In some runs this takes more than 1,200 steps. If yours is one of them, train again" in text
+    ends = []
+    for seed in range(7):
+        torch.manual_seed(seed)
+        ends.append(above(trained(gpt())))
+    assert sorted(ends)[2] < 0.10 and min(ends) > 0.02
 
 
 @pytest.mark.slow
