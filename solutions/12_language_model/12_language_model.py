@@ -962,7 +962,7 @@ print(run.samples[-1])
 # | statement | other runs |
 # |---|---|
 # | initialization with 0.02 | 17 initializations, RoPE of base 10 as in `RotaryBlock`: half of them end within 0.05 nats of the line, four more than 0.10 above it (up to 0.50); with `nn.Embedding` as it comes, of eight half within 0.08, three more than 0.10 above it (up to 0.15); with lesson 2's base of 10,000 no difference (three runs each) |
-# | RoPE or a learned table of positions | three runs of 1,200 steps with a table: 0.11, 0.30 and 0.51 nats above the line (0.05 after 3,600 steps) |
+# | RoPE or a learned table of positions | with a table, one of six runs of 1,200 steps ends 0.07 nats above the line, and the others 0.37 to 0.50 |
 # | verbs and closing brackets stay 0.1 above the line | 0.06 to 0.16 in four runs |
 # | without the induction head | repeated letters 1.7 to 3.9 nats above the line in ten runs, 1.2 in another |
 # | without the other head of its layer | 0.07 to 0.6 in eight of the ten, 1.1 and 2.4 in the other two, 0.7 in the eleventh |
