@@ -5,9 +5,10 @@ import functools
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from helpers.course import course
 
@@ -81,3 +82,9 @@ def test_the_lock_file_holds_pins_and_nothing_of_the_machine_that_made_it():
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         assert line.startswith("#") or SPELLED.fullmatch(line), line
     assert LOCK["torch"] == "2.13.0"
+
+
+def test_what_is_pinned_runs_on_the_python_of_debian_12():
+    """3.11.2: pip ends with a conflict there where a package asks for a later 3.11."""
+    needs = {one.name: one.metadata["Requires-Python"] or "" for one in distributions() if one.name.lower() in LOCK}
+    assert len(needs) > 100 and {name: need for name, need in needs.items() if "3.11.2" not in SpecifierSet(need)} == {}
