@@ -77,7 +77,7 @@ TODAY = {  # what each lesson is about, in the picture's own words
     8: "many heads side by side, then joined",
     9: "attention becomes a block of the encoder",
     10: "the decoder, and the whole Transformer",
-    11: "the whole machine is trained",
+    11: "the whole model is trained",
     12: "a GPT: the decoder without the encoder",
     13: "a real network: the encoder alone",
     14: "the GPT's block, as it is built today",
