@@ -186,7 +186,8 @@ def _begin_anew(root: Path, arguments: tuple[str, ...], out: int, err: int) -> N
         os.chdir(root)
         os.environ["PYTHONPATH"] = str(root)
         sys.path.insert(0, str(root))
-        for name in [name for name in sys.modules if name.partition(".")[0] == "helpers"]:
+        # Commands of nbgrader in which this process has put its own converters are not those that a new one finds.
+        for name in [name for name in sys.modules if f"{name}.".startswith(("helpers.", "nbgrader.apps."))]:
             del sys.modules[name]
         sys.argv = ["course", *arguments]
         runpy.run_module("helpers", run_name="__main__", alter_sys=True)
