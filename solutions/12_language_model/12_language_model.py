@@ -389,7 +389,7 @@ figures.training(watch)
 # For several hundred steps the model learns almost nothing about repeated letters. Then their curve suddenly drops,
 # and at the same time one head begins to attend to the token that followed the previous occurrence of the current one
 # (dotted). In some runs this takes more than 1,200 steps. If yours is one of them, train again with another
-# `manual_seed`.
+# `manual_seed`, after you delete `language_model.safetensors`.
 
 # %% [markdown]
 # ### Exercise 12.4 `language_model_logits`

@@ -22,6 +22,7 @@ from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.messages import decide
 from helpers.checking.observe import observe_all
+from helpers.checking.rendering import as_text
 from helpers.checking.scenarios import WrongParts
 from helpers.corpus.source import BETWEEN, Source
 from helpers.lessons.language_model import figures, watch, writing
@@ -310,6 +311,7 @@ def test_so_many_nats_above_the_line_so_many_points(above, points, passed, mista
     logits = torch.cat([p.log(), torch.zeros(len(ids), 1, V)], dim=1).float()  # (B, T, V)
     verdict = decide(key, observe_all(lambda ids: logits, key.cases, key.facts))
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
+    assert ("take another seed" in as_text(verdict)) == (0.10 < above < 0.86), "whoever learned nothing needs more"
 
 
 # ---------------------------------------------------------------- watching
