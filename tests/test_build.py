@@ -171,6 +171,13 @@ def test_points_are_those_of_course_toml(lesson):
 
 
 @each_lesson
+def test_each_quiz_is_answered_as_its_key_says(lesson):
+    answers = read_lesson(course(), course().lesson(lesson)).answers
+    for name, key in load_keys(lesson).items():
+        assert key.kind != "quiz" or f'{name} = "{key.correct}"' in answers[name], name
+
+
+@each_lesson
 def test_answers_may_raise_and_checks_are_locked(lesson):
     for cell in student(lesson).cells:
         mark = cell.metadata.get("nbgrader", {})

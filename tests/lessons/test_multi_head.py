@@ -13,6 +13,7 @@ from helpers.blocks import causal_mask, leaks_future
 from helpers.lessons.multi_head import figures
 from tests.draws import random
 from tests.judged import stored_verdict
+from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)
@@ -84,6 +85,7 @@ def test_numbers_of_the_paper():
     numbers = figures.budget_numbers(512, 8, 512)
     assert numbers["parameters"] == 4 * (512**2 + 512) == 1_050_624
     assert numbers["width of a head"] == 64 and 512 * 512 + 512 == 262_656
+    says("08_multi_head", "512 · 512 + 512 = 262,656")
     assert figures.budget_numbers(512, 1, 512)["products for scores"] == numbers["products for scores"]
     assert numbers["attention weights"] == 8 * figures.budget_numbers(512, 1, 512)["attention weights"]
     cache = 2 * 32 * 32 * 128 * 8192 * 2  # keys and values, heads, layers, width, tokens, bytes
