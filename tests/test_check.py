@@ -191,8 +191,20 @@ def with_own_helper(Q, K):
     return softmax(Q @ K.mT)
 
 
+def scipys(scores):
+    return softmax(scores)
+
+
+scipys.__module__, scipys.__name__ = "scipy.special", "softmax"  # as if it were installed
+
+
+def through_scipy(Q, K):
+    return scipys(Q @ K.mT)
+
+
 @pytest.mark.parametrize(
-    "answer", [hidden_in_a_module, through_an_alias, as_an_operator, through_logsumexp, through_attention]
+    "answer",
+    [hidden_in_a_module, through_an_alias, as_an_operator, through_logsumexp, through_attention, through_scipy],
 )
 def test_forbidden_calls_are_seen_in_every_form(key, answer):
     found = verdict(key, answer)

@@ -25,6 +25,7 @@ from helpers.checking.verdict import decide_quiz
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
+from helpers.drawing import colors
 from helpers.progress import remember
 from tests.lab import ROOT
 
@@ -355,6 +356,11 @@ def test_colors_are_readable_on_light_and_dark(mark, text, background):
     mixed = [SHARE / 100 * a + (1 - SHARE / 100) * b for a, b in zip(hue, own, strict=True)]
     assert contrast(mixed, page) >= 4.5
     assert f"{HUES[mark]} {SHARE}%,currentColor" in tint(mark)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(colors) if name.endswith(("_INK", "_COLOR"))])
+def test_colors_of_letters_in_figures_are_readable(name):
+    assert contrast(rgb(getattr(colors, name)), rgb("#ffffff")) >= 4.5
 
 
 def test_no_other_color_is_set_in_words():

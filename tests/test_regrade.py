@@ -1,6 +1,7 @@
 """Points given by hand, what cannot be read, and pages of feedback, through all that may happen to a submission."""
 
 import csv
+import dataclasses
 import io
 import re
 import subprocess
@@ -11,6 +12,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 
 from helpers.__main__ import main
+from helpers.grading.batch import grade_lesson
 from helpers.grading.class_report import as_csv, as_page
 from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
@@ -137,6 +139,24 @@ def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, 
     by_hand(folders, "a", "check_max_gradient", manual_score=12.0)
     grade(folders)
     assert "changed since" not in capsys.readouterr().out and table(folders)["a"]["status"] == "graded"
+
+
+class DoublePoints(FullPoints):
+    def graded(self, submission, release):
+        report = super().graded(submission, release)
+        for name, one in report.verdicts.items():
+            report.verdicts[name] = dataclasses.replace(one, points=2 * one.points)
+        return report
+
+
+def test_another_version_of_the_lesson_grades_anew_and_none_pays_more_than_it_is_worth(folders, lesson, monkeypatch):
+    hand_in(folders, lesson, "a", answers(lesson))
+    for version, pool in (("one", FullPoints), ("two", DoublePoints)):
+        monkeypatch.setattr("helpers.grading.batch.Pool", pool)
+        monkeypatch.setattr("helpers.grading.batch.lesson_fingerprint", lambda *_, version=version: version)
+        outcome = grade_lesson(folders, LESSON, config=load(folders.gradebook)[1])
+        assert (outcome.new, outcome.unchanged) == (1, 0)
+        assert read_class(folders, LESSON).totals == {"a": 85}
 
 
 def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_looked_at_again(folders, lesson):

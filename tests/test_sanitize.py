@@ -185,6 +185,7 @@ def test_tables_and_pictures_of_learners_stay():
     picture = '<img alt="a &lt; b" src="data:image/png;base64,AAAA">'
     assert clean_html(picture) == picture
     assert clean_html("<style>.x{}</style><p>a") == "<p>a</p>"
+    assert clean_html("a<SCRIPT>b</Script>c") == "ac"
     assert clean_html("1 < 2 & 3 > 2") == "1 &lt; 2 &amp; 3 &gt; 2"
 
 

@@ -71,7 +71,7 @@ def test_pictures_say_their_numbers():
     parts = torch.tensor([0.25, 0.25, 0.5]), torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])
     alt = figures.bag_of_words(*parts, figures.JANE, ["person", "action", "location"]).alt
     assert "person 0.5, action 0.25, location 2.25" in alt
-    assert "output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
+    assert "scores (4, 8, 8), weights (4, 8, 8), output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
     assert "The blend lasts 17.3 minutes" in figures.Search()(1.0, 2.0, 1.0).alt
     assert "output 1.70" in figures.pressure().alt
     assert "inside the triangle" in figures.Triangle()(jane=0.0, visits=0.0, africa=0.0).alt
