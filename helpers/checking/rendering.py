@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.messages import index_words, two_numbers
 from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
+from helpers.checking.wording import index_words, two_numbers
 from helpers.drawing.dark import DARK
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
