@@ -18,6 +18,7 @@ from helpers.checking.wording import (
     item_words,
     numbered,
     row_words,
+    short,
     two_numbers,
     written,
 )
@@ -35,11 +36,25 @@ def of_tensor(case: Case, want: torch.Tensor, got: torch.Tensor, axes: tuple[str
     if seen.startswith("off by a constant factor"):
         seen += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
     first_by_mask = seen.startswith("right for the first item") and _first_sees_all(case)
-    masked = fully_masked_rows(case, wrong_entries(want, got, case.tolerance))
+    masked = _fully_masked_rows(case, wrong_entries(want, got, case.tolerance))
     lines = [_masked_entries(case, want, got) or masked, "" if first_by_mask or masked else seen]
     if not seen.startswith(("each row", "right, except")):
         lines.append(largest(want, got, case.tolerance, axes))
     return "\n".join(filter(None, lines))
+
+
+def of_nan(case: Case, want, got, axes: tuple[str, ...]) -> str:
+    """Where a number or a tensor is nan and should not be."""
+    if not isinstance(got, torch.Tensor) or not got.dim():
+        return f"expected {short(want.item() if isinstance(want, torch.Tensor) else want)}, yours is nan"
+    bad = got.isnan()
+    where = bad.nonzero()[0].tolist()
+    if got.dim() >= 2 and not want[tuple(where[:-1])].any():
+        told = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
+    else:
+        place = f"{index_words(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
+        told = f"{int(bad.sum())} of {bad.numel()} numbers are nan; {place}"
+    return "\n".join(filter(None, (told, _fully_masked_rows(case, bad))))
 
 
 def picture(key, problem: Problem) -> Picture | None:
@@ -199,7 +214,7 @@ def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[s
         yield _rows_of_zeros(want, got, axes)
     yield _sums(want, got, axes)
     gaps = (got - want).reshape(-1, want.shape[-1])
-    if len(gaps) > 1 and (gaps - gaps.mean(0)).abs().max() <= 100 * noise:
+    if len(gaps) > 1 and (gaps.amax(0) - gaps.amin(0)).max() <= 100 * noise:
         yield "every row is off by the same numbers: has something that is added to each row been left out?", None
     yield _in_another_order(want, got), None
     if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
@@ -343,7 +358,7 @@ def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
     return ""
 
 
-def fully_masked_rows(case: Case, wrong: torch.Tensor) -> str:
+def _fully_masked_rows(case: Case, wrong: torch.Tensor) -> str:
     """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
     if wrong.dim() < 2:
         return ""

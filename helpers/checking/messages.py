@@ -8,25 +8,21 @@ import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import difference
-from helpers.checking.diagnosis import fully_masked_rows, largest, of_tensor, picture, two_lines
+from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_lines
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.trees import leaves
 from helpers.checking.verdict import RESERVED, WHOLE, Part, Problem, Verdict, argument_name, decided, most_important
 from helpers.checking.wording import (
-    BYTES,
-    MOST_TEXT,
     a_or_an,
     at,
     builds,
     called,
     counted,
     dtype_name,
-    first_few,
-    index_words,
-    nested,
-    number,
-    row_words,
+    fits,
+    some_of,
+    type_words,
     written,
 )
 
@@ -106,10 +102,10 @@ def _other_entries(expected: list, actual: list) -> str:
     if want != got and not missing and not extra:
         first = next(i for i, (a, b) in enumerate(zip(want, got, strict=True)) if a != b)
         return f"the right entries in another order; at [{first}]: expected {want[first]}, yours {got[first]}"
-    if bool(missing) == bool(extra) or len(nested(expected)) <= MOST_TEXT:
+    if bool(missing) == bool(extra) or fits(expected):
         return ""
     verb = "lacks" if missing else "should not have"
-    named = first_few([*(missing or extra).elements()], 3)
+    named = some_of([*(missing or extra).elements()], 3)
     return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {named}"
 
 
@@ -161,23 +157,7 @@ def _wrong_type(problem, key) -> str:
         return f"your answer returned None{where}; is a return missing?"
     if isinstance(got, Odd) and got.type_name == "unusable":
         return got.text or "your output could not be read"
-    return f"expected {_type_words(diff.expected)}{where}, got {_type_words(got)}"
-
-
-def _type_words(value) -> str:
-    if isinstance(value, Odd):
-        return written(value)
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
-    kind = a_or_an(type(value).__name__)
-    if isinstance(value, (list, tuple)):
-        of = ("entry", "entries") if isinstance(value, list) else ("value", "values")
-        return f"{kind} of {counted(len(value), *of)}"
-    if isinstance(value, str) and BYTES.fullmatch(value):
-        return f"bytes, {written(value)}"
-    kind = {int: "a Python int", float: "a Python float", str: "a string"}.get(type(value), kind)
-    shown = f"{value:.6g}" if isinstance(value, float) else written(value)
-    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str)) else kind
+    return f"expected {type_words(diff.expected)}{where}, got {type_words(got)}"
 
 
 def _property(problem) -> str:
@@ -224,19 +204,9 @@ def _nan(problem, key) -> str:
     diff = problem.difference
     if problem.where:
         return f"the gradient at {problem.where} is nan"
-    want, got = diff.expected, diff.actual
-    if not isinstance(got, torch.Tensor) or not got.dim():
-        return f"expected {number(want.item() if isinstance(want, torch.Tensor) else want)}, yours is nan"
-    bad = got.isnan()
-    where = bad.nonzero()[0].tolist()
     axes = () if any(diff.path) else key.axes  # they are the first output's
-    if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        sentence = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
-    else:
-        share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
-        sentence = f"{share}; {index_words(where, axes)}: expected {number(want[tuple(where)].item())}, got nan"
-    sentence = f"{_place(problem)}: {sentence}" if diff.path else sentence
-    return "\n".join(filter(None, (sentence, fully_masked_rows(problem.case, bad))))
+    told = of_nan(problem.case, diff.expected, diff.actual, axes)
+    return f"{_place(problem)}: {told}" if diff.path else told
 
 
 def _input_changed(problem, key) -> str:
@@ -334,7 +304,7 @@ def _keys_differ(want: dict, got: dict) -> str:
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
     verbs = (("lacks", missing), ("should not have", extra))
-    return "your dictionary " + "; it ".join(f"{verb} {first_few(keys, 4)}" for verb, keys in verbs if keys)
+    return "your dictionary " + "; it ".join(f"{verb} {some_of(keys, 4)}" for verb, keys in verbs if keys)
 
 
 _BY_KIND = {

@@ -25,8 +25,7 @@ def written(value) -> str:
         whole = value if BYTES.fullmatch(value) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
-        whole = nested(value)
-        return whole if len(whole) <= MOST_TEXT else f"{whole[: MOST_TEXT - 1]}…"
+        return _nested(value) if fits(value) else f"{_nested(value)[: MOST_TEXT - 1]}…"
     if isinstance(value, Stub):
         return _stub(value)
     if isinstance(value, Odd):
@@ -48,25 +47,29 @@ def dtype_name(tensor: torch.Tensor) -> str:
 def _numbers(tree) -> str:
     if isinstance(tree, list):
         return f"[{', '.join(map(_numbers, tree))}]"
-    short = number(tree)
-    return short + "." if isinstance(tree, float) and short.lstrip("-").isdigit() else short
+    text = short(tree)
+    return text + "." if isinstance(tree, float) and text.lstrip("-").isdigit() else text
 
 
-def number(value, digits: int = 4) -> str:
+def short(value, digits: int = 4) -> str:
     return f"{value + 0.0:.{digits}g}" if isinstance(value, float) else str(value)  # of -0.0 this makes 0
 
 
 def two_numbers(want, got) -> tuple[str, str]:
     """Both numbers with as many digits as it takes to tell them apart, at least four."""
     for digits in range(4, 18):
-        a, b = number(want, digits), number(got, digits)
+        a, b = short(want, digits), short(got, digits)
         if a != b:
             return a, b
     return repr(want), repr(got)
 
 
-def nested(value: list | tuple | dict) -> str:
-    """A list, tuple or dictionary in full."""
+def fits(value: list | tuple | dict) -> bool:
+    """Whether a list, tuple or dictionary is written in full."""
+    return len(_nested(value)) <= MOST_TEXT
+
+
+def _nested(value: list | tuple | dict) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{written(k)}: {written(v)}" for k, v in value.items()) + "}"
     inner = ", ".join(map(written, value))
@@ -86,11 +89,27 @@ def a_or_an(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def type_words(value) -> str:
+    if isinstance(value, Odd):
+        return written(value)
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
+    kind = a_or_an(type(value).__name__)
+    if isinstance(value, (list, tuple)):
+        of = ("entry", "entries") if isinstance(value, list) else ("value", "values")
+        return f"{kind} of {counted(len(value), *of)}"
+    if isinstance(value, str) and BYTES.fullmatch(value):
+        return f"bytes, {written(value)}"
+    kind = {int: "a Python int", float: "a Python float", str: "a string"}.get(type(value), kind)
+    shown = f"{value:.6g}" if isinstance(value, float) else written(value)
+    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str)) else kind
+
+
 def counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def first_few(words: list[str], most: int) -> str:
+def some_of(words: list[str], most: int) -> str:
     return f"{', '.join(words[:most])}{' …' if len(words) > most else ''}"
 
 
