@@ -1191,7 +1191,7 @@ def test_how_close_a_number_is():
 
 
 def test_places_in_words():
-    words = wording.index_words
+    words = wording.entry_at
     assert words([3], ("token",)) == "entry 3 (token 3)"
     assert words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"

@@ -11,17 +11,7 @@ from helpers.checking.compare import wrong_entries
 from helpers.checking.trees import leaves
 from helpers.checking.verdict import Picture, Problem
 from helpers.checking.vocabulary import Case
-from helpers.checking.wording import (
-    counted,
-    dtype_name,
-    index_words,
-    item_words,
-    numbered,
-    row_words,
-    short,
-    two_numbers,
-    written,
-)
+from helpers.checking.wording import counted, dtype_of, entry_at, item_at, numbered, row_at, short, two_numbers, written
 
 CLOSE = 0.005  # a share of the expected number
 MOST_COMPARED = 1_000_000  # pairs of numbers
@@ -50,9 +40,9 @@ def of_nan(case: Case, want, got, axes: tuple[str, ...]) -> str:
     bad = got.isnan()
     where = bad.nonzero()[0].tolist()
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        told = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
+        told = f"expected all zeros in {row_at(where[:-1], axes)}, got nan there"
     else:
-        place = f"{index_words(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
+        place = f"{entry_at(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
         told = f"{int(bad.sum())} of {bad.numel()} numbers are nan; {place}"
     return "\n".join(filter(None, (told, _fully_masked_rows(case, bad))))
 
@@ -66,20 +56,15 @@ def picture(key, problem: Problem) -> Picture | None:
     if not isinstance(want, torch.Tensor) or want.dim() < 2:
         return None
     assert isinstance(got, torch.Tensor)  # numbers are compared of two tensors of one shape only
-    front = _named_index(problem, want, got)[: want.dim() - 2]
+    _, index = by_values(want, got, (), problem.case.tolerance)
+    if problem.kind == "nan":
+        index = got.isnan().nonzero()[0].tolist()
+    front = (index or worst_index(want, got, problem.case.tolerance))[: want.dim() - 2]
     want, got = want[tuple(front)], got[tuple(front)]
     if want.numel() not in range(2, 401) or not wrong_entries(want, got, problem.case.tolerance).any():
         return None
     worst = tuple(worst_index(want, got, problem.case.tolerance))
-    return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_words(front), worst)
-
-
-def _named_index(problem: Problem, want: torch.Tensor, got: torch.Tensor) -> list[int]:
-    """Where in a wrong tensor the text of the problem points to, if only at a row."""
-    if problem.kind == "nan":
-        return got.isnan().nonzero()[0].tolist()
-    _, index = by_values(want, got, (), problem.case.tolerance)
-    return worst_index(want, got, problem.case.tolerance) if index is None else index
+    return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_at(front), worst)
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
@@ -104,7 +89,7 @@ def largest(want: torch.Tensor, got: torch.Tensor, tolerance: float | None, axes
     most = "differ, most" if want.is_floating_point() else "differ, first"
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers {'differs,' if int(wrong.sum()) == 1 else most}"
     close = _closeness(*pair)
-    return f"{count} at {index_words(index, axes)}: expected {a}, yours {b}{close and f' ({close})'}"
+    return f"{count} at {entry_at(index, axes)}: expected {a}, yours {b}{close and f' ({close})'}"
 
 
 def two_lines(want, got, at: str = "") -> str:
@@ -165,7 +150,7 @@ def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]
 def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
     """How a mask differs from the one that is expected."""
     if got.dtype != torch.bool:
-        return f"expected dtype bool, yours is {dtype_name(got)}"
+        return f"expected dtype bool, yours is {dtype_of(got)}"
     too_many, missing = int((got & ~want).sum()), int((want & ~got).sum())
     if too_many and missing:
         if (want != got).all():
@@ -251,7 +236,7 @@ def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, li
     if not wrong_rows.any() or (wrong_rows & ~blank).any():
         return "", None
     index = wrong_rows.nonzero()[0].tolist()
-    return f"right, except that {row_words(index, axes)} should be all zeros", index
+    return f"right, except that {row_at(index, axes)} should be all zeros", index
 
 
 def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
@@ -264,7 +249,7 @@ def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] |
         return "each row should sum to 1; in your answer each column does", worst_index(ones, total)
     index = worst_index(ones, total)
     number = two_numbers(1.0, total[tuple(index)].item())[1]
-    row = f"{row_words(index, axes)} sums" if index else "yours sums"
+    row = f"{row_at(index, axes)} sums" if index else "yours sums"
     return f"each row should sum to 1; {row} to {number}", index
 
 
@@ -280,7 +265,7 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
         rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
         if rounded and torch.allclose(got, want, share, 1e-7):
-            return f"rounded on the way: these are {dtype_name(want.to(dtype))} numbers"
+            return f"rounded on the way: these are {dtype_of(want.to(dtype))} numbers"
     return ""
 
 

@@ -13,18 +13,7 @@ from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
 from helpers.checking.trees import leaves
 from helpers.checking.verdict import RESERVED, WHOLE, Part, Problem, Verdict, argument_name, decided, most_important
-from helpers.checking.wording import (
-    a_or_an,
-    at,
-    builds,
-    called,
-    counted,
-    dtype_name,
-    fits,
-    some_of,
-    type_words,
-    written,
-)
+from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
 
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
@@ -119,22 +108,22 @@ def _right_values(expected, actual) -> str:
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
         block = name.rpartition(".")[2]
-        if block != key.name:
-            return f"{name} is the course's finished answer to another exercise; use your own {block}."
-        return f"{name} is the course's finished answer to this exercise; build your own."
+        which = "this exercise; build your own" if block == key.name else f"another exercise; use your own {block}"
+        return f"{name} is the course's finished answer to {which}."
     if name.startswith("helpers."):
         return f"{name} is the course's own code, which an answer cannot call; write your own."
     return f"{name}{',' if ', called inside ' in name else ''} is the answer to this exercise; {key.instead}"
 
 
 def _raises(problem, key) -> str:
-    error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
+    of_gradient = problem.where == "gradient"
+    error = problem.seen.gradient_error if of_gradient else problem.seen.error
     if error.type == "WrongParts":
         return error.message
-    what = "while computing the gradient, your code raised" if problem.where == "gradient" else "your code raised"
+    when = "while computing the gradient, " if of_gradient else ""
     if problem.case.raises is not None:
-        what = f"expected {a_or_an(problem.case.raises.error)}, but your code raised"
-    body = f"{what} {error.type}: {error.message.splitlines()[0] if error.message else '(no message)'}"
+        when = f"expected {a_or_an(problem.case.raises.error)}, but "
+    body = f"{when}your code raised {error.type}: {error.message.splitlines()[0] if error.message else '(no message)'}"
     if len(body) > 200:
         body = body[:199] + "…"
     if error.line:
@@ -151,8 +140,7 @@ def _helper(error, key) -> str:
 
 def _wrong_type(problem, key) -> str:
     diff = problem.difference
-    got = diff.actual
-    where = at(diff.path)
+    got, where = diff.actual, at(diff.path)
     if got is None:
         return f"your answer returned None{where}; is a return missing?"
     if isinstance(got, Odd) and got.type_name == "unusable":
@@ -223,7 +211,7 @@ def _dtype_lost(problem, key) -> str:
     diff = problem.difference
     if diff.expected.dtype == diff.actual.dtype:
         return "your float64 result is only as precise as float32: somewhere on the way it is rounded"
-    want, got = map(dtype_name, (diff.expected, diff.actual))
+    want, got = map(dtype_of, (diff.expected, diff.actual))
     name = _property(problem)
     return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else at(diff.path)}, yours is {got}"
 
@@ -269,7 +257,8 @@ def _value(problem, key) -> str:
     if isinstance(want, dict) and isinstance(got, dict):
         return _wrong_claim(want, got, bool(problem.case.view)) or _keys_differ(want, got) + at(diff.path)
     if name and isinstance(want, bool):
-        return _broken(name) if want else f"this should not be so, but it is: {name}"
+        verb = "be so, but it isn't yet" if want else "not be so, but it is"
+        return f"this should {verb}: {name}"
     return _both(name, want, got) if name and isinstance(want, str) else two_lines(want, got, at(diff.path))
 
 
@@ -286,13 +275,9 @@ def _wrong_claim(want: dict, got: dict, by_view: bool) -> str:
     """Which of the properties that were looked at does not hold, with what else was seen; else empty."""
     if broken := [claim for claim, holds in want.items() if holds is True and got.get(claim) is False]:
         more = [f"in your answer, {claim} {value}" for claim, value in got.items() if isinstance(value, str)]
-        return "\n".join([_broken(broken[0]), *more])
+        return "\n".join([f"this should be so, but it isn't yet: {broken[0]}", *more])
     told = [claim for claim, value in want.items() if isinstance(value, str) and got.get(claim, value) != value]
     return _both(told[0], want[told[0]], got[told[0]]) if told and by_view else ""  # a view has looked no further
-
-
-def _broken(claim: str) -> str:
-    return f"this should be so, but it isn't yet: {claim}"
 
 
 def _both(name: str, want, got) -> str:

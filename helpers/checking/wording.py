@@ -35,12 +35,12 @@ def written(value) -> str:
 
 def _tensor(value: torch.Tensor) -> str:
     if value.numel() > MOST_WRITTEN or not value.numel():
-        return f"<{dtype_name(value)} {tuple(value.shape)}>"
+        return f"<{dtype_of(value)} {tuple(value.shape)}>"
     usual = value.dtype in (torch.float32, torch.int64, torch.bool)
     return f"torch.tensor({_numbers(value.tolist())}{'' if usual else f', dtype={value.dtype}'})"
 
 
-def dtype_name(tensor: torch.Tensor) -> str:
+def dtype_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
@@ -57,11 +57,8 @@ def short(value, digits: int = 4) -> str:
 
 def two_numbers(want, got) -> tuple[str, str]:
     """Both numbers with as many digits as it takes to tell them apart, at least four."""
-    for digits in range(4, 18):
-        a, b = short(want, digits), short(got, digits)
-        if a != b:
-            return a, b
-    return repr(want), repr(got)
+    pairs = ((short(want, digits), short(got, digits)) for digits in range(4, 18))
+    return next((pair for pair in pairs if pair[0] != pair[1]), (repr(want), repr(got)))
 
 
 def fits(value: list | tuple | dict) -> bool:
@@ -123,7 +120,7 @@ def called(key, case: Case) -> list[str]:
     call = call_text(key, case)
     lines = [call if call.startswith("with ") else f"with {call}"]
     arguments = {argument_name(key, position): value for position, value in enumerate(case.call.args)}
-    named = {id(value): name for name, value in (arguments | case.call.kwargs).items() if _is_named(name, value)}
+    named = {id(value): name for name, value in (arguments | case.call.kwargs).items() if name.isidentifier()}
     for item in leaves((case.args, case.kwargs)):
         doc = inspect.getdoc(STUBS[item.name]) if isinstance(item, Stub) and not case.note else ""
         if doc:
@@ -154,15 +151,11 @@ def builds(case: Case) -> bool:
 
 
 def _argument(name: str, value) -> str:
-    return name if _is_named(name, value) else written(value)
+    """An argument as it stands in a call: a function of ours by the exercise's own name for it."""
+    return name if isinstance(value, Stub) and name.isidentifier() else written(value)
 
 
-def _is_named(name: str, value) -> bool:
-    """Whether an argument is a function of ours, which goes by the exercise's own name for it."""
-    return isinstance(value, Stub) and name.isidentifier()
-
-
-def item_words(front: list[int]) -> str:
+def item_at(front: list[int]) -> str:
     """ "item 2", "item [0, 1]"; empty for a matrix alone."""
     if not front:
         return ""
@@ -170,18 +163,18 @@ def item_words(front: list[int]) -> str:
     return f"item {front if others else first}"
 
 
-def row_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
+def row_at(index: list[int], axes: tuple[str, ...] = ()) -> str:
     """Where a row stands: "item [0, 1], row 2 (query 2)"; counted from 0, as in Python."""
     *front, row = index
-    return ", ".join(filter(None, (item_words(front), numbered("row", row, axes[-2:-1]))))
+    return ", ".join(filter(None, (item_at(front), numbered("row", row, axes[-2:-1]))))
 
 
-def index_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
+def entry_at(index: list[int], axes: tuple[str, ...] = ()) -> str:
     """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)", or "entry 3 (token 3)" of a vector."""
     *row, column = index
     if not row:
         return numbered("entry", column, axes[-1:])
-    return f"{row_words(row, axes)}, {numbered('column', column, axes[1:][-1:])}"
+    return f"{row_at(row, axes)}, {numbered('column', column, axes[1:][-1:])}"
 
 
 def numbered(title: str, number: int, nouns: tuple[str, ...]) -> str:
