@@ -40,6 +40,7 @@ LEAVES = st.one_of(
     st.integers(-(2**62), 2**62),
     st.floats(),
     st.text(max_size=20),
+    st.binary(max_size=20),
     tensors(),
     st.builds(Odd, st.text(max_size=5), st.text(max_size=5)),
 )

@@ -6,7 +6,6 @@ import inspect
 import itertools
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -37,7 +36,6 @@ MOST_COMPARED = 1_000_000  # pairs of numbers
 MOSTLY = 0.8  # a share of an item's, a row's or a column's numbers
 TRANSPOSED = "transposed: rows and columns have changed places"
 SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
-BYTES = re.compile(r"""b(["']).*\1""", re.S)  # bytes, which travel as Python writes them
 MOST_TEXT = 120  # characters of a string, list or dictionary
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
@@ -205,8 +203,8 @@ def written(value) -> str:
     """A value as a learner would write it, where it is small enough to be read; else what it is."""
     if isinstance(value, torch.Tensor):
         return _tensor(value)
-    if isinstance(value, str):
-        whole = value if BYTES.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (str, bytes)):
+        whole = repr(value) if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
         whole = _nested(value)
@@ -298,11 +296,9 @@ def _type_words(value) -> str:
     if isinstance(value, (list, tuple)):
         many = ("entry", "entries") if isinstance(value, list) else ("value", "values")
         return f"{kind} of {len(value)} {many[len(value) != 1]}"
-    if isinstance(value, str) and BYTES.fullmatch(value):
-        return f"bytes, {written(value)}"
-    kind = {int: "a Python int", float: "a Python float", str: "a string"}.get(type(value), kind)
+    kind = {int: "a Python int", float: "a Python float", str: "a string", bytes: "bytes"}.get(type(value), kind)
     shown = f"{value:.6g}" if isinstance(value, float) else written(value)
-    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str)) else kind
+    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str, bytes)) else kind
 
 
 def _at(path) -> str:

@@ -28,6 +28,3 @@ def block_macs(T, d_model, d_ff):
 def token_influence(f, x):
     slopes = torch.func.jacrev(f, chunk_size=1)(x)  # (T, E, T, D), one output after the other
     return torch.linalg.vector_norm(slopes, dim=(1, 3))  # (T, T)
-
-
-STAND_INS = {function.__name__: function for function in (fixed_block, block_macs, token_influence)}

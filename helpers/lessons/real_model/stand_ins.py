@@ -58,7 +58,3 @@ def search(query, keys, values, k):
 def fixed_sentence_vectors(encode, ids, pad_id):
     mask = ids.ne(pad_id)
     return mean_pool(encode(ids, mask[:, None, None]), mask)
-
-
-FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, strongest_head, search, fixed_sentence_vectors)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}

@@ -40,7 +40,3 @@ def online_softmax(score_blocks, value_blocks):
             out = torch.lerp(out, own, torch.sigmoid(own_size - size))  # (..., d_v)
             size = torch.logaddexp(size, own_size)  # (..., 1)
     return out.to(value_blocks[0].dtype)
-
-
-FUNCTIONS = (fixed_head_weights, entropy, softmax_backward, cross_entropy_backward, online_softmax)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}

@@ -147,8 +147,3 @@ class LoRA(nn.Module):
             if old.bias is not None:
                 new.bias.copy_(old.bias)
         return new
-
-
-OF_LLAMA = (rms_norm, SwiGLU, apply_rope_half_split, interleaved_to_half_split, LlamaBlock, rename_llama)
-FUNCTIONS = (*OF_LLAMA, sliding_window_mask, train_bpe, encode_bpe, LoRA)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}
