@@ -154,12 +154,8 @@ def _kinds(x, y) -> str:
     """What x and y are, in words."""
     if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
         return "no tensors"
-    one, other = (
-        f"of shape {tuple(z.shape)}"
-        if z.dtype == torch.int64
-        else f"of shape {tuple(z.shape)} and dtype {str(z.dtype).removeprefix('torch.')}"
-        for z in (x, y)
-    )
+    dtypes = ["" if z.dtype == torch.int64 else f" and dtype {str(z.dtype).removeprefix('torch.')}" for z in (x, y)]
+    one, other = (f"of shape {tuple(z.shape)}{dtype}" for z, dtype in zip((x, y), dtypes, strict=True))
     kind = "LongTensors" if x.dtype == y.dtype == torch.int64 else "tensors"
     return f"{kind} {one}" if one == other else f"{kind} {one}, and {other}"
 
