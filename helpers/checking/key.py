@@ -21,11 +21,10 @@ from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
-FORMAT = 6
+FORMAT = 5
 SKETCH = "sketch"  # how a Sketch stands in a file
 SKETCHED = ("output", "gradients")
-# Fields that a tree holds as they are.
-PLAIN = "lesson name points bonus kind instead correct arguments axes weights explanations metric apart".split()
+PLAIN = ("lesson", "name", "points", "bonus", "kind", "instead", "correct")  # fields that a tree holds as they are
 USUAL = Observation().to_tree()
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 
@@ -67,16 +66,18 @@ class ExerciseKey:
 
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
-    return {name: getattr(key, name) for name in PLAIN} | {
-        "forbidden": key.facts.forbidden,
-        "time_limit": key.facts.time_limit,
-        "cases": [case_to_tree(case) for case in key.cases],
-        "expected": _steady(key.cases, key.expected),
-        "mistakes": [
-            vars(mistake) | {"observations": _told_apart(key, mistake.observations) if mistake.observations else []}
-            for mistake in key.mistakes
-        ],
-    }
+    tree = {name: getattr(key, name) for name in PLAIN}
+    tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
+    tree |= {"explanations": key.explanations} | ({"metric": key.metric} if key.metric else {})
+    tree |= {"apart": list(key.apart)} if key.apart else {}
+    tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
+    tree["cases"] = [case_to_tree(case) for case in key.cases]
+    tree["expected"] = _steady(key.cases, key.expected)
+    tree["mistakes"] = [
+        vars(mistake) | {"observations": _told_apart(key, mistake.observations) if mistake.observations else []}
+        for mistake in key.mistakes
+    ]
+    return tree
 
 
 def _steady(cases: list[Case], observations: list[Observation]) -> list:
@@ -147,14 +148,17 @@ def _read(leaf):
 def key_from_tree(tree) -> ExerciseKey:
     expected = [Observation.from_tree(seen) for seen in tree["expected"]]
     return ExerciseKey(
-        **{name: tree[name] for name in PLAIN},
-        facts=Facts(tree["name"], tree["lesson"], tree["forbidden"], tree["time_limit"]),
+        **{name: tree[name] for name in (*PLAIN, "arguments", "weights", "explanations")},
+        facts=Facts(tree["name"], tree["lesson"], tuple(tree["forbidden"]), tree["time_limit"]),
         cases=[case_from_tree(case) for case in tree["cases"]],
         expected=expected,
         mistakes=[
             KnownMistake(**mistake | {"observations": list(map(_told_back, mistake["observations"], expected))})
             for mistake in tree["mistakes"]
         ],
+        axes=tuple(tree["axes"]),
+        metric=tree.get("metric", ""),
+        apart=tuple(tree.get("apart", ())),
     )
 
 

@@ -155,11 +155,16 @@ def _tensor_or_none(value):
 def case_to_tree(case: Case):
     """A case as a tree (see codec), without its truth."""
     raises = None if case.raises is None else dataclasses.astuple(case.raises)
-    return vars(case) | {"raises": raises, "truth": None}
+    tree = vars(case) | {"args": list(case.args), "no_gradient": list(case.no_gradient), "raises": raises}
+    return {name: item for name, item in tree.items() if name != "truth"}
 
 
 def case_from_tree(tree) -> Case:
-    return Case(**tree | {"raises": None if tree["raises"] is None else Raises(*tree["raises"])})
+    parts = dict(tree)
+    parts["args"] = tuple(parts["args"])
+    parts["no_gradient"] = tuple(parts["no_gradient"])
+    parts["raises"] = None if parts["raises"] is None else Raises(*parts["raises"])
+    return Case(**parts)
 
 
 def observe_all(
