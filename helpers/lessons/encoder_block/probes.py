@@ -13,7 +13,7 @@ ACTIVATIONS = {"gelu": F.gelu, "tanh": torch.tanh, "square": torch.square, "none
 
 @stub
 def activation(name):
-    """A function of tensors to put between two linear layers."""
+    """A function of each number of a tensor."""
     return ACTIVATIONS[name]
 
 
