@@ -57,7 +57,9 @@ def plain(value, depth: int = 0):
         return _plain_container(value, depth)
     if value is None or isinstance(value, (bool, Stub, Odd)):
         return value
-    for kind in (int, float, str, bytes):  # and no subclass of them
+    if isinstance(value, bytes):
+        return _too_large(value) or bytes(value)
+    for kind in (int, float, str):  # and no subclass of them
         if isinstance(value, kind):
             return _too_large(value) or kind(value)
     kind, module = type(value), getattr(type(value), "__module__", "")

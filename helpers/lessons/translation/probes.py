@@ -110,7 +110,7 @@ def with_scripts(answer, args, kwargs):
 @view
 def batch_without_padding(args, kwargs, output):
     """A batch as it was returned, but tgt_in is padding wherever tgt_out has to be: nobody hears what stands there."""
-    pairs, pad_id, *_ = *args, *kwargs.values()
+    pairs, pad_id = (*args, *kwargs.values())[:2]
     tgt_in = output.get("tgt_in") if isinstance(output, dict) else None
     if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
         return output
