@@ -295,7 +295,7 @@ def test_an_unanswered_exercise_is_one_quiet_line():
 
 def test_names_of_lessons_are_found_when_they_are_needed():
     assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
-    assert VIEWS["previous_token"] and STUBS["running_mean"]
+    assert VIEWS["previous_token"] and STUBS["averaging"]
     with pytest.raises(KeyError):
         VIEWS["no such view"]
     registry = Registry()
@@ -307,7 +307,7 @@ def test_names_of_lessons_are_found_when_they_are_needed():
     other.__name__, other.__module__ = "helper_of", "elsewhere"
     with pytest.raises(ValueError, match="helper_of is registered in"):
         registry.register(other)
-    assert stub(STUBS["running_mean"]) is STUBS["running_mean"], "a file that runs again may register again"
+    assert stub(STUBS["averaging"]) is STUBS["averaging"], "a file that runs again may register again"
 
 
 def test_each_lesson_file_says_what_runs_where():
