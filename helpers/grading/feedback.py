@@ -1,38 +1,40 @@
 """Feedback pages, from `course grade --feedback`, `nbgrader generate_feedback` and Formgrader alike."""
 
-import glob
 import logging
-import os
 
+from nbconvert.exporters import Exporter
 from nbgrader.converters import GenerateFeedback
+from nbgrader.preprocessors import GetGrades
+from traitlets import List
 
 from helpers.grading.class_scores import called, full_name
 from helpers.grading.due import lateness, read_due
-from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import replace_converter
+from helpers.grading.notebook_page import as_page, facts
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
 
 
+class FeedbackPage(Exporter):
+    """A learner's notebook with points, reports and comments. `resources["nbgrader"]` holds what `facts` returns."""
+
+    file_extension = ".html"
+
+    def from_notebook_node(self, nb, resources=None, **more):
+        nb, resources = super().from_notebook_node(nb, resources, **more)
+        told = resources["nbgrader"]
+        return as_page(nb.cells, told["facts"], told["notebook"]), resources
+
+
 class CourseFeedback(GenerateFeedback):
-    """In place of nbgrader's own pages: the course's (helpers/grading/feedback_page.py), written anew each time, for
-    names with `[` too. The class report, which links to them, is written after them."""
+    """In place of nbgrader's own pages: the course's (helpers/grading/notebook_page.py), written anew each time. The
+    class report, which links to them, is written after them."""
+
+    preprocessors = List([GetGrades])
 
     def _exporter_class_default(self) -> type:
         return FeedbackPage
-
-    def init_notebooks(self) -> None:
-        """As nbgrader's; that takes a student's folder for a pattern."""
-        names = self.coursedir
-        places = names.format_path(names.autograded_directory, names.student_id, names.assignment_id)
-        self.notebooks: list[str] = []
-        self.assignments: dict[str, list[str]] = {}
-        for place in [places] if os.path.isdir(places) else glob.glob(places):
-            if notebooks := glob.glob(os.path.join(glob.escape(place), f"{names.notebook_id}.ipynb")):
-                self.assignments[place] = notebooks
-        if not self.assignments:
-            super().init_notebooks()  # which says so
 
     def init_destination(self, assignment_id: str, student_id: str) -> bool:
         self.force = True  # else nbgrader keeps a page that is older than its points
