@@ -52,15 +52,11 @@ LESSON = "04_scaling"
 
 def test_a_worker_that_may_not_judge_says_why(monkeypatch):
     here = version_of(LESSON)
-    assert worker.greet(LESSON, here) == ("ready", worker.TOKEN)
-    refused = [worker.greet(LESSON, "of yesterday"), worker.greet("99_none", here)]
+    assert worker.why_not(LESSON, here) == ""
+    assert "another version of 04_scaling" in worker.why_not(LESSON, "of yesterday")
+    assert "There is no lesson '99_none'" in worker.why_not("99_none", here)
     monkeypatch.setattr(shutil, "which", lambda *name, **where: None)
-    refused.append(worker.greet(LESSON, here))
-    assert {kind for kind, _ in refused} == {"refused"}
-    for (_, why), words in zip(
-        refused, ("another version of 04_scaling", "'99_none'", "bubblewrap is not"), strict=True
-    ):
-        assert words in why
+    assert "bubblewrap is not installed" in worker.why_not(LESSON, here)
 
 
 def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
@@ -163,7 +159,7 @@ def test_where_nobody_may_judge_grading_stops_and_says_why(submissions, monkeypa
     monkeypatch.setattr(client, "version_of", lambda lesson: "of tomorrow")
     with pytest.raises(GradingStopped, match="took work(.|\n)*another version of 04_scaling"):
         shutil.rmtree(submissions.submitted)
-        graded_by(monkeypatch, submissions, all_right, 1, 1)
+        graded_by(monkeypatch, submissions, slow_worker.really, 1, 1)
     with pytest.raises(GradingStopped, match="--unsafe"):
         client.Cluster(Batch(LESSON, 1, unsafe=True), "local:1")
     assert SEEN == []
@@ -380,14 +376,14 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
                 pass
             with client.Cluster(batch, f"tls://{where}") as cluster:
 
-                def ready():
+                def seen():
                     cluster._look()
-                    return any(one.asked.done() for one in cluster.workers.values())
+                    return cluster.workers
 
-                until(ready)
+                until(seen)
                 [safe] = cluster.workers.values()
-                cluster._hear(safe)
-                assert safe.address.startswith("tls://") and safe.token
+                told = cluster._ask(safe, worker.why_not, LESSON, cluster.version)
+                assert safe.address.startswith("tls://") and told.result(timeout=60) == ""
 
 
 def make_class(folders, students: int) -> None:

@@ -50,13 +50,11 @@ class Portion:
 
 @dataclass
 class Worker:
-    """One of dask's workers. token: of its process, once it may judge. asked: what it has not answered yet. why: it
-    gets no work."""
+    """One of dask's workers. asked: what it has not answered yet. why: it gets no more work."""
 
     address: str
     asked: Future | None = None
     portion: Portion | None = None
-    token: str = ""
     why: str = ""
 
 
@@ -110,7 +108,7 @@ class Cluster:
 
     def __exit__(self, *exc) -> None:
         with contextlib.suppress(Exception):  # a worker that misses this ends its judge with the next batch, or itself
-            idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
+            idle = [worker for worker in self.workers.values() if worker.asked is None]
             for farewells in [self._ask(worker, far.let_go) for worker in idle]:
                 farewells.result(timeout=15)
         self.stack.close()
@@ -128,7 +126,7 @@ class Cluster:
             for worker in list(self.workers.values()):
                 if worker.asked is not None and worker.asked.done():
                     self._hear(worker)
-                if worker.token and worker.asked is None:
+                if worker.asked is None and not worker.why:
                     self._give(worker, submissions, total, release)
             while self.finished:
                 portion, judged = self.finished.popleft()
@@ -147,7 +145,7 @@ class Cluster:
             time.sleep(TICK)
 
     def _look(self) -> None:
-        """Greet who is new. What was with somebody who is gone waits again, as does all where the scheduler is new."""
+        """See who is there. What was with somebody who is gone waits again, as does all where the scheduler is new."""
         if self.client.status == "closed":
             raise GradingStopped(
                 f"Stopped: the scheduler at {one_line(self.where)} is gone. What was recorded so far stays; grade "
@@ -168,8 +166,7 @@ class Cluster:
             self._tell(worker, "was lost")
             self._lose(worker.portion)
         for address in set(seen["workers"]) - set(self.workers):
-            worker = self.workers[address] = Worker(address)
-            worker.asked = self._ask(worker, far.greet, self.batch.lesson, self.version)
+            self.workers[address] = Worker(address)
 
     def _ask(self, worker: Worker, function: Callable, *arguments) -> Future:
         """Let this worker, and no other one, run a function of the course."""
@@ -178,13 +175,13 @@ class Cluster:
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
         if portion.submissions:
-            request = far.Request(worker.token, self.version, self.batch, portion.hurried, portion.asked)
+            request = far.Request(self.version, self.batch, portion.hurried, portion.asked)
             worker.portion, worker.asked = portion, self._ask(worker, far.judge, request)
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
         """The next submissions, as many as fit a request, then those that take long; none where all are given out.
         What cannot be read is done."""
-        able = sum(bool(worker.token) for worker in self.workers.values())
+        able = sum(not worker.why for worker in self.workers.values())
         size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
         portion, room = Portion(), LARGEST
         while len(portion.submissions) < size and room > 0:
@@ -204,25 +201,23 @@ class Cluster:
         return portion
 
     def _hear(self, worker: Worker) -> None:
-        """Take what a worker answered, to a greeting or a portion."""
+        """Take what a worker answered."""
         (kind, answer), portion = self._reply(worker), worker.portion
         worker.asked = worker.portion = None
-        if kind == "ready":
-            worker.token = answer
-        elif kind == "judged":
+        if kind == "judged":
             self._finish(portion, answer)
-        elif kind == "failed":
-            self._refuse(worker, answer)
-            self._lose(portion)
+        elif kind == "forgotten":  # the worker is not to blame
+            self.waiting.appendleft(portion)
         else:
-            self.waiting.extendleft([portion] if portion else [])
+            worker.why = one_line(answer)
+            self._tell(worker, f"takes no work: {worker.why}")
             if kind == "refused":
-                self._refuse(worker, answer)
-            else:  # the worker is not to blame: it is greeted anew, if it is there
-                del self.workers[worker.address]
+                self.waiting.appendleft(portion)
+            else:
+                self._lose(portion)
 
     def _reply(self, worker: Worker) -> tuple[str, Any]:
-        """(kind, answer): ready, judged, refused or failed; forgotten where dask was, as the scheduler was gone."""
+        """(kind, answer): judged, refused or failed; forgotten where dask was, as the scheduler was gone."""
         future = worker.asked
         try:
             if future.status == "error":
@@ -232,11 +227,6 @@ class Cluster:
             return "failed", f"{type(error).__name__}: {error}"
         finally:
             future.release()
-
-    def _refuse(self, worker: Worker, why: str) -> None:
-        """Give this worker no more work."""
-        worker.token, worker.why = "", one_line(why)
-        self._tell(worker, f"takes no work: {worker.why}")
 
     def _lose(self, portion: Portion | None) -> None:
         """Whatever was judged of this portion counts no more."""

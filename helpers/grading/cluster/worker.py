@@ -3,7 +3,6 @@
 The judge is a process of its own that ends with the worker's; learner code runs in its sandbox and nowhere else.
 """
 
-import secrets
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -18,26 +17,18 @@ from helpers.grading.pool import Batch, Pool
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell
 
-TOKEN = secrets.token_hex(8)  # of this process: a portion is for the one that was greeted and for none after it
 _judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process
 _turn = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Request:
-    """A portion. token: of the worker's process that is to judge it. hurried: what takes long is not judged."""
+    """A portion. hurried: what takes long is not judged."""
 
-    token: str
     version: str
     batch: Batch
     hurried: bool
     submissions: list[tuple[list[Cell], dict[str, bytes]]]
-
-
-def greet(lesson: str, version: str) -> tuple[str, str]:
-    """("ready", this process's token), or ("refused", why)."""
-    reason = why_not(lesson, version)
-    return ("refused", reason) if reason else ("ready", TOKEN)
 
 
 def why_not(lesson: str, version: str) -> str:
@@ -54,8 +45,6 @@ def why_not(lesson: str, version: str) -> str:
 def judge(request: Request) -> tuple[str, Any]:
     """("judged", (kind, answer) of each submission); ("refused", why), if nothing was done; ("failed", why), if what
     was judged is not to be believed."""
-    if request.token != TOKEN:
-        return "failed", "it was started anew"
     if reason := why_not(request.batch.lesson, request.version):
         return "refused", reason
     try:
