@@ -370,8 +370,6 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
     where, batch = f"127.0.0.1:{machines.port}", Batch(LESSON, 1)
     soon = {"distributed.comm.timeouts.connect": "5s"}
 
-    soon = {"distributed.comm.timeouts.connect": "5s"}
-
     def not_reached(place):
         with dask.config.set(soon), pytest.raises(GradingStopped, match="cannot be reached"):
             client.Cluster(batch, place).__enter__()
