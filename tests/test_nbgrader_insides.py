@@ -14,8 +14,7 @@ from sqlalchemy import text
 from traitlets.config import Config
 
 from helpers.grading import nbgrader_insides
-from helpers.grading.autograde import CourseAutograde
-from helpers.grading.feedback import CourseFeedback
+from helpers.grading.converters import CourseAutograde, CourseFeedback
 from helpers.grading.folders import load
 from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import (

@@ -126,7 +126,7 @@ def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
     """The class report, which is returned, and the feedback pages, where there are some or `feedback` asks for them:
     none may tell of older points."""
     from helpers.grading.class_report import write_report
-    from helpers.grading.feedback import write_feedback
+    from helpers.grading.converters import write_feedback
 
     try:
         if feedback or has_pages(folders, lesson):
