@@ -95,10 +95,7 @@ def load(gradebook: str | Path | None = None):
 
 def shown(path: Path | str) -> str:
     """A path as a person at this prompt would type it."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # another drive
-        return str(path)
+    return os.path.relpath(path)
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
