@@ -462,7 +462,8 @@ def test_what_is_printed_is_kept_within_bounds(lines, width):
 def test_trees_and_observations_come_back_as_they_were():
     dtypes = [getattr(torch, name) for name in "float32 float64 float16 bfloat16 int64 int32 bool uint8".split()]
     tensors = [torch.full(shape, 3).to(dtype) for dtype in dtypes for shape in ((), (0, 2), (2, 3))]
-    tree = [None, True, -(2**62), 1.5, float("nan"), "ü\n", b"\xff", (1, [], ()), {"a": {"b": ()}}, Odd("x", "y"), tensors]
+    plain_values = [None, True, -(2**62), 1.5, float("nan"), "ü\n", b"\xff"]
+    tree = [*plain_values, (1, [], ()), {"a": {"b": ()}}, Odd("x", "y"), tensors]
     assert repr(loads(dumps(plain(tree)))) == repr(plain(tree))
     error = Error("KeyError", "no", 3, "x = y", ("Exception",), "helper")
     for seen in (

@@ -7,10 +7,10 @@ import pytest
 from nbformat import from_dict
 
 from helpers.grading.class_scores import Grade
-from helpers.grading.clean_outputs import error_output
-from helpers.grading.feedback_page import FeedbackPage, facts, without_echoes
 from helpers.grading.folders import ROOT
 from helpers.grading.formulas import as_mathml
+from helpers.grading.notebook_page import as_page, facts, without_echoes
+from helpers.grading.submission_run import error_output
 from tests import lab
 from tests.sample_class import hand_in
 from tests.test_class_report import Parts, dead_links
@@ -31,7 +31,7 @@ def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
     facts = {"cells": {}, "total": "0 of 100 points", "seen": None, "waiting": 0, "late": ""}
-    page, _ = FeedbackPage().from_notebook_node(notebook, {"nbgrader": {"notebook": name, "facts": facts}})
+    page = as_page(notebook.cells, facts, name)
     assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
     assert dead_links(page) == set()
     assert "<script" not in page and "mathjax" not in page.lower() and not re.search(r"\$\$|\\frac|\\text", page)
