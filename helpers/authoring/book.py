@@ -105,8 +105,7 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     shutil.copy(home.root / "LICENSE", text)
     write_live(home, extra / FOLDER)
     for path, page in _other_pages(home, notebooks).items():
-        up = "../" * path.count("/")
-        _write(text / path, f"{with_references(page, known, up)}\n\n{_made_from()}\n")
+        _write(text / path, f"{with_references(page, known, '../' * path.count('/'))}\n\n{_made_from()}\n")
 
 
 def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cache: Path | None = None):
@@ -259,7 +258,10 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     }
     trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
     glossary = (home.root / "docs" / "glossary.md").read_text(encoding="utf-8")
-    prose = {name[:2]: prose_of(notebook) for name, notebook in notebooks.items()}
+    prose = {
+        name[:2]: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        for name, notebook in notebooks.items()
+    }
     needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
     caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
@@ -291,10 +293,6 @@ def with_terms(text: str) -> str:
 def _toctree(pages: list[str], caption: str = "") -> str:
     options = f":caption: {caption}\n:hidden:\n" if caption else ""
     return "\n".join(["```{toctree}", f"{options}:maxdepth: 1\n", *pages, "```\n"])
-
-
-def prose_of(notebook) -> str:
-    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
 def _needed(home: Course, prose: str) -> list[str]:

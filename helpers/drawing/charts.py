@@ -14,7 +14,7 @@ from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False}
+CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
 
 
 def _array(matrix) -> np.ndarray:
@@ -30,9 +30,9 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     mask: boolean (rows, columns), True = may be seen. All other cells are hatched and have no number, whatever the
     matrix holds there. look: those of CELLS, and what `ax.set` takes. vmin, vmax: the limits of the colors; of a map
     around zero they are set alike by themselves. numbers: whether they are written, with so many digits. tilted:
-    whether the names of the columns are, where they are long.
+    whether the names of the columns are, where they are long. every: steps between ticks without names.
     """
-    cmap, vmin, vmax, numbers, digits, tilted = (look.pop(name, usual) for name, usual in CELLS.items())
+    cmap, vmin, vmax, numbers, digits, tilted, every = (look.pop(name, usual) for name, usual in CELLS.items())
     values = _array(matrix).astype(float)
     seen = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
     shown = values[seen & np.isfinite(values)]
@@ -41,7 +41,7 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
         vmin = -vmax
     picture = ax.imshow(np.where(seen, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     for axis, size, names in ((ax.yaxis, values.shape[0], rows), (ax.xaxis, values.shape[1], columns)):
-        step = 1 if names is not None or size <= 16 else 5 if size <= 40 else 10
+        step = 1 if names is not None else every or (1 if size <= 16 else 5 if size <= 40 else 10)
         axis.set_ticks(range(0, size, step), range(0, size, step) if names is None else names)
     if mask is not None:
         hatch_cells(ax, ~seen)
@@ -133,8 +133,7 @@ def bars(ax, names, values, label=None, across=False, **look):
     shape = {"color": BLUE} | ({"height": 0.6} if across else {}) | shape
     values, places = _array(values).tolist(), range(len(names))
     drawn = (ax.barh if across else ax.bar)(places, values, **shape)
-    axis = ax.yaxis if across else ax.xaxis
-    axis.set_ticks(places, names)
+    (ax.yaxis if across else ax.xaxis).set_ticks(places, names)
     if across and not ax.yaxis_inverted():
         ax.invert_yaxis()
     if label is not None:

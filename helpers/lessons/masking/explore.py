@@ -124,8 +124,7 @@ class Fill:
         hidden = torch.tensor([False, False, True, True])
         filled = torch.softmax(torch.where(hidden, number, scores), -1)
         added = torch.softmax(scores + hidden * number, -1)
-        ways = zip((filled, added), ("filled in", "added"), strict=True)
-        for k, (weights, way) in enumerate(ways):
+        for k, (weights, way) in enumerate(((filled, "filled in"), (added, "added"))):
             self.bars[k].show(weights.tolist(), ".3g")
             names = ["visible", "visible", "blocked", "blocked"]
             ticks = [f"{n}\n{s:g}" for n, s in zip(names, scores.tolist(), strict=True)]

@@ -14,6 +14,14 @@ from torch.nn import functional as F
 from helpers import pretrained
 from helpers.lessons.real_model.stand_ins import EPS, bert_embeddings, mean_pool
 
+LAYERS = {  # a layer of nn.TransformerEncoderLayer: BERT's name of the same
+    "self_attn.out_proj": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "linear1": "intermediate.dense",
+    "linear2": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -39,20 +47,12 @@ class Network(nn.Module):
         look = {"dropout": 0.0, "activation": "gelu", "layer_norm_eps": EPS, "batch_first": True}
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(width, heads, inner, **look) for _ in range(depth))
         for i, layer in enumerate(self.layers):
-            fused = ("query", "key", "value")
+            at, numbers = f"encoder.layer.{i}.", {}
             for kind in ("weight", "bias"):
-                at = f"encoder.layer.{i}."
-                rows = [state[f"{at}attention.self.{part}.{kind}"] for part in fused]
-                getattr(layer.self_attn, f"in_proj_{kind}").data = torch.cat(rows)
-                pairs = (
-                    (layer.self_attn.out_proj, "attention.output.dense"),
-                    (layer.norm1, "attention.output.LayerNorm"),
-                    (layer.linear1, "intermediate.dense"),
-                    (layer.linear2, "output.dense"),
-                    (layer.norm2, "output.LayerNorm"),
-                )
-                for part, name in pairs:
-                    getattr(part, kind).data = state[f"{at}{name}.{kind}"].clone()
+                rows = [state[f"{at}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
+                numbers[f"self_attn.in_proj_{kind}"] = torch.cat(rows)
+                numbers |= {f"{ours}.{kind}": state[f"{at}{theirs}.{kind}"] for ours, theirs in LAYERS.items()}
+            layer.load_state_dict(numbers)
         self.eval().requires_grad_(False)
 
     def embed(self, ids):
