@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
+import matplotlib
+import torch
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import frames
@@ -116,9 +118,6 @@ def _made(source: str) -> frozenset[str]:
 
 def _fingerprint(home: Course, lesson: Lesson, sources: list[str]) -> str:
     """A name that changes with whatever the pictures are made from."""
-    import matplotlib
-    import torch
-
     digest = hashlib.sha256(_helpers(home.root, lesson.topic))
     digest.update("\0".join([matplotlib.__version__, torch.__version__, *sources]).encode())
     return digest.hexdigest()[:32]

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.blocks import filter_logits
 from helpers.corpus.real_text import Characters
 from helpers.drawing.measured import measured
 from helpers.lessons.language_model.watch import sampled
@@ -249,8 +250,6 @@ class Training:
 
 def write(model, text: Characters, prompt: str, length: int, temperature=0.8, top_p=0.95, generator=None) -> str:
     """Continue a prompt by `length` characters, with the temperature and top-p of lesson 10."""
-    from helpers.blocks import filter_logits
-
     device = next(model.parameters()).device
     ids = text.encode(prompt)[None].to(device)  # (1, T)
     ids = sampled(model, ids, length, generator, temperature, partial(filter_logits, top_p=top_p))  # (1, T)

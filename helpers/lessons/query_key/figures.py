@@ -12,6 +12,7 @@ from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator.evaluation import read_by_a_head
 
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
@@ -162,8 +163,6 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 @functools.lru_cache(maxsize=1)
 def one_real_head():
     """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
-    from helpers.translator.evaluation import read_by_a_head
-
     x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
     return x, numbers["W_q.weight"], numbers["W_k.weight"]
 

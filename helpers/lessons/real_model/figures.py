@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
 from helpers import pretrained
+from helpers.blocks import wordpiece
 from helpers.drawing.charts import bars, named, without_spines
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST, Picture, new_figure
@@ -227,7 +228,7 @@ def untrained(std: float = 0.02, seed: int = 0):
 
 def own_share(network, sentence: str) -> float:
     """The fraction of the influence on a word's last vector that its own embedding has, a mean over the words."""
-    ids, _ = pretrained.batch([sentence], real_network.cut)
+    ids, _ = pretrained.batch([sentence], wordpiece)
     table = influence(lambda x: network.up(x[None])[0], network.embed(ids)[0], directions=8)
     return (table / table.sum(1, keepdim=True)).diagonal()[1:-1].mean().item()
 

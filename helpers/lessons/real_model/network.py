@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import pretrained
+from helpers.blocks import wordpiece
 from helpers.lessons.real_model.stand_ins import EPS, bert_embeddings, mean_pool
 
 LAYERS = {  # a layer of nn.TransformerEncoderLayer: BERT's name of the same
@@ -71,8 +72,8 @@ class Network(nn.Module):
         return attention(x, x, x, key_padding_mask=padding, need_weights=True, average_attn_weights=False)[1]
 
     def read(self, sentences: list[str]) -> Reading:
-        tokens = [pretrained.pieces(sentence, cut) for sentence in sentences]
-        ids, mask = pretrained.batch(sentences, cut)
+        tokens = [pretrained.pieces(sentence, wordpiece) for sentence in sentences]
+        ids, mask = pretrained.batch(sentences, wordpiece)
         padding = None if mask.all() else ~mask
         with torch.no_grad():
             hidden, looks = [self.embed(ids)], []
@@ -123,15 +124,3 @@ def among_words(attention):
     """Weights among the words alone, without [CLS] and [SEP]; rows sum to 1. (..., T, T) -> (..., T-2, T-2)"""
     inner = attention[..., 1:-1, 1:-1]
     return inner / inner.sum(-1, keepdim=True)
-
-
-def cut(word: str, vocab) -> list[str]:
-    """Greedy longest match first, from the right end of each try."""
-    found, rest = [], word
-    while rest:
-        mark = "##" if found else ""
-        length = next((n for n in range(len(rest), 0, -1) if mark + rest[:n] in vocab), 0)
-        if not length:
-            return ["[UNK]"]
-        found, rest = [*found, mark + rest[:length]], rest[length:]
-    return found

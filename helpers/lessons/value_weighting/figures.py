@@ -8,7 +8,20 @@ from matplotlib.patches import Rectangle
 from helpers import translator
 from helpers.checking.tensor_memory import largest_tensor
 from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
-from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED, SKY, V_COLOR, V_MAP
+from helpers.drawing.colors import (
+    BLUE,
+    CYCLE,
+    GRAY_INK,
+    GREEN,
+    K_COLOR,
+    ORANGE,
+    PINK,
+    Q_COLOR,
+    RED,
+    SKY,
+    V_COLOR,
+    V_MAP,
+)
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
@@ -149,17 +162,13 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     best = weights.max(dim=-1)
     best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
     said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
+    to_jane, own = torch.cosine_similarity(found[1], values[:2], dim=-1).tolist()
     return Picture(
         figure,
         f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
-        f"The output of visits has a cosine of {_cosine(found[1], values[0]):.2f} with the value of jane and "
-        f"{_cosine(found[1], values[1]):.2f} with its own.",
+        f"The output of visits has a cosine of {to_jane:.2f} with the value of jane and {own:.2f} with its own.",
         "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's value.",
     )
-
-
-def _cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.cosine_similarity(a, b, dim=0))
 
 
 def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tensor, words: list[str]) -> Picture:
@@ -268,8 +277,7 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     """Largest tensor that each f(Q, K, V) creates, against T. What is not answered yet is left out."""
     figure, ax = new_figure(7.6, 3.9)
     said = []
-    blue, orange, green, pink, *_ = CYCLE
-    looks = zip((orange, pink, green, blue), ("o-", "s-", "^--", "D:"), strict=True)
+    looks = (ORANGE, "o-"), (PINK, "s-"), (GREEN, "^--"), (BLUE, "D:")
     for (name, f), (color, style) in zip(answers.items(), looks, strict=False):
         try:
             numbers = [_largest(f, T, width) for T in lengths]
