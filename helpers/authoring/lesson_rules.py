@@ -39,13 +39,9 @@ def _titles(text: LessonText) -> list[str]:
 
 
 def _section(text: LessonText, title: str) -> str:
-    lines, inside = [], False
-    for line in "\n".join(_prose(text)).split("\n"):
-        if re.match(r"#{1,6} ", line):
-            inside = line.lstrip("# ").startswith(title)
-        if inside:
-            lines.append(line)
-    return "\n".join(lines)
+    section = rf"^#+ {re.escape(title)}.*?(?=^#+ |\Z)"
+    found = re.search(section, "\n".join(_prose(text)), re.DOTALL | re.MULTILINE)
+    return found[0] if found else ""
 
 
 def _check_map(text: LessonText, where: str) -> Iterator[str]:

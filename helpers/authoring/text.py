@@ -149,13 +149,8 @@ def _length(source: str) -> int:
 
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
-    titles, fenced = [], False
-    for line in source.split("\n"):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced and (match := re.match(r"#{1,6} +(.+)", line)):
-            titles.append(match[1].strip())
-    return titles
+    plain = re.sub(r"^\s*```.*?^\s*```", "", source, flags=re.DOTALL | re.MULTILINE)
+    return [title.strip() for title in re.findall(r"^#{1,6} +(.+)", plain, re.MULTILINE)]
 
 
 def _slug(heading: str) -> str:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import torch
 
 from helpers.corpus import Pair, sentence_pairs
+from helpers.translator.finished_parts import make_batch
 from helpers.translator.network import Parts
 from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, machine, source_batch
-from helpers.translator.word_ids import BOS, EOS, PAD, french_ids, french_sentence
+from helpers.translator.word_ids import BOS, EOS, PAD, english_ids, french_ids, french_sentence
 
 MAX_WORDS = 20  # of a sentence that somebody types
 LOSS_SENTENCES = 200  # enough for a loss that one may show
@@ -37,12 +38,9 @@ class Batch(NamedTuple):
 
 
 def as_batch(pairs: list[Pair]) -> Batch:
-    rows = [french_ids(pair.french) for pair in pairs]
-    pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_value=PAD)
-    tgt_in = pad([torch.tensor([BOS, *row]) for row in rows])
-    tgt_out = pad([torch.tensor([*row, EOS]) for row in rows])
+    ids = [(english_ids(pair.english), french_ids(pair.french)) for pair in pairs]
     french, english = [pair.french for pair in pairs], [pair.english for pair in pairs]
-    return Batch(source_batch(english), tgt_in, tgt_out, french, english)
+    return Batch(**make_batch(ids, PAD, BOS, EOS), french=french, english=english)
 
 
 @functools.lru_cache(maxsize=4)

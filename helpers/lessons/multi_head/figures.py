@@ -278,15 +278,12 @@ class Budget:
 @torch.no_grad()
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
     """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
-    T = len(x)
     other = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
-    before = layer(x[None])[0]
-    rows = []
-    for j in range(T):
-        changed = x.clone()
-        changed[j] = other[j]
-        rows.append((layer(changed[None])[0] - before).norm(dim=-1))
-    return torch.stack(rows, dim=1)
+    changed = torch.where(
+        torch.eye(len(x), dtype=torch.bool)[..., None], other, x
+    )  # (T, T, D): token j of row j is new
+    before, *after = layer(torch.cat([x[None], changed]))  # (T, D) each
+    return (torch.stack(after, dim=1) - before[:, None]).norm(dim=-1)
 
 
 def leak(layer, x: torch.Tensor) -> Picture:

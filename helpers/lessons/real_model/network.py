@@ -103,21 +103,16 @@ def reading(*sentences: str) -> Reading:
 @contextlib.contextmanager
 def other_setting(encoder, eps: float = EPS, activation=F.gelu):
     """Inside, the norms of an Encoder have this epsilon and its feed-forward networks this activation."""
-    norms = [norm for block in encoder.blocks for norm in (block.norm1, block.norm2)]
-    feed_forwards = [block.feed_forward for block in encoder.blocks]
-    before = [norm.eps for norm in norms], [part.activation for part in feed_forwards]
-
-    def put(epsilons, activations):
-        for norm, own in zip(norms, epsilons, strict=True):
-            norm.eps = own
-        for part, own in zip(feed_forwards, activations, strict=True):
-            part.activation = own
-
-    put([eps] * len(norms), [activation] * len(feed_forwards))
+    parts = [(block.feed_forward, "activation", activation) for block in encoder.blocks]
+    parts += [(norm, "eps", eps) for block in encoder.blocks for norm in (block.norm1, block.norm2)]
+    before = [getattr(part, name) for part, name, _ in parts]
+    for part, name, value in parts:
+        setattr(part, name, value)
     try:
         yield
     finally:
-        put(*before)
+        for (part, name, _), value in zip(parts, before, strict=True):
+            setattr(part, name, value)
 
 
 def among_words(attention):
