@@ -24,7 +24,6 @@ RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 11,
     "axes.titlesize": 12,
-    "legend.fontsize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": matplotlib.cycler(color=CYCLE),

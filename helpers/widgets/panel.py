@@ -1,25 +1,8 @@
 """Sliders above a picture. Works with ipywidgets 7.7 and 8, in JupyterLab and Colab, core widgets only.
 
-For authors. The short way is a function that draws anew each time; it will do where a redraw takes under 100 ms (the
-margins of the first picture are kept, so leave room in it for longer texts):
-
-    def waves():
-        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
-
-The quick way keeps its figure and changes what moves; it halves the time:
-
-    class Weights:
-        def __init__(self, scores):
-            self.scores = scores
-            self.figure, ax = new_figure(6.4, 3.0)
-            self.bars = MovingBars(ax, range(len(scores)), "0.000", ylim=(0, 1.1))
-            self.title = ax.set_title("temperature 10.00")  # the longest text there will be: it makes the room
-        def __call__(self, temperature):
-            self.bars.show(torch.softmax(self.scores / temperature, dim=0).tolist(), ".3f")
-            self.title.set_text(f"temperature {temperature:.2f}")
-            return Picture(self.figure, alt=...)
-
-    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
+For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It will do
+where a redraw takes under 100 ms; the margins of the first picture are kept, so leave room in it for longer texts.
+The quick way keeps its figure and changes what moves, as `Temperature` in lesson 4's explore.py; it halves the time.
 
 - The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
   alone. A box for a text needs suggestions there: a `Combobox` has some.
@@ -84,12 +67,10 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:
-    """The control with room for its track; a slider in the place of a dropdown, buttons in that of a few words."""
+    """The control with room for its track; buttons in the place of a slider over a few words."""
     if isinstance(control, widgets.ToggleButton):
         control.layout = widgets.Layout(width="auto", min_width="110px")
         return control
-    if isinstance(control, widgets.Dropdown):
-        control = widgets.SelectionSlider(options=control.options, value=control.value, description=control.description)
     if isinstance(control, widgets.SelectionSlider) and few_words(control._options_labels):
         control = widgets.ToggleButtons(options=control.options, value=control.value, description=control.description)
         control.style = {"description_width": "initial", "button_width": "auto"}
