@@ -6,7 +6,6 @@ The pages' sources are written into build/book/text, the site into build/book/si
 """
 
 import argparse
-import base64
 import html
 import os
 import re
@@ -32,7 +31,7 @@ from helpers.released import told_of_working_copies, without_marks, working_copi
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
 PICTURE = re.compile(
-    r'<img (?P<words>[^>]*?) ?src="data:image/(?P<kind>\w+)[^,"]*?(?P<coded>;base64)?,(?P<data>[^"]*)">'
+    r'<img (?P<words>[^>]*?) ?src="data:image/svg\+xml,(?P<data>[^"]*)">'
     r'(?:<div style="[^"]*">(?P<caption>Figure (?P<number>\d+\.\d+)\..*?)</div>)?'
 )
 NUMBERED = re.compile(r"^### (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
@@ -167,11 +166,9 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
 
 def _picture(match: re.Match, folder: Path) -> str:
     """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
-    plain = html.unescape(match["data"])
-    data = base64.b64decode(plain) if match["coded"] else unquote_to_bytes(plain)
     anchor = f"figure-{match['number'].replace('.', '-')}" if match["number"] else ""
-    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{match['kind']}"
-    (folder / name).write_bytes(data)
+    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.svg"
+    (folder / name).write_bytes(unquote_to_bytes(html.unescape(match["data"])))
     image = f'<a href="{name}"><img {match["words"]} loading="lazy" src="{name}"></a>'
     if not anchor:
         return f"<figure>{image}</figure>"

@@ -4,7 +4,6 @@ A figure function draws on `new_figure(...)`, with the charts of charts.py in th
 `Picture(figure, alt, caption)`. These two say what is drawn; a docstring says only what they do not.
 """
 
-import base64
 import html
 import io
 import re
@@ -19,7 +18,6 @@ from helpers.drawing.dark import DARK
 
 WIDEST = 8.6  # inches: the column of JupyterLab and of Colab
 SMALLEST = 9  # points
-SVG_LIMIT = 300_000  # bytes; a larger figure becomes a PNG of twice the screen's pixels
 RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 11,
@@ -108,17 +106,14 @@ def image_tag(figure: Figure, alt: str, live: bool = False) -> str:
 
     live: for a picture that is gone after the next move of a slider: quicker, and no smaller than it has to be.
     """
-    size = figure.get_size_inches()
-    svg = _svg(figure, tidy=not live)
-    if live or len(svg) <= SVG_LIMIT:
-        return _tag("svg+xml", svg, alt, *size)
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(RC):
-        figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
-    return _tag("png", buffer.getvalue(), alt, *size)
+    # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
+    data, alt = _in_address(_svg(figure, tidy=not live)), html.escape(alt, quote=True)
+    # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
+    size = 'width="{:.0f}" height="{:.0f}"'.format(*(figure.get_size_inches() * 96 + 12))
+    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/svg+xml,{data}">'
 
 
-def _svg(figure: Figure, tidy: bool = True) -> bytes:
+def _svg(figure: Figure, tidy: bool = True) -> str:
     """The figure as SVG: the same bytes each time, no date. tidy: coordinates to a hundredth of a point."""
     buffer, dpi = io.BytesIO(), figure.dpi
     figure.dpi = 192 if tidy else 96  # of heat maps: all else is lines
@@ -130,7 +125,7 @@ def _svg(figure: Figure, tidy: bool = True) -> bytes:
     figure.dpi = dpi
     text = buffer.getvalue().decode()
     text = text[text.index("<svg") :]  # without the XML and DTD lines
-    return tidied(text).encode() if tidy else text.encode()
+    return tidied(text) if tidy else text
 
 
 def lay_out(figure: Figure) -> None:
@@ -148,16 +143,6 @@ def tidied(svg: str) -> str:
     svg = re.sub(r"\s*<!--.*?-->", "", svg, flags=re.DOTALL)  # each text again, in words
     svg = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", svg).replace("DejaVuSans", "D")  # names of groups; of letters
     return re.sub(r' (?:(?:d|x|y|points)="|transform="translate)[^"]*"', rounded, re.sub(r">\s+<", "><", svg))
-
-
-def _tag(kind: str, picture: bytes, alt: str, width: float, height: float) -> str:
-    alt = html.escape(alt, quote=True)
-    # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
-    svg = kind == "svg+xml"
-    data = f",{_in_address(picture.decode())}" if svg else f";base64,{base64.b64encode(picture).decode()}"
-    # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
-    size = f'width="{round(width * 96) + 12}" height="{round(height * 96) + 12}"'
-    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/{kind}{data}">'
 
 
 def _in_address(svg: str) -> str:

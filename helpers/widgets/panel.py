@@ -1,7 +1,7 @@
 """Sliders above a picture. Works with ipywidgets 7.7 and 8, in JupyterLab and Colab, core widgets only.
 
-For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It will
-do where a redraw takes under 100 ms; the margins of the first picture are kept: leave room in it for longer texts.
+For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It
+will do where a redraw takes under 100 ms; its first picture needs room for longer texts, as its margins are kept.
 The quick way keeps its figure and changes what moves, as `Temperature` in lesson 4's explore.py; it halves the time.
 
 - The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
