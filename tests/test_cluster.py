@@ -408,28 +408,32 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
     machines.scheduler("--protocol", "tls")
     machines.worker("safe", protocol="tls")
     where, batch = f"127.0.0.1:{machines.port}", Batch(LESSON, 1)
-    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
-        with pytest.raises(GradingStopped, match="cannot be reached"), client.Cluster(batch, f"tls://{where}"):
-            pass
-        with dask.config.set(dask.config.merge(copy.deepcopy(dask.config.config), yaml.safe_load(settings))):
-            with pytest.raises(GradingStopped, match="cannot be reached"), client.Cluster(batch, f"tcp://{where}"):
-                pass
-            with client.Cluster(batch, f"tls://{where}") as cluster:
+    soon = {"distributed.comm.timeouts.connect": "5s"}
 
-                def ready():
-                    cluster._look()
-                    return any(one.asked.done() for one in cluster.workers.values())
+    def not_reached(place):
+        with dask.config.set(soon), pytest.raises(GradingStopped, match="cannot be reached"):
+            client.Cluster(batch, place).__enter__()
 
-                until(ready)
-                [safe] = cluster.workers.values()
-                cluster._hear(safe)
-                assert safe.address.startswith("tls://") and safe.token
+    not_reached(f"tls://{where}")
+    with dask.config.set(dask.config.merge(copy.deepcopy(dask.config.config), yaml.safe_load(settings))):
+        not_reached(f"tcp://{where}")
+        with client.Cluster(batch, f"tls://{where}") as cluster:
+
+            def ready():
+                cluster._look()
+                return any(one.asked.done() for one in cluster.workers.values())
+
+            until(ready)
+            [safe] = cluster.workers.values()
+            cluster._hear(safe)
+            assert safe.address.startswith("tls://") and safe.token
 
 
 def make_class(folders, students: int) -> None:
     """Right and wrong answers in turn, which wait for a moment: a worker can be met while it judges them."""
     solved = json.loads(folders.executed(LESSON).read_text(encoding="utf-8"))["cells"]
-    solutions = {name: _in_own_words(text(cell)) for cell in solved if (name := grade_id(cell)) not in (None, "setup")}
+    cells = {name: text(cell) for cell in solved if (name := grade_id(cell) or "setup") != "setup"}
+    solutions = {name: _in_own_words(source) for name, source in cells.items() if not name.startswith("check_")}
     lesson = SimpleNamespace(name=LESSON, release=json.loads(folders.notebook(LESSON).read_text(encoding="utf-8")))
     for number in range(students):
         wrong = {"scaled_scores": "def scaled_scores(Q, K):\n    return Q @ K.mT"} if number % 2 else {}
