@@ -44,9 +44,10 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
         step = 1 if names is not None else every or (1 if size <= 16 else 5 if size <= 40 else 10)
         axis.set_ticks(range(0, size, step), range(0, size, step) if names is None else names)
     if mask is not None:
-        hatch_cells(ax, ~seen)
+        for i, j in np.argwhere(~seen).tolist():
+            ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
     if numbers:
-        number_cells(ax, picture, values, seen, digits)
+        _number_cells(ax, picture, values, seen, digits)
     without_spines(ax)
     if tilted:
         tilt(ax)
@@ -60,23 +61,14 @@ def weight_map(ax, weights, queries=None, keys=None, mask=None, **look):
     return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **look)
 
 
-def hatch_cells(ax, blocked) -> None:
-    """Hatch the cells of a heat map that may not be seen: `blocked` is True there."""
-    for i, j in np.argwhere(_array(blocked)).tolist():
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
-
-
-def number_cells(ax, picture, values, seen=None, digits=2) -> list:
-    """Write each number of a heat map into its cell, in black or white, whichever is read more easily."""
-    written = []
-    for i, row in enumerate(values):
-        for j, value in enumerate(row):
-            if seen is None or seen[i, j]:
-                text = f"{value:.{digits}f}" if np.isfinite(value) else "NaN" if np.isnan(value) else f"{value:+.0f}"
-                text = text.lstrip("-") if text.startswith("-") and not text.strip("-0.") else text  # no "-0.00"
-                color = ink_on(picture.cmap(picture.norm(value)))
-                written.append(ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color))
-    return written
+def _number_cells(ax, picture, values, seen, digits) -> None:
+    """Write the numbers of the cells that are seen in black or white, whichever is read more easily."""
+    for i, j in np.argwhere(seen).tolist():
+        value = float(values[i, j])
+        text = f"{value:.{digits}f}" if np.isfinite(value) else "NaN" if np.isnan(value) else f"{value:+.0f}"
+        text = text.lstrip("-") if text.startswith("-") and not text.strip("-0.") else text  # no "-0.00"
+        look = {"fontsize": SMALLEST, "color": ink_on(picture.cmap(picture.norm(value)))}
+        ax.text(j, i, text, ha="center", va="center", **look)
 
 
 def ink_on(background) -> str:
