@@ -37,7 +37,7 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     seen = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
     shown = values[seen & np.isfinite(values)]
     if cmap in AROUND_ZERO and vmin is None and vmax is None:
-        vmax = max([float(abs(shown).max())] if shown.size else [], default=0.0) or 1e-9
+        vmax = float(abs(shown).max(initial=0.0)) or 1e-9
         vmin = -vmax
     picture = ax.imshow(np.where(seen, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     for axis, size, names in ((ax.yaxis, values.shape[0], rows), (ax.xaxis, values.shape[1], columns)):

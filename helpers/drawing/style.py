@@ -68,8 +68,16 @@ class Picture:
         return self.html() + DARK
 
     def html(self, live: bool = False) -> str:
-        """The picture and its caption. live: between two moves of a slider."""
-        return _with_caption(image_tag(self.figure, self.alt, live), self.caption)
+        """One HTML <img> with the picture and the alt text in it (display metadata is ignored by viewers), and below
+        it the caption. live: for a picture that is gone after the next move of a slider: quicker."""
+        # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
+        data, alt = _in_address(_svg(self.figure, tidy=not live)), html.escape(self.alt, quote=True)
+        # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
+        size = 'width="{:.0f}" height="{:.0f}"'.format(*(self.figure.get_size_inches() * 96 + 12))
+        tag = f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/svg+xml,{data}">'
+        # No color of its own: the page's, light or dark.
+        look = "max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em;text-wrap:pretty"  # no last line of one word
+        return tag + (f'<div style="{look}">{html.escape(self.caption)}</div>' if self.caption else "")
 
     def __repr__(self) -> str:
         return f"[figure: {self.alt}]"
@@ -99,18 +107,6 @@ def words_instead(words: str, caption: str) -> Picture:
     ax.axis("off")
     ax.text(0, 0.5, words, wrap=True)
     return Picture(figure, words, caption)
-
-
-def image_tag(figure: Figure, alt: str, live: bool = False) -> str:
-    """The figure as one HTML <img> with the picture and the alt text in it (display metadata is ignored by viewers).
-
-    live: for a picture that is gone after the next move of a slider: quicker, and no smaller than it has to be.
-    """
-    # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
-    data, alt = _in_address(_svg(figure, tidy=not live)), html.escape(alt, quote=True)
-    # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
-    size = 'width="{:.0f}" height="{:.0f}"'.format(*(figure.get_size_inches() * 96 + 12))
-    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/svg+xml,{data}">'
 
 
 def _svg(figure: Figure, tidy: bool = True) -> str:
@@ -151,11 +147,3 @@ def _in_address(svg: str) -> str:
     for plain, written in (("%", "%25"), ("#", "%23"), ("<", "%3C"), (">", "%3E"), ("\n", " "), ("&", "&amp;")):
         svg = svg.replace(plain, written)
     return svg.replace('"', "%22" if "'" in svg else "'")
-
-
-def _with_caption(tag: str, caption: str) -> str:
-    if not caption:
-        return tag
-    # No color of its own: the page's, light or dark.
-    look = "max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em;text-wrap:pretty"  # no last line of one word
-    return f'{tag}<div style="{look}">{html.escape(caption)}</div>'

@@ -117,14 +117,6 @@ def two_trainings(fixed_loss) -> Picture:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def last_cross_weights() -> torch.Tensor:
-    """The translator's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
-    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in FRENCH.split())]])  # (1, T_t)
-    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
-    return seen.cross[0].mean(dim=0)  # (T_t, T_s)
-
-
 @torch.no_grad()
 def with_source_hidden(english: str, french: str) -> list[tuple[str, float, float]]:
     """For each word that the decoder has to predict: the word, its probability, and its probability when that position
@@ -149,7 +141,10 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
 
 
 def cross_attention() -> Picture:
-    weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
+    english, french = ENGLISH.split(), FRENCH.split()
+    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in french)]])  # (1, T_t)
+    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
+    weights = seen.cross[0].mean(dim=0)  # (T_t, T_s), of the last block
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
     weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, tilted=True)
@@ -197,13 +192,10 @@ class Beams:
                 self.ax.text(*spot, text, fontsize=9.5, ha="center", va="center", bbox=ground)
             self.boxes[words] = box(self.ax, (x, y), (0.6, 0.48), words[-1], fontsize=11)
             if len(words) == 3:
-                self.ax.text(x + 0.4, y, f"{self.chance(words):.2f}", va="center", fontsize=10.5)
+                chance = SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
+                self.ax.text(x + 0.4, y, f"{chance:.2f}", va="center", fontsize=10.5)
         self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
         bare(self.ax, xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
-
-    @staticmethod
-    def chance(words):
-        return SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
 
     def __call__(self, width: int) -> Picture:
         beams, (winner, p) = small_beam(width)

@@ -19,12 +19,7 @@ HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
 ATTENTIONS = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"
 DISTANCES = range(-3, 4)
-SENTENCES = (
-    "jane visits africa in september",
-    "a clever teacher sees the white house",
-    "the red apple is small",
-    "she buys a red apple",
-)
+SENTENCES = ("jane visits africa in september", "a clever teacher sees the white house", "the red apple is small")
 
 
 # ---------------------------------------------------------------- the translator, measured
@@ -415,11 +410,6 @@ def shared_keys(attend) -> Picture:
     alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
     caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
     return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)
-
-
-def known_sentences() -> list[str]:
-    """Those of SENTENCES whose words the translator knows."""
-    return [sentence for sentence in SENTENCES if all(word in translator.english for word in sentence.split())]
 
 
 class Heads:
