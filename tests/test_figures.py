@@ -272,14 +272,6 @@ def test_a_minus_is_a_minus_wherever_it_stands():
     assert ax.get_title() == "from −3 to 4, a well-known 1e-9 with dim=-1"
 
 
-@pytest.mark.parametrize(("points", "kind"), [(1_000, "svg+xml,"), (8_000, "png;base64,")])
-def test_a_large_figure_becomes_a_png(points, kind):
-    figure, ax = style.new_figure(4, 3)
-    ax.scatter(range(points), [i * i % 97 for i in range(points)], s=1)
-    page = style.Picture(figure, "dots that are strewn over a square, one for each number").html()
-    assert f'src="data:image/{kind}' in page and len(page) < 600_000
-
-
 def test_no_figure_of_a_lesson_is_heavy(pictures):
     for picture in pictures:
         assert len(picture.page) < 600_000, picture.alt[:70]

@@ -252,7 +252,7 @@ def test_a_judge_dies_with_the_grader_though_it_is_busy():
     need_sandbox()
     program = (
         "import time; from helpers.grading.pool import Batch, JudgeProcess\n"
-        f"judge = JudgeProcess(Batch({LESSON!r}, 1))\n"
+        f"judge = JudgeProcess(Batch({LESSON!r}, 1), '/tmp')\n"
         "print(judge.process.pid, flush=True)\ntime.sleep(100)"
     )
     grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
