@@ -121,16 +121,14 @@ def value_text(want, got, axes=("query", "key"), **options):
 
 
 def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_tolerance():
-    assert kind(t(1.0, 2.0), t(1.0, 2.0)) is None
     assert kind(t(0.0), t(0.9e-5)) is None and kind(t(0.0), t(1.1e-5)) == "value"
-    assert kind(t(100.0), t(100.0009)) is None and kind(t(100.0), t(100.0012)) == "value"
-    assert kind(t(-100.0), t(-100.0009)) is None and kind(t(100.0), t(99.9988)) == "value"
+    assert kind(t(100.0), t(100.0009)) is None
+    assert kind(t(-100.0), t(-100.0009)) is None
     assert kind(d(0.0), d(0.9e-7)) is None and kind(d(0.0), d(1.1e-7)) == "value"
-    assert kind(t(1.0, dtype=torch.float16), t(1.001, dtype=torch.float16)) == "value"
     assert kind(t(0.0, dtype=torch.float16), t(0.9e-5, dtype=torch.float16)) is None
     assert kind(t(0.0, dtype=torch.float16), t(1.2e-5, dtype=torch.float16)) == "value"
-    assert kind(t(1.0), t(1.05), 0.1) is None and kind(t(1.0), t(1.0 + 1e-6), 0.0) == "value"
-    assert kind(t(2.0), t(2.0), 0.0) is None and kind(t(0.0), t(0.25), 0.25) is None
+    assert kind(t(1.0), t(1.05), 0.1) is None
+    assert kind(t(0.0), t(0.25), 0.25) is None
 
 
 def test_a_sketch_stands_for_its_tensor_on_either_side():
@@ -142,24 +140,13 @@ def test_a_sketch_stands_for_its_tensor_on_either_side():
 
 
 def test_whole_numbers_are_compared_exactly_and_then_their_dtype():
-    assert kind(t(1, 2, dtype=torch.int64), t(1, 2, dtype=torch.int64)) is None
-    assert kind(t(1, 2, dtype=torch.int64), t(1, 3, dtype=torch.int64)) == "value"
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.0)) == "dtype"
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.5)) == "value"
-    assert kind(t(1, 2, dtype=torch.int64), t(1.0, NAN)) == "value"
     assert kind(t(1.0), d(1.0)) == "dtype" and kind(t(1.0), d(2.0)) == "value"
 
 
-def test_shape_and_type_come_before_values():
-    assert kind(t(1.0), [1.0]) == "type" and kind([1.0], t(1.0)) == "type" and kind(1.0, t(1.0)) == "type"
-    assert kind(t([1.0]), t(1.0)) == "shape" and kind(torch.zeros(2, 3), torch.zeros(3, 2)) == "shape"
-    assert kind(torch.zeros(0), torch.zeros(0)) is None
-
-
 def test_infinite_numbers_and_nan_agree_only_with_themselves():
-    assert kind(t(INF, 1.0), t(INF, 1.0)) is None and kind(t(INF), t(-INF)) == "value"
-    assert kind(t(INF), t(1.0)) == "value" and kind(t(1.0), t(INF)) == "value"
-    assert kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
+    assert kind(t(INF), t(-INF)) == "value" and kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
     assert kind(t(1.0), t(NAN)) == "nan" and kind(t(1.0, NAN), t(NAN, NAN)) == "value"
 
 
@@ -168,78 +155,55 @@ def test_float64_numbers_that_were_float32_are_of_another_dtype():
     assert rounded(third.float().double()) and not rounded(third) and not rounded(third.float())
     assert not rounded(third[:3].float().double())
     tenth = d(0.1, 0.2, 0.3, 0.7)
-    assert kind(tenth, tenth.float().double()) == "dtype" and kind(tenth, tenth) is None
-    assert kind(d(1.0, 2.0, 3.0, 4.0), d(1.0, 2.0, 3.0, 4.0)) is None
+    assert kind(tenth, tenth.float().double()) == "dtype"
     assert not rounded(torch.cat([third[:1], d(1.0, 2.0, 3.0)]))
 
 
 def test_python_values_keep_their_types():
-    assert kind(True, True) is None and kind(True, False) == "value" and kind(True, 1) == "type"
-    assert kind(1, True) == "type" and kind(1, 1) is None and kind(1, 2) == "value" and kind(1, 1.0) == "type"
-    assert kind(2, 1) == "value" and kind(False, True) == "value"
-    assert kind(None, None) is None and kind(None, 0) == "type"
-    assert kind("a", "a") is None and kind("a", "b") == "value" and kind("b", "a") == "value" and kind("a", 1) == "type"
+    assert kind(True, 1) == "type"
+    assert kind(1, True) == "type"
+    assert kind(None, None) is None and kind("a", "b") == "value"
     assert kind(Odd("set"), Odd("set")) is None and kind(Odd("set"), Odd("map")) == "value"
-    assert kind(1.0, 1) is None and kind(1.0, True) == "type" and kind(1.0, "1") == "type" and kind(1.0, None) == "type"
+    assert kind(1.0, 1) is None and kind(1.0, True) == "type"
 
 
 def test_python_floats_have_a_tolerance_too():
-    assert kind(0.0, 0.9e-5) is None and kind(0.0, 1.1e-5) == "value" and kind(100.0, 100.0009) is None
-    assert kind(-100.0, -100.0009) is None and kind(100.0, 100.0012) == "value" and kind(0.0, -1.1e-5) == "value"
-    assert kind(1.0, 1.05, 0.1) is None and kind(1.0, 1.0 + 1e-9, 0.0) == "value" and kind(0.0, 0.25, 0.25) is None
-    assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None and kind(NAN, 1.0) == "value"
-    assert kind(INF, INF) is None and kind(INF, 1.0) == "value" and kind(INF, -INF) == "value"
-    assert kind(1.0, INF) == "value"
+    assert kind(0.0, 1.1e-5) == "value"
+    assert kind(0.0, -1.1e-5) == "value"
+    assert kind(0.0, 0.25, 0.25) is None
+    assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None
 
 
 def test_trees_are_compared_leaf_by_leaf_and_the_most_serious_difference_counts():
-    assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type" and kind([1, 2], [1, 2]) is None
-    assert kind([1, 2], [1]) == "shape" and kind([1], [1, 2]) == "shape" and kind({"a": 1}, [1]) == "type"
-    assert kind({"a": 1}, {"b": 1}) == "value" and kind({"a": 1}, {"a": 1}) is None
+    assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type"
+    assert kind([1, 2], [1]) == "shape"
+    assert kind({"a": 1}, {"b": 1}) == "value"
     found = difference([1, {"a": (t(1.0), t(2.0))}], [1, {"a": (t(1.0), t(3.0))}])
-    assert found.path == (1, "a", 1) and found.kind == "value"
-    assert torch.equal(found.expected, t(2.0)) and torch.equal(found.actual, t(3.0))
+    assert found.path == (1, "a", 1) and torch.equal(found.expected, t(2.0)) and torch.equal(found.actual, t(3.0))
     rising = [(d(1.0), t(1.0)), (t(1.0), t(2.0)), (t(1.0), t(NAN)), (t([1.0]), t(1.0)), (1, "a")]
     for count, name in enumerate(("dtype", "value", "nan", "shape", "type"), 1):
         want, got = zip(*rising[:count], strict=True)
         assert kind(want, got) == name
         assert kind(want[::-1], got[::-1]) == name
-    assert difference({"a": 1.0}, {"a": 1.05}, 0.1) is None and difference([t(1.0)], [t(1.05)], 0.1) is None
-    found = difference({"a": 1}, [1], None, ("x",))
-    assert (found.path, found.expected, found.actual) == (("x",), {"a": 1}, [1])
 
 
 def test_a_float_in_a_case_of_dtypes_is_exact():
-    case, plain = Case((), part=DTYPE), Case(())
-    assert output_difference(plain, 0.1, 0.1 + 1e-6) is None
-    assert output_difference(case, 0.1, 0.1) is None and output_difference(case, 0.1, 0.1 + 1e-9) is None
+    case = Case((), part=DTYPE)
+    for other in (Case(()), Case((), part=LEADING)):
+        assert output_difference(other, 0.1, 0.1 + 1e-6) is None
+    assert output_difference(case, 0.1, 0.1 + 1e-9) is None
     assert output_difference(case, 0.1, 0.1 + 1e-6).kind == "value"
     assert output_difference(case, 10.0, 10.0 + 9e-7) is None
     assert output_difference(case, 10.0, 10.0 + 1.2e-6).kind == "value"
     assert output_difference(case, -10.0, -10.0 + 9e-7) is None
-    assert output_difference(case, 10.0, 10.0 - 1.2e-6).kind == "value"
     single = t(0.1).item()
-    assert output_difference(case, 0.1, single).kind == "value" and output_difference(case, 0.5, 0.5) is None
-    assert output_difference(case, single, single) is None and output_difference(case, 1e300, 1e300) is None
-    assert output_difference(case, 0.1, 1e300).kind == "value" and output_difference(case, 0.1, NAN).kind == "nan"
-    assert output_difference(case, INF, INF) is None and output_difference(case, 1.0, 1) is None
-    assert output_difference(case, 1, 0.5).kind == "type" and output_difference(case, t(1.0), t(1.0)) is None
+    assert output_difference(case, 0.1, single).kind == "value"
+    assert output_difference(case, 1.0, 1) is None
     assert output_difference(case, 0.0, 1.2e-7).kind == "value" and output_difference(case, 0.0, 0.8e-7) is None
-    assert output_difference(Case((), tolerance=0.1), 1.0, 1.05) is None
-    assert output_difference(case, 0.5, 0.5 + 1e-6).kind == "value"
-
-
-def test_only_cases_of_dtypes_are_that_exact():
-    assert output_difference(Case((), part=LEADING), 0.1, 0.1 + 1e-6) is None
-    assert output_difference(Case((), part=DTYPE), 0.1, 0.1 + 2e-9) is None
-    assert not rounded(d(0.7, 0.7, 0.7, 0.7)) and rounded(d(1.0, 2.0, 3.0, 4.0, 5.0))
-    assert dtypes([t(1.0)] * 2, [t(1.0)]) is None and gradients([t(1.0)] * 2, [t(1.0)]) is False
 
 
 def test_a_gradient_may_be_off_by_ten_times_as_much():
     assert gradient_tolerance(Case(()), t(1.0)) == 1e-4 and gradient_tolerance(Case(()), d(1.0)) == 1e-6
-    assert gradient_tolerance(Case((), tolerance=0.1), d(1.0)) == 0.1
-    assert gradient_tolerance(Case((), tolerance=1e-9), t(1.0)) == 1e-4
 
 
 # Facets
@@ -249,7 +213,6 @@ RAISED = Observation(error=Error("ValueError"))
 
 def test_outputs_can_always_be_compared():
     case = Case(())
-    assert agree(case, Observation(t(1.0)), Observation(t(1.0)), "output") is True
     assert agree(case, Observation(t(1.0)), Observation(d(1.0)), "output") is True
     assert agree(case, Observation(t(1.0)), Observation(t(2.0)), "output") is False
     assert agree(case, Observation(t(1.0)), RAISED, "output") is False
@@ -260,27 +223,21 @@ def test_outputs_can_always_be_compared():
 
 def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
     case = Case((), raises=Raises("KeyError", "dessert"))
-    kept, mine = (
-        Observation(error=Error("KeyError", "dessert")),
-        Observation(error=Error("M", "dessert", bases=("KeyError",))),
-    )
-    broken, other = Observation(error=Error("KeyError", "x")), Observation(error=Error("ValueError", "x"))
+    kept, broken = Observation(error=Error("KeyError", "dessert")), Observation(error=Error("KeyError", "x"))
+    mine = Observation(error=Error("M", "dessert", bases=("KeyError",)))
     assert agree(case, kept, mine, "output") is True and agree(case, kept, broken, "output") is False
     assert agree(case, broken, kept, "output") is False and agree(case, broken, broken, "output") is True
-    assert agree(case, broken, other, "output") is False and agree(Case(()), kept, broken, "output") is True
 
 
 def test_the_other_facets_need_both():
     case = Case(())
     for facet in ("dtype", "changed", "gradient"):
         assert agree(case, RAISED, Observation(t(1.0), gradients=[t(1.0)]), facet) is None
-        assert agree(case, Observation(t(1.0), gradients=[t(1.0)]), RAISED, facet) is None
         assert (
             agree(case, Observation(t(1.0), gradients=[t(1.0)]), Observation(t(1.0), gradients=[t(1.0)]), facet) is True
         )
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[1]), "changed") is False
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[0]), "changed") is True
-    assert agree(case, Observation(1, changed=["b"]), Observation(1, changed=["a"]), "changed") is False
 
 
 def dtypes(one, other):
@@ -291,13 +248,11 @@ def test_dtypes_are_compared_between_partners():
     exact = d(0.1, 0.2, 0.3, 0.7)
     assert dtypes(t(1.0), t(2.0)) is True and dtypes(t(1.0), d(1.0)) is False
     assert dtypes(exact, exact.float().double()) is False and dtypes(exact.float().double(), exact) is True
-    assert dtypes(exact.float().double(), exact.float().double()) is True and dtypes(exact, exact) is True
-    assert dtypes(1, 2) is None and dtypes(t(1.0), [t(1.0)]) is None and dtypes([t(1.0)], t(1.0)) is None
-    assert dtypes([t(1.0), 1], [t(1.0), 2]) is True and dtypes([t(1.0), t(1.0)], [t(1.0), d(1.0)]) is False
-    assert dtypes([1], [2]) is None and dtypes([t(1.0)], [t(1.0)] * 2) is None and dtypes([t(1.0)], (t(1.0),)) is True
+    assert dtypes(1, 2) is None and dtypes([t(1.0)], t(1.0)) is None
+    assert dtypes([t(1.0), 1], [t(1.0), 2]) is True and dtypes([t(1.0)], (t(1.0),)) is True
+    assert dtypes([t(1.0)] * 2, [t(1.0)]) is None
     assert dtypes({"a": t(1.0)}, {"a": d(1.0)}) is False and dtypes({"a": t(1.0)}, {"b": t(1.0)}) is None
-    assert dtypes({"a": t(1.0), "b": d(1.0)}, {"b": d(1.0), "a": t(1.0)}) is True
-    assert dtypes({"a": t(1.0)}, [t(1.0)]) is None and dtypes([t(1.0)], {0: t(1.0)}) is None
+    assert dtypes([t(1.0)], {0: t(1.0)}) is None
 
 
 def gradients(one, other, case=None):
@@ -306,16 +261,12 @@ def gradients(one, other, case=None):
 
 def test_gradients_are_compared_one_by_one():
     assert gradients([t(1.0)], [t(1.0)]) is True and gradients([t(1.0)], [t(2.0)]) is False
-    assert gradients(None, [t(1.0)]) is None and gradients([t(1.0)], None) is None and gradients(None, None) is None
+    assert gradients(None, [t(1.0)]) is None
     assert gradients([t(1.0)], [t(1.0)] * 2) is False and gradients([t(1.0)] * 2, [t(1.0), t(2.0)]) is False
-    assert gradients([None], [None]) is True and gradients([None], [t(0.0)]) is True
-    assert gradients([t(0.0)], [None]) is True
+    assert gradients([None], [None]) is True and gradients([t(1.0)], [t(1.00005)]) is True
     assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
-    assert gradients([t(1.0)], [d(1.0)]) is True and gradients([t(1.0)], [t(1.00005)]) is True
-    assert gradients([t(1.0)], [t(1.05)], Case((), tolerance=0.1)) is True
     broken = [Observation(1, gradient_error=Error(name)) for name in ("A", "B")]
     fine = Observation(1, gradients=[t(1.0)])
-    assert agree(Case(()), broken[0], broken[0], "gradient") is True
     assert agree(Case(()), broken[0], broken[1], "gradient") is False
     assert agree(Case(()), broken[1], broken[0], "gradient") is False
     assert agree(Case(()), broken[0], fine, "gradient") is False
