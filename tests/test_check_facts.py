@@ -286,7 +286,7 @@ def test_a_refusal_pays_nothing():
     key = made_key([], [], bonus=True)
     found = refused(key, "forbidden_call", "no")
     assert (found.points, found.max_points, found.passed, found.mistake) == (0, 20, False, "forbidden_call")
-    assert found.message == "no" and found.answered and found.bonus and found.exercise == "f" and found.label == ""
+    assert found.message == "no" and found.answered and found.label == ""
     assert not_answered(key).answered is False and not_answered(key).message == "not answered yet"
 
 
@@ -294,14 +294,14 @@ def test_quizzes():
     key = made_key([], [], points=3, bonus=True, correct="b", explanations={"a": "No.", "b": "Yes."})
     right, wrong = decide_quiz(key, " B"), decide_quiz(key, "a")
     assert (right.points, right.max_points, right.passed, right.mistake, right.bonus) == (3, 3, True, None, True)
-    assert right.message == "Right. Yes." and right.answered and right.exercise == "f"
+    assert right.message == "Right. Yes." and right.answered
     assert (wrong.points, wrong.max_points, wrong.passed, wrong.mistake) == (3, 3, False, "option_a")
     assert wrong.message == "No.\nChange your answer as often as you like."
     assert decide_quiz(key, None).mistake == "not_answered"
     odd, other = decide_quiz(key, 3), decide_quiz(key, "x" * 30)
     assert odd.message == 'Answer with one of "a", "b", in quotes. Yours is of another type.'
     assert other.message == f'Answer with one of "a", "b". Yours is "{"x" * 20}".'
-    assert odd.mistake == other.mistake == TYPES and odd.points == other.points == 0
+    assert odd.mistake == other.mistake == TYPES
     key.points = 0
     assert decide_quiz(key, "a").message == "No.\nChange your answer as often as you like."
 
@@ -344,7 +344,7 @@ def test_right_in_everything():
     assert (found.passed, found.points, found.max_points, found.mistake, found.bonus) == (True, 20, 20, None, True)
     assert [part.name for part in found.parts] == [VALUES, LEADING, DTYPE, UNCHANGED, GRADIENT, "zeros"]
     assert all(part.passed and part.detail == "" for part in found.parts)
-    assert found.exercise == "f" and found.message == "" and found.answered and found.picture is None
+    assert found.message == "" and found.answered and found.picture is None
 
 
 def test_parts_weigh_what_they_should():
@@ -353,11 +353,11 @@ def test_parts_weigh_what_they_should():
     for index, (points, part) in wrong.items():
         found = with_one(key, index, key.expected[index].output + 1)
         assert (found.points, holds(found), found.passed, found.mistake) == (points, {part}, False, None)
-        assert found.max_points == 20 and found.label == ""
+        assert found.label == ""
     bad = Observation(key.expected[3].output, gradients=[d(2.0, 3.0)])
-    assert with_one(key, 3, bad).points == 17 and holds(with_one(key, 3, bad)) == {GRADIENT}
+    assert with_one(key, 3, bad).points == 17
     changed = Observation(key.expected[0].output, changed=[0])
-    assert with_one(key, 0, changed).points == 18 and holds(with_one(key, 0, changed)) == {UNCHANGED}
+    assert with_one(key, 0, changed).points == 18
     assert with_one(small_key(weights={"zeros": 100}), 4, t(1.0, 1.0)).points == 2
     assert judge(small_key(points=19.5), *key.expected).points == 19.5
 
@@ -424,19 +424,16 @@ def test_each_part_tells_of_its_own_case():
 
 
 def test_each_kind_of_difference_has_its_name():
-    key, first = small_key(), Case((t(1.0, 2.0),))
+    key = small_key()
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
-    assert with_one(key, 0, t(2.0, NAN)).mistake == "nan" and with_one(key, 0, t(2.0, 5.0)).mistake is None
     found = with_one(key, 0, d(2.0, 4.0))
-    assert found.mistake == "dtype_lost" and holds(found) == {DTYPE} and found.points == 18
+    assert found.mistake == "dtype_lost" and found.alone
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
-    assert found.alone
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
     slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
     assert slow.message.startswith("not tried, because another call had no answer after 5 seconds")
-    found = with_one(key, 1, Observation(error=Error("E")))
-    assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
+    assert with_one(key, 1, Observation(error=Error("E"))).points == 15
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17
 
 
@@ -449,7 +446,7 @@ def test_each_kind_of_wrong_gradient_has_its_name():
 
     assert shown(None).mistake == "detached" and shown([None]).mistake == "detached" and shown([]).mistake == "detached"
     assert shown([d(2.0, 2.0)] * 2).mistake == "detached" and shown([d(2.0, NAN)]).mistake == "nan"
-    assert shown([d(2.0, 9.0)]).mistake is None and not shown([d(2.0, 9.0)]).passed
+    assert not shown([d(2.0, 9.0)]).passed
     assert shown([t(2.0, 2.0)]).passed and shown([d(2.0, 2.000003)]).passed is True
     assert shown(None, gradient_error=Error("E")).mistake == "raises"
     assert "while computing the gradient, your code raised E" in shown(None, gradient_error=Error("E")).message
@@ -473,7 +470,7 @@ def test_each_kind_of_wrong_gradient_has_its_name():
     loose = made_key(
         [Case((d(1.0, 2.0),), gradient=True, tolerance=0.1)], [Observation(d(1.0), gradients=[d(2.0, 2.0)])]
     )
-    assert not judge(loose, wide).passed and holds(judge(loose, wide)) == {GRADIENT}
+    assert not judge(loose, wide).passed
 
 
 def test_a_gradient_counts_where_the_output_is_right():
@@ -502,7 +499,7 @@ def test_what_must_raise_must_raise_that():
     assert shown().message == 'expected a KeyError, but your code returned None\nwith f("pizza")'
     assert shown(error=Error("TooSlow")).mistake == "too_slow" and shown(error=Error("ValueError")).mistake == "raises"
     said = shown(error=Error("KeyError", "x\ny"))
-    assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")" and said.mistake is None
+    assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")"
     said = shown(error=Error("KeyError", "no pizza in vocab"))
     assert said.message.startswith("the KeyError should name only 'pizza'\nyours says: no pizza in vocab")
     assert shown(error=Error("KeyError")).message.splitlines()[1] == "yours says: (no message)"
@@ -516,7 +513,7 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
     both = judge(key, key.expected[0], t([[9.0, 9.0]]), *key.expected[2:4], Observation(error=Error("E")))
     assert both.mistake == "raises"
     both = judge(key, Observation(t(2.0, 5.0), changed=[0]), *key.expected[1:])
-    assert both.mistake == "input_changed" and both.points == 0
+    assert both.mistake == "input_changed"
     assert (
         both.message
         == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
@@ -536,11 +533,9 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
     found = judge(key, *wrong)
     assert (found.mistake, found.label, found.points) == ("triple", "label of triple", 0)
     assert found.message == "This looks like: label of triple.\nHint of triple?"
-    assert with_one(key, 0, t(3.0, 6.0)).mistake is None
     assert judge(key, *wrong[:3], Observation(d(3.0, 6.0), gradients=[d(3.0, 4.0)]), wrong[4]).mistake is None
     assert judge(key, *wrong[:4], t(1.0, 1.0)).mistake is None
     assert judge(key, *wrong[:4], Observation(t(0.0, 0.0), changed=[0])).mistake == "input_changed"
-    assert judge(key, *wrong[:4], d(0.0, 0.0)).mistake is None
 
 
 def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
@@ -549,114 +544,6 @@ def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
         right = Observation(t(1.0), drew=expected)
         found = dataclasses.replace(problem("value", t(1.0), t(2.0), drew=seen), expected=right)
         assert says(found).endswith(told) == said
-
-
-def first_line(want, got):
-    return judge(made_key([Case((1,))], [want]), got).message.splitlines()[0]
-
-
-def test_a_right_result_in_another_form_is_told():
-    a, b, c = t(1.0, 2.5), t([3.0]), d(7.0, 4.0, 9.0)
-    order = "the right values, but in another order: [{}] of your answer should come first"
-    for want, got, number in (((a, b), (b, a), 1), ((a, b, c), (c, a, b), 1), ((a, a, b), (b, a, a), 1)):
-        assert first_line(want, got) == order.format(number)
-    for want, number in (((a, b), 1), ((a, c, b), 2), ((a, b, b), 1)):
-        assert first_line(want, b) == f"your answer is only [{number}] of the {len(want)} values that are asked for"
-    assert first_line((a, b), c) == "expected a tuple of 2 values, got a tensor of shape (3,)"
-    assert first_line((a, b, c, a), (c, b, a, a)).startswith("output at [0]:")
-    assert first_line((a, b), (a + t(0.0, 1.0), b + 1)).startswith("output at [0]: 1 of 2 numbers differs")
-    found = judge(made_key([Case((1,))], [(a, b, c)]), (a, b, c + d(0.0, 1.0, 0.0))).message.splitlines()
-    assert found[0].startswith("output at [2]: 1 of 3") and found[1] == "output at [0] and [1]: right"
-    assert "right" not in judge(made_key([Case((1,))], [[a, b]]), [a, b + 1]).message
-    named = {"first": a, "second": a + 1}
-    swapped = {"first": a + 1, "second": a}
-    assert first_line(named, swapped) == 'your ["first"] holds what belongs in ["second"]'
-    assert first_line(named, named | {"second": a}) == 'your ["second"] holds what belongs in ["first"]'
-    assert "belongs" not in first_line(named, named | {"first": a - t(0.3, 0.7)})
-    assert "belongs" not in first_line({"first": {"of": a}, "second": 1.0}, {"first": {"of": a + b}, "second": 1.0})
-    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), (
-        "small numbers are no sign"
-    )
-
-
-def test_how_lists_differ_is_told():
-    many = [(i, 1000 + i) for i in range(40)]
-    assert first_line([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
-    large = torch.zeros(3, 5)
-    assert "order" not in first_line([large, large], [large + 1, large]), "of both only the shape is written"
-    same = "x" * 130
-    assert first_line([same + "a"], [same + "b"]) == f'expected "{same[:116]}…" at [0]'
-    assert first_line(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
-    assert first_line(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
-    assert first_line([*range(99)], [*range(4, 99)]) == "99 entries are expected, yours has 95 and lacks 0, 1, 2 …"
-    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "which are 120 characters"
-
-
-def test_randomness_is_told_beside_values_only():
-    key = made_key([Case(())], [t(1.0)])
-    assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
-    assert "dropout" not in says(problem("detached", drew=True), key)
-
-
-def test_where_a_mask_is_false_is_told():
-    mask = t([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).bool()
-    x = t([[0.3, 0.1, 0.7], [0.4, 0.6, 0.2]])
-
-    def told(want, got, mask=mask):
-        return value_text(want, got, case=Case((torch.zeros(9), mask))).startswith(
-            "where the mask is False, the result"
-        )
-
-    for blank, words in ((0.0, "0"), (-INF, "-inf")):
-        masked = x.masked_fill(~mask, blank)
-        line = f"where the mask is False, the result should be {words}, and yours is not\n"
-        assert value_text(masked, x, case=Case((mask,))).startswith(line) and not told(masked, masked + 1 * mask)
-        assert told(masked[:, :1] * 0 + masked, x, mask) and told(masked[:1].expand(2, 3), x, mask[:1])
-        assert told(masked[0].expand(2, 3), x, mask[0]) and not told(masked, x, mask[0])
-        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "a mask of another shape"
-    assert not told(mask, mask | True), "of a mask no number is told"
-
-
-def test_rows_that_a_mask_leaves_nothing_to_are_told():
-    off = t([[0.0, 0.0, 0.3, 0.9], [0.7, 0.1, 0.0, 0.4]])
-    want = torch.ones(2, 4)
-    told = "only fully masked rows are wrong, those for which the mask is False everywhere"
-    mask = t([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]).bool()
-    row = t([[0.0], [1.0]])
-    found = value_text(want, want + row * off, case=Case((mask,))).splitlines()
-    assert found[0] == told and found[1].startswith("3 of 8 numbers differ")
-    assert told not in value_text(want, want + off, case=Case((mask,)))
-    assert told not in value_text(want, want + row * off, case=Case((mask[:1],)))
-    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), (
-        "no row, but a vector"
-    )
-    heads = torch.ones(2, 1, 3, 3).bool()
-    heads[0, :, 1] = False  # the second row of the first item, for all heads
-    batch = torch.ones(2, 3, 4)
-    for item, number, is_told in ((0, 1, True), (1, 1, False), (0, 0, False)):
-        wrong = batch.clone()
-        wrong[item, number, :2] = 2.5
-        assert (told in value_text(batch, wrong, case=Case((heads,)))) == is_told
-    nan = problem("nan", want, want.where(row == 0, NAN), case=Case((mask,)), diff="nan")
-    assert says(nan).splitlines()[1] == told
-
-
-def test_what_one_number_is_of_another_is_told():
-    def told(want, got):
-        return value_text(want, got).partition("expected")[0].strip()
-
-    assert told(0.5, 0.5 / math.log(2)) == "your logarithms are to base 2, and natural ones are asked for"
-    for want in (0.5, 99.5):
-        assert told(want, math.exp(want)) == "your result is e to the power of what is asked for"
-    assert told(100.0, math.exp(100.0)).endswith(" times what it should be")
-    assert told(3.0, -3.0) == "the right number with the opposite sign"
-    assert told(1.004, 1.004**2) == "your result is the square of what is asked for"
-    assert told(0.5, 0.25) == "your result is the square of what is asked for"
-    assert told(3.0, math.sqrt(3.0)) == "your result is the square root of what is asked for"
-    assert told(2.3, 11.5) == "your result is 5 times what it should be"
-    assert told(2.3, 2.3 / 3) == "your result is 1/3 of what it should be"
-    for want, got in ((1.0004, 1.0004**2), (1.0, 3), (2.0, 0.0), (0.0, 3.0), (1e-200, 1e200), (2, 4), (1.0, 1.00001)):
-        assert told(want, got) == ""
 
 
 def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
@@ -685,7 +572,6 @@ def test_of_two_mistakes_the_one_that_explains_more_is_named():
     for order in ([less, more], [more, less]):
         key = made_key(cases, [t(1.0), t(2.0)], order)
         assert judge(key, t(5.0), t(6.0)).mistake == "more" and judge(key, t(5.0), t(2.0)).mistake == "less"
-        assert judge(key, t(1.0), t(6.0)).mistake is None
     same = made_key(cases, [t(1.0), t(2.0)], [more, ("again", more[1])])
     assert judge(same, t(5.0), t(6.0)).mistake is None
     told = same.mistakes[0]
@@ -704,7 +590,6 @@ def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_
     assert key_from_tree(key_to_tree(key)).apart == ("apart",)
     assert judge(key, *both).mistake == "both" and judge(key, *inside).mistake == "inside"
     assert judge(key, *both[:2], t(0.0), t(4.0)).mistake == "both"
-    assert judge(key, *both[:2], RAISED, RAISED).mistake == "both"
     assert judge(key, *right[:2], *both[2:]).mistake == "both"
     assert judge(key, *right[:2], t(7.0), t(0.0)).mistake is None
     assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
@@ -739,7 +624,7 @@ def test_a_picture_shows_a_wrong_matrix():
         return judge(made_key([Case((1,), **options)], [want], axes=axes), got).picture
 
     shown = picture(want, got)
-    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, got) and shown.axes == ("query", "key")
+    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, got)
     assert picture(want, got, axes=("one",)).axes == () and picture(want, got, axes=("a", "b", "c")).axes == ()
     shown = picture(torch.stack([want, want]), torch.stack([want, got]))
     assert torch.equal(shown.actual, got) and torch.equal(shown.expected, want)
@@ -862,6 +747,108 @@ def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
 # What is said
 
 
+def first_line(want, got):
+    return judge(made_key([Case((1,))], [want]), got).message.splitlines()[0]
+
+
+def test_a_right_result_in_another_form_is_told():
+    a, b, c = t(1.0, 2.5), t([3.0]), d(7.0, 4.0, 9.0)
+    order = "the right values, but in another order: [{}] of your answer should come first"
+    for want, got, number in (((a, b), (b, a), 1), ((a, b, c), (c, a, b), 1), ((a, a, b), (b, a, a), 1)):
+        assert first_line(want, got) == order.format(number)
+    for want, number in (((a, b), 1), ((a, c, b), 2), ((a, b, b), 1)):
+        assert first_line(want, b) == f"your answer is only [{number}] of the {len(want)} values that are asked for"
+    assert first_line((a, b), c) == "expected a tuple of 2 values, got a tensor of shape (3,)"
+    assert first_line((a, b, c, a), (c, b, a, a)).startswith("output at [0]:")
+    assert first_line((a, b), (a + t(0.0, 1.0), b + 1)).startswith("output at [0]: 1 of 2 numbers differs")
+    found = judge(made_key([Case((1,))], [(a, b, c)]), (a, b, c + d(0.0, 1.0, 0.0))).message.splitlines()
+    assert found[0].startswith("output at [2]: 1 of 3") and found[1] == "output at [0] and [1]: right"
+    assert "right" not in judge(made_key([Case((1,))], [[a, b]]), [a, b + 1]).message
+    named = {"first": a, "second": a + 1}
+    swapped = {"first": a + 1, "second": a}
+    assert first_line(named, swapped) == 'your ["first"] holds what belongs in ["second"]'
+    assert first_line(named, named | {"second": a}) == 'your ["second"] holds what belongs in ["first"]'
+    assert "belongs" not in first_line(named, named | {"first": a - t(0.3, 0.7)})
+    assert "belongs" not in first_line({"first": {"of": a}, "second": 1.0}, {"first": {"of": a + b}, "second": 1.0})
+    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "by chance"
+
+
+def test_how_lists_differ_is_told():
+    many = [(i, 1000 + i) for i in range(40)]
+    assert first_line([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
+    large = torch.zeros(3, 5)
+    assert "order" not in first_line([large, large], [large + 1, large]), "of both only the shape is written"
+    same = "x" * 130
+    assert first_line([same + "a"], [same + "b"]) == f'expected "{same[:116]}…" at [0]'
+    assert first_line(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
+    assert first_line(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
+    assert first_line([*range(99)], [*range(4, 99)]) == "99 entries are expected, yours has 95 and lacks 0, 1, 2 …"
+    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "which are 120 characters"
+
+
+def test_randomness_is_told_beside_values_only():
+    key = made_key([Case(())], [t(1.0)])
+    assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
+    assert "dropout" not in says(problem("detached", drew=True), key)
+
+
+def test_where_a_mask_is_false_is_told():
+    mask = t([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).bool()
+    x = t([[0.3, 0.1, 0.7], [0.4, 0.6, 0.2]])
+
+    def told(want, got, mask=mask):
+        return value_text(want, got, case=Case((torch.zeros(9), mask))).startswith("where the mask is False, the")
+
+    for blank, words in ((0.0, "0"), (-INF, "-inf")):
+        masked = x.masked_fill(~mask, blank)
+        line = f"where the mask is False, the result should be {words}, and yours is not\n"
+        assert value_text(masked, x, case=Case((mask,))).startswith(line) and not told(masked, masked + 1 * mask)
+        assert told(masked[:, :1] * 0 + masked, x, mask) and told(masked[:1].expand(2, 3), x, mask[:1])
+        assert told(masked[0].expand(2, 3), x, mask[0]) and not told(masked, x, mask[0])
+        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "a mask of another shape"
+    assert not told(mask, mask | True), "of a mask no number is told"
+
+
+def test_rows_that_a_mask_leaves_nothing_to_are_told():
+    off = t([[0.0, 0.0, 0.3, 0.9], [0.7, 0.1, 0.0, 0.4]])
+    want = torch.ones(2, 4)
+    told = "only fully masked rows are wrong, those for which the mask is False everywhere"
+    mask = t([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]).bool()
+    row = t([[0.0], [1.0]])
+    found = value_text(want, want + row * off, case=Case((mask,))).splitlines()
+    assert found[0] == told and found[1].startswith("3 of 8 numbers differ")
+    assert told not in value_text(want, want + off, case=Case((mask,)))
+    assert told not in value_text(want, want + row * off, case=Case((mask[:1],)))
+    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no row"
+    heads = torch.ones(2, 1, 3, 3).bool()
+    heads[0, :, 1] = False  # the second row of the first item, for all heads
+    batch = torch.ones(2, 3, 4)
+    for item, number, is_told in ((0, 1, True), (1, 1, False), (0, 0, False)):
+        wrong = batch.clone()
+        wrong[item, number, :2] = 2.5
+        assert (told in value_text(batch, wrong, case=Case((heads,)))) == is_told
+    nan = problem("nan", want, want.where(row == 0, NAN), case=Case((mask,)), diff="nan")
+    assert says(nan).splitlines()[1] == told
+
+
+def test_what_one_number_is_of_another_is_told():
+    def told(want, got):
+        return value_text(want, got).partition("expected")[0].strip()
+
+    assert told(0.5, 0.5 / math.log(2)) == "your logarithms are to base 2, and natural ones are asked for"
+    for want in (0.5, 99.5):
+        assert told(want, math.exp(want)) == "your result is e to the power of what is asked for"
+    assert told(100.0, math.exp(100.0)).endswith(" times what it should be")
+    assert told(3.0, -3.0) == "the right number with the opposite sign"
+    assert told(1.004, 1.004**2) == "your result is the square of what is asked for"
+    assert told(0.5, 0.25) == "your result is the square of what is asked for"
+    assert told(3.0, math.sqrt(3.0)) == "your result is the square root of what is asked for"
+    assert told(2.3, 11.5) == "your result is 5 times what it should be"
+    assert told(2.3, 2.3 / 3) == "your result is 1/3 of what it should be"
+    for want, got in ((1.0004, 1.0004**2), (1.0, 3), (2.0, 0.0), (0.0, 3.0), (1e-200, 1e200), (2, 4), (1.0, 1.00001)):
+        assert told(want, got) == ""
+
+
 def test_lines_of_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
     assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
@@ -921,13 +908,9 @@ def by_values(want, got, **options):
 def test_what_the_numbers_alone_tell():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
     times = "off by a constant factor: every number is {} times what it should be{}, and 9 is a size of your inputs"
-    for factor, shown, of_a_size in (
-        (9, 9, ""),
-        (1 / 9, 0.1111, ", which is 1/9"),
-        (3, 3, ", which is √9"),
-        (1 / 3, 0.3333, ", which is 1/√9"),
-    ):
-        assert by_values(x, x * factor) == times.format(shown, of_a_size)
+    sizes = {9: "", 1 / 9: ", which is 1/9", 3: ", which is √9", 1 / 3: ", which is 1/√9"}
+    for factor, of_a_size in sizes.items():
+        assert by_values(x, x * factor) == times.format(f"{factor:.4g}", of_a_size)
     assert by_values(x, x * 2, case=Case((torch.zeros(2),))).endswith(
         "2 times what it should be, and 2 is a size of your inputs"
     )
