@@ -66,17 +66,12 @@ def facts_view(args, kwargs, output):
 VIEWS.register(facts_view)
 
 
+def seen_as(outputs):
+    return [item if isinstance(item, Observation) else Observation(item) for item in outputs]
+
+
 def made_key(cases, expected, mistakes=(), **options):
-    expected = [item if isinstance(item, Observation) else Observation(item) for item in expected]
-    known = [
-        KnownMistake(
-            name,
-            f"label of {name}.",
-            f"Hint of {name}?",
-            [o if isinstance(o, Observation) else Observation(o) for o in seen],
-        )
-        for name, seen in mistakes
-    ]
+    known = [KnownMistake(name, f"label of {name}.", f"Hint of {name}?", seen_as(seen)) for name, seen in mistakes]
     facts = Facts("f", "50_test", time_limit=options.pop("time_limit", 5.0))
     return ExerciseKey(
         "50_test",
@@ -85,7 +80,7 @@ def made_key(cases, expected, mistakes=(), **options):
         options.pop("bonus", False),
         facts=facts,
         cases=list(cases),
-        expected=expected,
+        expected=seen_as(expected),
         mistakes=known,
         instead="build it.",
         **options,
@@ -93,7 +88,7 @@ def made_key(cases, expected, mistakes=(), **options):
 
 
 def judge(key, *seen):
-    return decide(key, [item if isinstance(item, Observation) else Observation(item) for item in seen])
+    return decide(key, seen_as(seen))
 
 
 def kind(*args):
@@ -230,12 +225,9 @@ def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
 
 
 def test_the_other_facets_need_both():
-    case = Case(())
+    case, fine = Case(()), Observation(t(1.0), gradients=[t(1.0)])
     for facet in ("dtype", "changed", "gradient"):
-        assert agree(case, RAISED, Observation(t(1.0), gradients=[t(1.0)]), facet) is None
-        assert (
-            agree(case, Observation(t(1.0), gradients=[t(1.0)]), Observation(t(1.0), gradients=[t(1.0)]), facet) is True
-        )
+        assert agree(case, RAISED, fine, facet) is None and agree(case, fine, fine, facet) is True
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[1]), "changed") is False
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[0]), "changed") is True
 
@@ -452,15 +444,10 @@ def test_each_kind_of_wrong_gradient_has_its_name():
     assert "while computing the gradient, your code raised E" in shown(None, gradient_error=Error("E")).message
     assert shown([None]).message.startswith("no gradient reaches x: ")
     assert shown(None).message.startswith("no gradient reaches your inputs: ")
-    assert (
-        shown([d(2.0, NAN)]).message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
-    )
-    assert (
-        "the gradient at x is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 9"
-        in shown([d(2.0, 9.0)]).message
-    )
-    part = next(part for part in shown([d(2.0, 9.0)]).parts if part.name == GRADIENT)
-    assert part.detail == shown([d(2.0, 9.0)]).message
+    nan, wrong = shown([d(2.0, NAN)]), shown([d(2.0, 9.0)])
+    assert nan.message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
+    assert "the gradient at x is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 9" in wrong.message
+    assert next(part for part in wrong.parts if part.name == GRADIENT).detail == wrong.message
     pair = Observation(t(1.0), gradients=[None, d(0.0), d(1.0)])
     two = made_key([Case((d(1.0), d(1.0), d(1.0)), gradient=True)], [pair], arguments=["a", "b", "c"])
     assert judge(two, Observation(t(1.0), gradients=[d(5.0), None, d(1.0)])).passed
@@ -514,10 +501,8 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
     assert both.mistake == "raises"
     both = judge(key, Observation(t(2.0, 5.0), changed=[0]), *key.expected[1:])
     assert both.mistake == "input_changed"
-    assert (
-        both.message
-        == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
-    )
+    changed = "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
+    assert both.message == changed
     both = judge(key, Observation(t(2.0, 5.0), changed=[7]), *key.expected[1:])
     assert both.message.startswith("your code changed an input in place")
     order = [Observation(None), Observation(d(2.0, NAN)), Observation(d(2.0, 4.0), changed=[0])]
@@ -853,9 +838,8 @@ def test_lines_of_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
     assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     got = t([[1.0, 2.5], [3.5, 7.0]])
-    assert (
-        value_text(want, got) == "3 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
-    )
+    most = "3 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+    assert value_text(want, got) == most
     ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
     assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 1: expected 2, yours 5"
     assert value_text(*ints) == "2 of 3 numbers differ, first at entry 1 (key 1): expected 2, yours 5"
@@ -946,13 +930,8 @@ def test_what_the_numbers_alone_tell():
     line = "right, except that row 1 (query 1) should be all zeros"
     assert value_text(masked, t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4]])) == line
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    assert value_text(weights, t([[0.1, 0.2, 0.7], [0.3, 0.9, 0.4]])) == (
-        "each row should sum to 1; row 1 (query 1) sums to 1.6"
-    )
-    assert value_text(weights, t([[0.4, 0.4, 0.7], [0.6, 0.6, 0.3]])) == (
-        "each row should sum to 1; in your answer each column does"
-    )
-    assert value_text(weights[0], t(0.5, 0.2, 0.7)) == "each row should sum to 1; yours sums to 1.4"
+    columns = value_text(weights, t([[0.4, 0.4, 0.7], [0.6, 0.6, 0.3]]))
+    assert columns == "each row should sum to 1; in your answer each column does"
     for row, total in ((t(0.5, 0.5, 1.0), "2"), (t(0.5, -0.5, 0.0), "0")):
         assert value_text(weights[0], row) == f"each row should sum to 1; yours sums to {total}"
         table = value_text(weights, torch.stack([weights[0], row]))
@@ -987,9 +966,8 @@ def test_numbers_that_should_be_blank_or_are_and_should_not_be():
         few = x.where(some, torch.tensor(blank))
         assert by_values(few, x) == f"right, except for 2 numbers that should be {words}"
         assert by_values(x, few) == f"right, except for 2 numbers that should not be {words}"
-        assert by_values(few, x.where(x != 0.1, torch.tensor(blank))) == (
-            f"right, except for 1 number that should be {words}"
-        )
+        one = x.where(x != 0.1, torch.tensor(blank))
+        assert by_values(few, one) == f"right, except for 1 number that should be {words}"
 
 
 def test_how_masks_and_whole_numbers_differ():
@@ -998,9 +976,8 @@ def test_how_masks_and_whole_numbers_differ():
     assert by_values(want, ~want) == inverted
     right = "no entry is wrong the other way round"
     assert by_values(want, want | True) == f"2 entries are True and should be False; {right}"
-    assert by_values(want, want & t([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).bool()) == (
-        f"1 entry is False and should be True; {right}"
-    )
+    one = want & t([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).bool()
+    assert by_values(want, one) == f"1 entry is False and should be True; {right}"
     assert by_values(want, want.flip(1)).startswith("4 of 6 numbers differ")
     causal = torch.ones(3, 3).tril().bool()
     assert by_values(causal, causal.mT) == "transposed: rows and columns have changed places"
@@ -1103,9 +1080,8 @@ def test_rounded_answers_are_told_so():
     assert by_values(x, x.half().double()) == "rounded on the way: these are float16 numbers"
     assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
     assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
-    assert by_values(torch.cat([x, x / 3]), torch.cat([x, x / 3]).round(decimals=2)).startswith(
-        "rounded to 2 decimal places"
-    )
+    more = torch.cat([x, x / 3])
+    assert by_values(more, more.round(decimals=2)) == "rounded to 2 decimal places"
     assert "rounded" not in by_values(x, x.round(decimals=7)) and "rounded" not in by_values(5 * x, (5 * x).round())
     assert "rounded" not in by_values(x, x.round(decimals=1) + d(0.1, 0.0, 0.0, -0.1))
 
@@ -1119,9 +1095,8 @@ def test_how_close_a_number_is():
     assert close(d(1e6), d(1e6 + 1)) == "close: off by 0.0001%"
     assert close(d(1e6), d(1e6 + 0.9)) == "close: off by less than 0.0001%"
     assert close(0.0, 1e-4) == close(1000, 1001) == close(1.0, INF) == close(1.0, NAN) == close(INF, -INF) == ""
-    assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == (
-        "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4%)"
-    )
+    told = "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4%)"
+    assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == told
 
 
 def test_places_in_words():
@@ -1283,10 +1258,8 @@ def test_lines_of_nan():
     assert shown(want, got) == "expected all zeros in row 1 (query 1), got nan there"
     got = t([[1.0, NAN], [0.0, 0.0]])
     assert shown(want, got) == "1 of 4 numbers are nan; row 0 (query 0), column 1 (key 1): expected 2, got nan"
-    assert (
-        shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
-        == "expected all zeros in item 0, row 0, got nan there"
-    )
+    blank = shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
+    assert blank == "expected all zeros in item 0, row 0, got nan there"
     assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
     second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
     assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second
