@@ -1117,7 +1117,7 @@ def test_two_numbers_have_as_many_digits_as_differ():
 
 def test_values_as_a_learner_would_write_them():
     written = wording.written
-    assert written(t(1.0, 0.25)) == "torch.tensor([1., 0.25])"
+    assert written(t(1.0, 0.123456)) == "torch.tensor([1., 0.1235])"
     assert written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
     assert written(torch.tensor([True])) == "torch.tensor([True])"
     assert written(d(1.5)) == "torch.tensor(1.5, dtype=torch.float64)"

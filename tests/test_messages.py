@@ -26,6 +26,7 @@ from helpers.checking.verdict import decide_quiz
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
+from helpers.drawing import colors
 from helpers.progress import remember
 from tests.lab import ROOT
 
@@ -270,6 +271,11 @@ def test_colors_are_readable_on_light_and_dark(mark, text, background):
     assert f"{HUES[mark]} {SHARE}%,currentColor" in tint(mark)
 
 
+@pytest.mark.parametrize("name", [name for name in vars(colors) if name.endswith(("_INK", "_COLOR"))])
+def test_colors_of_letters_in_figures_are_readable(name):
+    assert contrast(rgb(getattr(colors, name)), rgb("#ffffff")) >= 4.5
+
+
 def test_no_other_color_is_set_in_words():
     found = judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) * 2)
     page = re.sub(r'src="[^"]+"', "", as_html(found))
@@ -289,7 +295,7 @@ def test_an_unanswered_exercise_is_one_quiet_line():
 
 def test_names_of_lessons_are_found_when_they_are_needed():
     assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
-    assert VIEWS["previous_token"] and STUBS["running_mean"]
+    assert VIEWS["previous_token"] and STUBS["averaging"]
     with pytest.raises(KeyError):
         VIEWS["no such view"]
     registry = Registry()
@@ -301,7 +307,7 @@ def test_names_of_lessons_are_found_when_they_are_needed():
     other.__name__, other.__module__ = "helper_of", "elsewhere"
     with pytest.raises(ValueError, match="helper_of is registered in"):
         registry.register(other)
-    assert stub(STUBS["running_mean"]) is STUBS["running_mean"], "a file that runs again may register again"
+    assert stub(STUBS["averaging"]) is STUBS["averaging"], "a file that runs again may register again"
 
 
 def test_each_lesson_file_says_what_runs_where():

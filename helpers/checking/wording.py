@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 
 import torch
 
@@ -14,15 +13,14 @@ from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 MOST_TEXT = 120  # characters of a string, list or dictionary
-BYTES = re.compile(r"""b(["']).*\1""", re.S)  # bytes, which travel as Python writes them
 
 
 def written(value) -> str:
     """A value as a learner would write it, where it is small enough to be read; else what it is."""
     if isinstance(value, torch.Tensor):
         return _tensor(value)
-    if isinstance(value, str):
-        whole = value if BYTES.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (str, bytes)):
+        whole = repr(value) if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
         return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
         return _nested(value) if fits(value) else f"{_nested(value)[: MOST_TEXT - 1]}…"
@@ -95,11 +93,9 @@ def type_words(value) -> str:
     if isinstance(value, (list, tuple)):
         of = ("entry", "entries") if isinstance(value, list) else ("value", "values")
         return f"{kind} of {counted(len(value), *of)}"
-    if isinstance(value, str) and BYTES.fullmatch(value):
-        return f"bytes, {written(value)}"
-    kind = {int: "a Python int", float: "a Python float", str: "a string"}.get(type(value), kind)
+    kind = {int: "a Python int", float: "a Python float", str: "a string", bytes: "bytes"}.get(type(value), kind)
     shown = f"{value:.6g}" if isinstance(value, float) else written(value)
-    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str)) else kind
+    return f"{kind}, {shown}" if isinstance(value, (bool, int, float, str, bytes)) else kind
 
 
 def counted(count: int, one: str, many: str) -> str:
