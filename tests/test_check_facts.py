@@ -1258,7 +1258,8 @@ def test_lines_of_nan():
     assert shown(want, got) == "1 of 4 numbers are nan; row 0 (query 0), column 1 (key 1): expected 2, got nan"
     blank = shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
     assert blank == "expected all zeros in item 0, row 0, got nan there"
-    assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
+    for want, got in ((3.14159, NAN), (t(3.14159), t(NAN))):
+        assert shown(want, got, path=(1,)) == "expected 3.142, yours is nan"
     second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
     assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second
     named = Case((torch.zeros(9),), view="facts_view")
