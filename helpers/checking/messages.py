@@ -194,7 +194,8 @@ def _nan(problem, key) -> str:
         return f"the gradient at {problem.where} is nan"
     axes = () if any(diff.path) else key.axes  # they are the first output's
     told = of_nan(problem.case, diff.expected, diff.actual, axes)
-    return f"{_place(problem)}: {told}" if diff.path else told
+    is_one_of_many = isinstance(diff.actual, torch.Tensor) and diff.actual.dim()
+    return f"{_place(problem)}: {told}" if diff.path and is_one_of_many else told
 
 
 def _input_changed(problem, key) -> str:
