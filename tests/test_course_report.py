@@ -14,7 +14,7 @@ from helpers.grading.record import Result
 from tests import lab
 from tests.sample_class import hand_in
 from tests.test_class_report import enroll
-from tests.test_regrade import LESSON, answers, folders, grade, lesson  # noqa: F401  (fixtures)
+from tests.test_regrade import LESSON, answers, grade
 
 
 def course(**points: list[float | None]) -> tuple[list[ClassReport], Student]:
@@ -70,7 +70,7 @@ def test_the_hardest_exercises_and_the_commonest_mistakes_of_a_lesson():
 
 
 @pytest.fixture
-def graded(folders, lesson):  # noqa: F811
+def graded(folders, lesson):
     """Three students of the roster in a graded lesson: one in time, one late, one missing; no other is graded."""
     enroll(folders, ada="Ada Lovelace", ben="Ben <i>Berg", cyd="=1+1 Dorn")
     hand_in(folders, lesson, "ada", answers(lesson))

@@ -14,13 +14,13 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from tests import lab
 from tests.sample_class import hand_in
 from tests.test_formgrader import HOSTILE, LIVE
-from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson, recorded, table  # noqa: F401  (fixtures)
+from tests.test_regrade import LESSON, answers, grade, recorded, table
 
 SAID = "names no assumption"
 
 
 @pytest.fixture
-def handed_in(folders, lesson):  # noqa: F811
+def handed_in(folders, lesson):
     """Two answers, a blank one, and a submission that nobody can read."""
     for student in ("ada", "ben"):
         hand_in(folders, lesson, student, answers(lesson, written_1=f"Because of **{student}** and $d_k$."))
@@ -32,7 +32,7 @@ def handed_in(folders, lesson):  # noqa: F811
     return folders
 
 
-def change(folders, student: str, points, comment: str = "") -> None:  # noqa: F811
+def change(folders, student: str, points, comment: str = "") -> None:
     question = read_question(folders, LESSON)
     digest = next((one.digest for one in question.answers if one.student == student), "")
     save(folders, LESSON, "written_1", {"student": student, "points": points, "comment": comment, "digest": digest})
@@ -55,7 +55,7 @@ def test_every_marking_scheme_has_items_that_add_up(path):
         assert all(8 < len(item.text) < 250 for item in items), items
 
 
-def test_an_emptied_answer_is_none_and_waits_for_nobody(folders, lesson):  # noqa: F811
+def test_an_emptied_answer_is_none_and_waits_for_nobody(folders, lesson):
     for student, text in (("ada", " \n"), ("ben", "Because.")):
         hand_in(folders, lesson, student, answers(lesson, written_1=text))
     grade(folders)
@@ -107,7 +107,7 @@ def test_what_makes_no_sense_is_refused(handed_in):
     assert recorded(handed_in, "ada", "written_1") == (None, None, True)
 
 
-def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, lesson):  # noqa: F811
+def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, lesson):
     read = read_question(handed_in, LESSON).answers[0]
     change(handed_in, "ada", 9, SAID)
     hand_in(handed_in, lesson, "ada", answers(lesson, written_1="Something else."))
@@ -122,7 +122,7 @@ def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, le
     assert read_question(handed_in, LESSON).answers[0].was is None and recorded(handed_in, "ada", "written_1")[0] == 11
 
 
-def test_what_is_not_there_is_one_clear_sentence(folders, capsys):  # noqa: F811
+def test_what_is_not_there_is_one_clear_sentence(folders, capsys):
     for name, sentence in ((LESSON, "course grade"), ("00_start_here", "no written question"), ("99", "no lesson")):
         assert main(["hand", name, "--no-browser", "--gradebook", str(folders.gradebook)]) == 2
         assert sentence in capsys.readouterr().err
@@ -190,7 +190,7 @@ def test_items_and_reasons_carry_points_and_the_last_mark_is_left_alone(handed_i
 
 
 @pytest.mark.full
-def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):  # noqa: F811
+def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):
     hand_in(handed_in, lesson, "eve", answers(lesson, written_1=HOSTILE))
     grade(handed_in)
     opened, there = [], threading.Event()

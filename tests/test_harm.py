@@ -21,7 +21,6 @@ from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.submission import Submission
-from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
 from tests.test_regrade import FullPoints
@@ -29,12 +28,6 @@ from tests.test_regrade import FullPoints
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
 )
-
-
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory):
-    folders, _ = load(tmp_path_factory.mktemp("unused"))
-    return sample_class.Lesson(folders, LESSON)
 
 
 def added(kind, source, **more):

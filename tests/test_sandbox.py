@@ -279,6 +279,12 @@ def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
             assert Path(name).stem[:2] < LESSON[:2]
 
 
+def test_a_course_below_the_programs_of_the_system_is_hidden(monkeypatch, tmp_path):
+    monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
+    seen = boxes.view(tmp_path)
+    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
+
+
 def test_missing_bubblewrap_is_one_clear_refusal(monkeypatch):
     monkeypatch.setattr(boxes.shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(SandboxMissing, match="bubblewrap is not installed.*or use --unsafe"):
