@@ -176,13 +176,16 @@ def test_figures_fit_and_have_alt_text(pictures):
 
 @pytest.mark.parametrize("lesson", BUILT)
 def test_captions_count_up(lesson):
-    """In the built notebook, which has the curves of live trainings too."""
+    """In the built notebook, which has the curves of live trainings too, and in what it is built from."""
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
     data = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
     captions = [said for page in data for said in re.findall(r">(Figure [^<]*)</div>", page.get("text/html", ""))]
     found = [re.match(r"Figure (\d+)\.(\d+)\. \S.*[.?)]$", caption) for caption in captions]
     assert captions and all(found), captions
     assert [match.groups() for match in found] == [(str(int(lesson[:2])), str(i + 1)) for i in range(len(found))]
+    files = [*(ROOT / "helpers" / "lessons" / lesson[3:]).glob("*.py"), ROOT / "solutions" / lesson / f"{lesson}.py"]
+    written = re.findall(rf"Figure {int(lesson[:2])}\.(\d+)\.", "".join(file.read_text("utf-8") for file in files))
+    assert set(written) == {match[2] for match in found}
 
 
 def test_cells_that_may_not_be_seen_are_hatched(pictures):

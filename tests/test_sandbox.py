@@ -252,7 +252,7 @@ def test_a_judge_dies_with_the_grader_though_it_is_busy():
     need_sandbox()
     program = (
         "import time; from helpers.grading.pool import Batch, JudgeProcess\n"
-        f"judge = JudgeProcess(Batch({LESSON!r}, 1))\n"
+        f"judge = JudgeProcess(Batch({LESSON!r}, 1), '/tmp')\n"
         "print(judge.process.pid, flush=True)\ntime.sleep(100)"
     )
     grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
@@ -277,6 +277,12 @@ def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
             assert Path(name).stem[:2] < LESSON[:2]
         if name.startswith("helpers/answer_keys/") and name.endswith(".npz"):
             assert Path(name).stem[:2] < LESSON[:2]
+
+
+def test_a_course_below_the_programs_of_the_system_is_hidden(monkeypatch, tmp_path):
+    monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
+    seen = boxes.view(tmp_path)
+    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
 
 
 def test_missing_bubblewrap_is_one_clear_refusal(monkeypatch):

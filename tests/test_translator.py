@@ -12,6 +12,8 @@ from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
 from helpers.checking.key import lesson_of
 from helpers.translator import FINISHED_PARTS, evaluation, finished_parts, pictures, trained, training
+from helpers.translator.parts import PARTS
+from helpers.translator.word_ids import BOS, EOS, PAD, french, french_sentence
 from tests.judged import differing_parts
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
@@ -33,6 +35,16 @@ def test_it_translates_what_it_has_never_seen(network):
     assert evaluation.exact(network, batch) >= 0.995
     assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
     assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
+
+
+def test_a_sentence_ends_at_its_first_eos():
+    le, chat = french["le"], french["chat"]
+    assert french_sentence([BOS, le, PAD, chat, EOS, le]) == "le chat"
+
+
+def test_the_parts_of_a_lesson_have_one_view():
+    for number in range(2, 10):
+        assert len({part.view for part in PARTS if part.lesson == number}) == 1, number
 
 
 def test_the_published_bugs_show(network):

@@ -6,7 +6,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import translator
-from helpers.checking.tensor_memory import largest_tensor
+from helpers.checking.tensor_memory import tensors_alive
 from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
 from helpers.drawing.colors import (
     BLUE,
@@ -300,4 +300,4 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
 def _largest(f: Callable, T: int, width: int) -> int:
     generator = torch.Generator().manual_seed(T)
     Q, K, V = (torch.randn(T, width, generator=generator) for _ in range(3))
-    return largest_tensor(f, Q, K, V)[1]
+    return tensors_alive(f, Q, K, V)[1].largest
