@@ -343,7 +343,6 @@ def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options
 def test_figures_that_need_no_answer_are_kept():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
-        "from helpers.lessons.scaling import explore as explore": None,
         "figures.spread()": "",
         "scores = scaled_scores(Q, K)": None,
         "figures.one_row(scores)": None,
