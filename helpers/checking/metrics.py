@@ -51,4 +51,5 @@ def misfit(truth, output) -> Difference | None:
         if isinstance(output, torch.Tensor) and not output.is_floating_point():
             return Difference("type", (), truth, output)
     found = None if truth is None else difference(truth, output)
-    return found if found is not None and found.kind in ("type", "shape", "nan") else None
+    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
+    return found if unlike else None  # a dict differs by its keys
