@@ -120,18 +120,6 @@ def test_gradescope_reads_one_test_an_exercise(small, autograder):
 
 
 @pytest.mark.full
-def test_gradescope_grades_the_learners_own_notebook_in_a_repository(small, autograder):
-    """A clone that was handed in through GitHub: its solution, which has all points, is nobody's answer."""
-    shutil.rmtree(autograder / "submission", ignore_errors=True)
-    for folder, by in (("notebooks", "width"), ("solutions", "width**0.5")):
-        path = autograder / "submission" / "attention-main" / folder / LESSON / f"{LESSON}.ipynb"
-        path.parent.mkdir(parents=True)
-        hand_in(small, path, by)
-    results = run_autograder(autograder)
-    assert [(test["score"], test["max_score"]) for test in results["tests"]] == [(0, 83), (5, 0), (2, 2)], results
-
-
-@pytest.mark.full
 def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp_path):
     """Without a notebook; in a container that allows no sandbox; and where the grader does not even start."""
     shutil.rmtree(autograder / "submission", ignore_errors=True)

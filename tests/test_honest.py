@@ -151,15 +151,6 @@ def test_other_languages_are_not_read_as_python():
     assert without_magics("x = 5 % 3\nprint('%d' % x)") == "x = 5 % 3\nprint('%d' % x)"
 
 
-@pytest.mark.parametrize("how", ["timed", "asks", "its output"])
-def test_an_earlier_mistake_is_charged_once_with_magics_in_the_cell(judge, how):
-    user = "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n"
-    made = with_answer(cells(judge, answer=WRONG), "fixed_self_scores", MAGIC[how].replace(CALLS, user))
-    found = judge.judge_cells(made)
-    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
-    assert "finished attention_scores" in found.verdicts["fixed_self_scores"].message
-
-
 STARRED = """
 def attention_scores(Q, K):
     total = float(0)

@@ -304,20 +304,6 @@ def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
     assert scores(result) == full_scores(judge) | {"attention_scores": 0, "fixed_self_scores": 0}
 
 
-def test_blank_and_odd_answers(judge, neighbors):
-    stub = "def attention_scores(Q, K):\n    raise NotImplementedError"
-    for source, mistake in [
-        (stub, "not_answered"),
-        ("", "not_answered"),
-        ("attention_scores = None", "not_answered"),
-        ("attention_scores = 3", "wrong_type"),
-        ("def attention_scores(:", "raises"),
-    ]:
-        result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
-        assert result.verdicts["attention_scores"].mistake == mistake
-        assert scores(result) == full_scores(judge) | {"attention_scores": 0}
-
-
 def test_outputs_of_cells(judge):
     cells = [
         Cell("text", "print('hello')\n2 + 3"),
