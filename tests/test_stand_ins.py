@@ -14,7 +14,7 @@ from helpers.grading.folders import ROOT
 from helpers.grading.sandbox_files import HELPERS, stage_wing
 from helpers.or_finished import stand_in_for
 from tests.conftest import lesson_names, one_of
-from tests.judged import differing_parts, verdict_of
+from tests.judged import differing_parts, stored_verdict
 from tests.mutation_score import WHOLES
 
 torch.set_num_threads(1)
@@ -30,10 +30,6 @@ PIECES = [(lesson, name) for lesson, table in TABLES.items() for name in table i
 IN_SECONDS = [pytest.param(*pair, marks=pytest.mark.full if pair[1] in WHOLES else ()) for pair in PIECES]
 
 
-def verdict_on(lesson, name, answer, forbidden):
-    return verdict_of(lesson, name, answer, forbidden=forbidden, time_limit=5.0)
-
-
 @pytest.mark.parametrize(("lesson", "name"), PIECES)
 def test_a_stand_in_does_what_the_exercise_does(lesson, name):
     assert differing_parts(lesson, name, TABLES[lesson][name]) <= LACKS.get(name, set())
@@ -43,7 +39,7 @@ def test_a_stand_in_does_what_the_exercise_does(lesson, name):
 def test_a_stand_in_is_no_answer(lesson, name):
     mine = TABLES[lesson][name]
     assert course_part(mine)
-    verdict = verdict_on(lesson, name, mine, forbidden=())
+    verdict = stored_verdict(lesson, name, mine, forbidden=())
     assert verdict.mistake == "forbidden_call" and verdict.points == 0
 
 
