@@ -446,9 +446,11 @@ def test_check_lists_what_is_out_of_date(own, change, stale):
 def test_check_exits_with_1_and_prints_the_list_and_what_belongs_to_no_lesson(own):
     (own / "helpers" / "blocks" / f"{LESSON}.py").unlink()
     (own / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
+    (own / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
     result = run_command(own, "build", "--check")
     assert result.returncode == 1
     assert sorted(result.stdout.splitlines()[1:]) == [
+        "  helpers/answer_keys/09_encoder_block.npz (belongs to no lesson)",
         f"  helpers/blocks/{LESSON}.py",
         "  helpers/blocks/09_encoder_block.py (belongs to no lesson)",
     ]

@@ -9,7 +9,7 @@ from nbgrader.apps.api import NbGraderAPI
 
 from helpers.checking.verdict import Part, Verdict
 from helpers.grading.class_report import _discrimination, _exercise, _mistakes, as_page
-from helpers.grading.class_scores import ClassReport, Column, Row, _together
+from helpers.grading.class_scores import ClassReport, Column, Row
 from helpers.grading.due import lateness
 from helpers.grading.folders import load
 from helpers.grading.nbgrader_insides import open_gradebook
@@ -287,13 +287,7 @@ def test_the_bar_of_a_quiz_is_the_share_that_chose_best():
     assert (told["full"], told["share"]) == ("2 of 4", "50")
 
 
-def test_one_fact_is_one_line_and_what_is_common_stands_apart():
-    gone = [f"The check cell of {name} is gone; it counts as it stands at the end." for name in ("a", "b", "c")]
-    assert _together(["copied", *gone]) == [
-        "copied",
-        "The check cells of a, b and c are gone; they count as they stand at the end.",
-    ]
-    assert _together(gone[:1]) == gone[:1]
+def test_what_is_common_stands_apart():
     often, rare = {"a": ("m", "often")}, {"a": ("n", "rare")}
     found = _mistakes(made({"a": [0] * 3}, mistakes={0: often, 1: often, 2: rare}))
     assert [one["label"] for one in found["mistakes"]] == ["often"] and [one["label"] for one in found["single"]] == [

@@ -256,6 +256,25 @@ Participant 103,Jörg Müller,jm@x.org,No submission,,-
 """
 
 
+@pytest.mark.parametrize(
+    "text, student",
+    [
+        (MOODLE_SHEET, "ada1@x.org"),
+        ('Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"L, Ada",11,s1,ada,A\n', "ada"),
+        ("OrgDefinedId,Username,Last Name,First Name,Email\n#1,#ada,L,Ada,a@x.org\n", "ada"),
+        ("First Name;Last Name;SID;Email\nAda;L;17;a@x.org\n", "a@x.org"),
+        ("First name,Surname,ID number\nAda,L,17\n", "17"),
+        (ROSTER, "ada"),
+        ("Name\nAda Lovelace\n", "Ada Lovelace"),
+    ],
+)
+def test_the_lists_of_all_platforms_are_rosters(tmp_path, text, student):
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "list.csv").write_bytes(text.removeprefix("\ufeff").encode(encoding))
+        people = read_roster(tmp_path / "list.csv")
+        assert people[0].student == student and people[0].first_name == "Ada"
+
+
 def test_a_list_that_is_no_roster_is_refused_in_a_sentence(tmp_path):
     for text in ("", "a,b\n1,2\n", "id\nada\nada\n"):
         (tmp_path / "list.csv").write_text(text)

@@ -147,6 +147,13 @@ def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_
     assert found.passed and found.message.endswith("what is forbidden there. Here that does not count.")
 
 
+def test_a_later_answer_that_is_wrong_too_is_no_excuse():
+    own = "def scaled_scores(Q, K):\n    return Q @ K.mT * max_gradient(Q)\n"
+    names = notebook("04_scaling", FORMS["wrong"].format(name="max_gradient"), own)
+    verdict = verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"])
+    assert not verdict.passed and "Judged with" not in verdict.message
+
+
 def test_a_right_answer_is_not_asked_what_it_calls():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
     assert verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""

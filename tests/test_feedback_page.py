@@ -6,10 +6,11 @@ import nbformat
 import pytest
 from nbformat import from_dict
 
-from helpers.grading.clean_outputs import error_output
-from helpers.grading.feedback_page import FeedbackPage, without_echoes
+from helpers.grading.class_scores import Grade
 from helpers.grading.folders import ROOT
 from helpers.grading.formulas import as_mathml
+from helpers.grading.notebook_page import as_page, facts, without_echoes
+from helpers.grading.submission_run import error_output
 from tests import lab
 from tests.sample_class import hand_in
 from tests.test_class_report import Parts, dead_links
@@ -30,7 +31,7 @@ def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
     facts = {"cells": {}, "total": "0 of 100 points", "seen": None, "waiting": 0, "late": ""}
-    page, _ = FeedbackPage().from_notebook_node(notebook, {"nbgrader": {"notebook": name, "facts": facts}})
+    page = as_page(notebook.cells, facts, name)
     assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
     assert dead_links(page) == set()
     assert "<script" not in page and "mathjax" not in page.lower() and not re.search(r"\$\$|\\frac|\\text", page)
@@ -54,6 +55,11 @@ def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, l
     by_hand(folders, "a", "written_1", manual_score=12.5)
     grade(folders)
     assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]
+
+
+def test_points_are_marked_as_full_as_a_part_or_as_none():
+    grades = [Grade("a", f"check_{score}", score, 10.0, score, None, False, None) for score in (10.0, 4.0, 0.0)]
+    assert [state for _, _, state in facts(grades, None, "a")["cells"].values()] == ["full", "part", "none"]
 
 
 def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):

@@ -5,7 +5,8 @@ import textwrap
 
 import pytest
 
-from helpers.grading import reference, resource_watch, trial
+from helpers.grading import judge as judging
+from helpers.grading import reference, resource_watch
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
 from helpers.grading.sandbox_files import HELPERS
@@ -346,7 +347,7 @@ def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
 
 def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
     monkeypatch.setattr(
-        trial, "not_answered", lambda key: dataclasses.replace(trial.refused(key, "not_answered", ""), points=1.0)
+        judging, "not_answered", lambda key: dataclasses.replace(judging.refused(key, "not_answered", ""), points=1.0)
     )
     with pytest.raises(GraderBroken, match="a blank submission scored 1"):
         self_test(judge)

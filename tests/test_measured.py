@@ -217,6 +217,8 @@ def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, brok
 
 
 def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "0")
+    assert not checkpoint.quick()
     monkeypatch.setenv("COURSE_QUICK", "1")
     assert checkpoint.quick()
     kept()

@@ -230,7 +230,8 @@ def test_a_reply_that_is_none_is_garbage(box):
 STARTED = {
     "a sandbox": f"from helpers.grading.sandbox import Sandbox\nbox = Sandbox({LESSON!r}, notebook=False)\n"
     "submission = box.submission()\n",
-    "a busy judge": f"from helpers.grading.pool import Batch, JudgeProcess\nbox = JudgeProcess(Batch({LESSON!r}, 1))\n",
+    "a busy judge": "from helpers.grading.pool import Batch, JudgeProcess\n"
+    f"box = JudgeProcess(Batch({LESSON!r}, 1), '/tmp')\n",
 }
 
 
@@ -263,6 +264,12 @@ def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
             assert Path(name).stem[:2] < LESSON[:2]
         if name.startswith("helpers/answer_keys/") and name.endswith(".npz"):
             assert Path(name).stem[:2] < LESSON[:2]
+
+
+def test_a_course_below_the_programs_of_the_system_is_hidden(monkeypatch, tmp_path):
+    monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
+    seen = boxes.view(tmp_path)
+    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
 
 
 def test_missing_bubblewrap_is_one_clear_refusal(monkeypatch):

@@ -78,10 +78,7 @@ def given_figures(notebook) -> dict[int, str]:
         if cell.cell_type != "code":
             asked = bool(ASKED.search(cell.source))
             continue
-        try:
-            tree = ast.parse(cell.source)
-        except SyntaxError:  # a magic; its outputs are nothing to keep
-            continue
+        tree = ast.parse(cell.source)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         given = [alias for node in imports if (node.module or "").startswith("helpers.lessons") for alias in node.names]

@@ -40,8 +40,7 @@ def ids_view(trial, sentence, parts):
     if "encode" in parts:
         ids = parts["encode"](sentence, english).tolist()
     said = [Fact("ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False)))]
-    near = _neighbors(table, parts, ids)
-    for word, row in zip(words, near, strict=False):
+    for word, row in zip(words, _neighbors(table, parts, ids), strict=False):
         near_words = ", ".join(english_list[i] for i in row if 0 <= i < len(english_list))
         said.append(Fact(f"nearest to {word}: {near_words}"))
     ids = torch.tensor(ids)
@@ -67,8 +66,7 @@ def order_view(trial, sentence, parts):
     for row in src:
         length = int((row != PAD).sum())
         row[:length] = row[torch.randperm(length, generator=generator)]
-    shuffled = batch._replace(src=src)
-    mixed = evaluation.nats_a_word(trial.network, shuffled)
+    mixed = evaluation.nats_a_word(trial.network, batch._replace(src=src))
     said = [_loss("without any positions", blind), _loss("with the English words shuffled", mixed)]
     return said, _map(trial, sentence)
 

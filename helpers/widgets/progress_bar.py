@@ -7,15 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 WIDTH = 30
 
 
-def bar(steps: Collection, label: str = "", every: int | None = None) -> Iterator:
+def bar(steps: Collection, label: str = "") -> Iterator:
     """Go through `steps` (anything with a length) and show how far the loop is.
 
     In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
     In a terminal it is rewritten; where the output is a file nothing but the finished line is written.
     """
     total = len(steps)
-    every = every or max(1, total // 100)
-    show = _line()
+    every, show = max(1, total // 100), _line()
     for done, step in enumerate(steps):
         if done % every == 0:
             show(_text(label, done, total), False)

@@ -248,8 +248,9 @@ def test_the_repaired_block_keeps_what_pre_norm_keeps():
     says("your fix keeps exactly as much of each word as pre-norm does.", "would recover 17%.")
     says("only 5% of the word's variance can be recovered after **one** untrained block")
     says("80% can be recovered after one block and 37% after twelve", "from 74% after one block to 3% after twelve")
-    pairs = figures.layers(figures.TRACED)
-    found = figures.traces(figures.climb_with(blocks.fixed_block, pairs, figures.random_words()))
+    with torch.no_grad():
+        stream = figures.climb(blocks.fixed_block, figures.layers(figures.TRACED), figures.random_words())
+    found = figures.traces(stream)
     for mine, theirs in zip(found, figures.measured_traces()["pre-norm"], strict=True):
         assert mine == pytest.approx(theirs, abs=1e-3)
     assert found[-1][0] > figures.measured_traces()[figures.BUG][-1][0] + 0.2
@@ -280,7 +281,8 @@ def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
     )
     starts = torch.randn(20, 1, 5, explore.WIDTH, generator=torch.Generator().manual_seed(1))
     for kind in explore.KINDS:
-        ends = [figures.climb(kind, figures.layers(explore.DEPTH, explore.WIDTH, 0.25), x)[-1] for x in starts]
+        pairs = figures.layers(explore.DEPTH, explore.WIDTH, 0.25)
+        ends = [figures.climb(figures.arranged(kind), pairs, x)[-1] for x in starts]
         left = torch.cosine_similarity(starts, torch.stack(ends), dim=-1).mean().item()
         assert abs(left) < 0.15 if kind == "no residual" else left > 0.9, (kind, left)
         size = explore.streams(kind, 2.0)[0][-1]

@@ -164,7 +164,7 @@ MORE = [
 def test_pieces_are_those_of_tokenizers(tokenizer, sentence):
     expected = tokenizer.encode(sentence).tokens
     assert pretrained.pieces(sentence, wordpiece) == expected
-    assert pretrained.pieces(sentence, real_network.cut) == expected
+    assert pretrained.pieces(sentence, blocks.wordpiece) == expected
 
 
 def test_batch_pads_on_the_right(real):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers import blocks, translator
-from helpers.checking.tensor_memory import largest_tensor, tensors_alive
+from helpers.checking.tensor_memory import tensors_alive
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.corpus.translation import translate
 from helpers.lessons.value_weighting import figures
@@ -47,7 +47,7 @@ def test_the_context_vector_of_is():
 
 
 def numbers_held(f, T):
-    return largest_tensor(f, draws.random(0, T, 8), draws.random(1, T, 8), draws.random(2, T, 8))[1]
+    return tensors_alive(f, draws.random(0, T, 8), draws.random(1, T, 8), draws.random(2, T, 8))[1].largest
 
 
 def test_memory_of_tiles_is_linear_and_of_the_whole_quadratic():
@@ -59,8 +59,8 @@ def test_memory_of_tiles_is_linear_and_of_the_whole_quadratic():
 
 
 def test_an_expanded_view_costs_no_memory():
-    assert largest_tensor(lambda x: x.expand(1000, 3), torch.ones(3))[1] == 3
-    assert largest_tensor(lambda x: x.expand(1000, 3) + 0, torch.ones(3))[1] == 3000
+    assert tensors_alive(lambda x: (x + 0).expand(1000, 3), torch.ones(3))[1].largest == 3
+    assert tensors_alive(lambda x: x.expand(1000, 3) + 0, torch.ones(3))[1].largest == 3000
 
 
 def test_pictures_say_their_numbers():
@@ -71,7 +71,7 @@ def test_pictures_say_their_numbers():
     parts = torch.tensor([0.25, 0.25, 0.5]), torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])
     alt = figures.bag_of_words(*parts, figures.JANE, ["person", "action", "location"]).alt
     assert "person 0.5, action 0.25, location 2.25" in alt
-    assert "output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
+    assert "scores (4, 8, 8), weights (4, 8, 8), output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
     assert "The blend lasts 17.3 minutes" in figures.Search()(1.0, 2.0, 1.0).alt
     assert "output 1.70" in figures.pressure().alt
     assert "inside the triangle" in figures.Triangle()(jane=0.0, visits=0.0, africa=0.0).alt
