@@ -77,6 +77,7 @@ build: .venv/ready
 check-built: .venv/ready
 	$(BIN)/course build --check
 
+# Which changes of the check's own code no fact in tests/test_check_facts.py notices: about two minutes.
 check-mutants: .venv/ready
 	$(BIN)/python -m tests.check_mutants
 

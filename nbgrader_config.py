@@ -42,7 +42,6 @@ if (root / "helpers" / "authoring").is_dir():
 # Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel;
 # feedback pages are written anew each time.
 if (root / "helpers" / "grading").is_dir():  # the learner edition has no grading wing
-    from helpers.grading import autograde, feedback
+    from helpers.grading import converters
 
-    autograde.install()
-    feedback.install()
+    converters.install()

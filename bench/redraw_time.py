@@ -23,7 +23,7 @@ from bench.written import keep
 from helpers import corpus, lessons, translator
 from helpers.corpus.source import Source
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.language_model.stand_ins import STAND_INS
+from helpers.lessons.language_model.stand_ins import GPT
 from helpers.lessons.token_embedding import word2vec
 from helpers.widgets import panel as panels
 
@@ -48,7 +48,7 @@ def arguments(topic: str, name: str) -> tuple:
         return word2vec.History(steps, centers, torch.zeros_like(centers)), words
     if topic == "language_model":
         symbols = Source().symbols
-        model = STAND_INS["GPT"](len(symbols), 64, 64, 2, 2).eval()
+        model = GPT(len(symbols), 64, 64, 2, 2).eval()
         return (model,) if name == "next_token" else (model, symbols)
     return {
         ("query_key", "arcs"): (weights * 20, words),

@@ -17,7 +17,7 @@ COMMANDS = {
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
-    "report": ("helpers.grading.course_report", "write one page over all lessons, or a lesson's report anew"),
+    "report": ("helpers.grading.course_report", "write one page over all lessons"),
     "hand": ("helpers.classroom.grade_by_hand", "grade a lesson's written question by hand, in the browser"),
     "similar": ("helpers.classroom.similar", "show submissions with much code in common side by side"),
     "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),

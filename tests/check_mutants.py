@@ -25,22 +25,18 @@ from cosmic_ray.plugins import operator_names
 from tests import test_check_facts
 from tests.mutants import Mutant, mutants
 
-MODULES = ("verdict", "compare", "facets", "messages")
+MODULES = ("verdict", "compare", "facets", "wording", "diagnosis", "messages")
 SECONDS = 1.0  # of processor time for the facts of one mutant
 HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
-# An operator between numbers, sets or texts is replaced by its nearest one; most others only raise a TypeError.
-NEAREST = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitOr_BitAnd BitAnd_BitOr".split()
-
-
-def _tried(operator: str) -> bool:
-    """Identity in place of equality is no mutant: for small numbers and texts it is the interpreter's affair."""
-    if "BinaryOperator" in operator:
-        return operator.endswith(tuple(f"BinaryOperator_{pair}" for pair in NEAREST))
-    was, became = operator.split("_")[-2:] if "ComparisonOperator" in operator else ("", "")
-    return (was in ("Is", "IsNot")) == (became in ("Is", "IsNot"))
-
-
-OPERATORS = tuple(filter(_tried, operator_names()))
+# As PIT does by default: a comparison is negated or its bound moves, another operator becomes its nearest one or goes.
+CHANGES = """
+    Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt
+    Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitOr_BitAnd BitAnd_BitOr
+    Delete_Not Delete_USub Delete_Invert
+""".split()
+OPERATORS = tuple(name for name in operator_names() if name.partition("Operator_")[2] in ("", *CHANGES))
+# What a declaration promises about names and lengths changes nothing that these facts run.
+PROMISES = ("strict", "frozen")
 
 
 class TooLong(BaseException):
@@ -58,19 +54,21 @@ def pieces(text: str) -> Iterator[tuple[str, str]]:
             yield node.targets[0].id, "".join(lines[node.lineno - 1 : node.end_lineno])
 
 
-def _without_annotations(source: str) -> str:
+def _without_promises(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         for field in ("annotation", "returns"):
             if getattr(node, field, None) is not None:
                 setattr(node, field, ast.Constant(None))
+        if isinstance(node, ast.Call):
+            node.keywords = [item for item in node.keywords if item.arg not in PROMISES]
     return ast.dump(tree)
 
 
 def changes(name: str, source: str) -> list[Mutant]:
-    """The mutants of a piece that are more than another annotation."""
-    plain = _without_annotations(source)
-    return [item for item in mutants(name, source, OPERATORS) if _without_annotations(item.source) != plain]
+    """The mutants of a piece that are more than another promise: an annotation, `strict` or `frozen`."""
+    plain = _without_promises(source)
+    return [item for item in mutants(name, source, OPERATORS) if _without_promises(item.source) != plain]
 
 
 @contextlib.contextmanager
@@ -157,11 +155,11 @@ def harmless(module: str) -> dict[tuple[str, str], set[str]]:
 
 
 def survivors(name: str) -> tuple[int, int, list[Mutant]]:
-    """(killed, listed as harmless, the others) of a module's mutants."""
+    """(killed, listed as harmless, the others) of a module's mutants; a listed line that none has is with the last."""
     module = importlib.import_module(f"helpers.checking.{name}")
     facts, listed = all_facts(), harmless(name)
     called = callers(facts)
-    killed, known, alive = 0, 0, []
+    killed, known, alive, unused = 0, 0, [], set(listed)
     for piece, source in pieces(Path(module.__file__).read_text("utf-8")):
         function = vars(module)[piece]
         own = list(called.get(function.__code__, ())) if isinstance(function, types.FunctionType) else list(facts)
@@ -173,8 +171,12 @@ def survivors(name: str) -> tuple[int, int, list[Mutant]]:
                 killed += 1
             elif (may := listed.get((piece, mutant.was))) is not None and (not may or mutant.became in may):
                 known += 1
+                unused.discard((piece, mutant.was))
             else:
                 alive.append(mutant)
+    alive += [
+        Mutant(*item, "nothing: it is listed in harmless_mutants.toml, and no mutant has it", "") for item in unused
+    ]
     return killed, known, alive
 
 

@@ -172,6 +172,29 @@ def judges():
         yield judge
 
 
+# A class.
+
+
+@pytest.fixture(scope="session")
+def lesson(tmp_path_factory):
+    """What students of lesson 4 are made from; making its keys takes a second."""
+    from helpers.grading.folders import load
+    from tests.sample_class import Lesson
+
+    return Lesson(load(tmp_path_factory.mktemp("unused"))[0], ONE)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """The folders of a class that nobody judges: all is right but what says that it is wrong."""
+    from helpers.grading.folders import load
+    from tests.test_regrade import FullPoints
+
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
+    monkeypatch.setattr("helpers.grading.batch._require_bubblewrap", lambda: None)
+    return load(tmp_path)[0]
+
+
 # Executed notebooks.
 
 

@@ -168,12 +168,6 @@ def errors(cells: list[dict]) -> list[tuple[str, str, str]]:
     ]
 
 
-def shoot(page: Page, name: str) -> None:
-    """Keep pictures of the open notebook where COURSE_SCREENSHOTS says so, for a person to look at."""
-    if os.environ.get("COURSE_SCREENSHOTS"):
-        screenshots(page, Path(os.environ["COURSE_SCREENSHOTS"]), name)
-
-
 def choose_theme(page: Page, theme: str) -> None:
     """Such as "JupyterLab Dark"."""
     page.evaluate("t => window.jupyterapp.commands.execute('apputils:change-theme', {theme: t})", theme)
@@ -202,22 +196,3 @@ def wait_until(true, seconds: float) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-def screenshots(page: Page, folder: Path, name: str, step: int = 900) -> list[Path]:
-    """The open notebook as pictures from top to bottom."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scroller = ".jp-WindowedPanel-outer"
-    made, top = [], 0
-    while True:
-        page.evaluate(f"top => document.querySelector('{scroller}').scrollTop = top", top)
-        page.wait_for_timeout(400)
-        path = folder / f"{name}_{len(made):02}.png"
-        page.locator(".jp-NotebookPanel-notebook").screenshot(path=path)
-        made.append(path)
-        height, view = page.evaluate(
-            f"() => {{ const s = document.querySelector('{scroller}'); return [s.scrollHeight, s.clientHeight]; }}"
-        )
-        top += step
-        if top >= height - view + step or len(made) > 60:
-            return made

@@ -18,6 +18,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
@@ -59,7 +60,6 @@ class Lesson:
 
     def __init__(self, folders: Folders, name: str):
         from helpers.checking.make_keys import wrong_answer
-        from helpers.course import course
         from helpers.grading.reference import answer_key, blocks_module, fresh_keys
 
         self.name = name
@@ -168,9 +168,9 @@ def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, s
     (folder / f"{lesson.name}.ipynb").write_bytes(content)
 
 
-def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS, seed: int = SEED) -> list[Made]:
+def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS) -> list[Made]:
     """Hand in for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
-    generator = random.Random(seed)
+    generator = random.Random(SEED)
     made = []
     odd = dict(zip(range(size - len(ODD), size), ODD, strict=True)) if size > len(ODD) else {}
     for number in range(size):
@@ -322,20 +322,12 @@ def prepare(gradebook: Path) -> Folders:
     return load(gradebook)[0]
 
 
-def default_lessons(folders: Folders) -> list[str]:
-    """Lessons 3 and 4 where they are built, else the last one that is."""
-    able = [name for name in folders.lessons() if (ROOT / "helpers" / "answer_keys" / f"{name}.npz").is_file()]
-    able = [name for name in able if read_release(folders.notebook(name)).checks]
-    return [name for name in able if name[:2] in ("03", "04")] or able[-1:]
-
-
 def main(argv: list[str] | None = None) -> int:
     """Make the class, grade it, write feedback and report, say where they lie."""
     parser = argparse.ArgumentParser(prog="make grade", description=__doc__.splitlines()[0])
-    parser.add_argument("lesson", nargs="*", help="lessons (default: 03_query_key and 04_scaling)")
+    parser.add_argument("lesson", nargs="*", default=["03_query_key", "04_scaling"])
     parser.add_argument("--folder", type=Path, default=ROOT / "gradebook" / "sample")
     parser.add_argument("--students", type=int, default=STUDENTS)
-    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--cell-seconds", default="20", help="what one cell may take; one student has an endless loop")
     parser.add_argument("--unsafe", action="store_true", help="grade without a sandbox where there is no bubblewrap")
     args = parser.parse_args(argv)
@@ -343,14 +335,10 @@ def main(argv: list[str] | None = None) -> int:
 
     try:
         folders = prepare(args.folder)
-        lessons = args.lesson or default_lessons(folders)
-        if not lessons:
-            raise GradingStopped("No lesson is built yet; see `course build`.")
+        lessons = [course().lesson(name).name for name in args.lesson]
         enroll(folders)
         for name in lessons:
-            if not folders.notebook(name).is_file():
-                raise GradingStopped(f"There is no lesson {name!r}. Lessons: {', '.join(folders.lessons())}.")
-            made = make_class(folders, Lesson(folders, name), args.students, args.seed)
+            made = make_class(folders, Lesson(folders, name), args.students)
             hurry(folders, name, first=name == lessons[0])
             made = [one for one in made if (folders.submitted / one.student / name).is_dir()]
             print(f"{name}: a sample class of {len(made)} in {shown(folders.submitted)}")

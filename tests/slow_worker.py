@@ -6,15 +6,14 @@ from distributed import get_worker
 from distributed.core import Status
 
 from helpers.grading.cluster import worker
-from helpers.grading.cluster.parcels import pack
 
 really = worker.judge
 
 
-def judge(data: bytes) -> bytes:
+def judge(request: worker.Request) -> tuple:
     here = get_worker()
     if not here.name.startswith("slow"):
-        return really(data)
+        return really(request)
     while here.status == Status.running:
         time.sleep(0.1)
-    return pack({"failed": "nobody waits for this"})
+    return "failed", "nobody waits for this"

@@ -12,7 +12,6 @@ import torch
 from bench import without_parts
 from helpers import at_work, blocks, or_finished
 from helpers.translator import FINISHED_PARTS, evaluation, machine, stage
-from helpers.translator.parts import PART
 from helpers.translator.table import Fact, Row, as_html
 from tests import golden_at_work
 from tests.conftest import lesson_names
@@ -41,18 +40,6 @@ def test_a_right_answer(said):
     text = said(scaled_scores)
     assert f"{SENTENCE} → {FRENCH}" in text
     assert "your scaled_scores" in text and ": the same" in text and "four divisors" in text
-
-
-PARTS = {f"part {name}": (name, part) for name, part in FINISHED_PARTS.items()}
-PARTS |= {f"block {name}": (name, getattr(blocks, name)) for name in dir(blocks) if name in FINISHED_PARTS}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("name", "part"), PARTS.values(), ids=PARTS)
-def test_every_part_and_every_finished_block_has_its_place(said, name, part):
-    text = said(**{name: part})
-    assert FRENCH in text and "stopped" not in text and "raised" not in text, text
-    assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
 
 def test_a_published_bug_shows_its_cost(said):

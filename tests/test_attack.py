@@ -6,12 +6,11 @@ import time
 import pytest
 
 from helpers.course import course
-from helpers.grading.judge import Judge
+from helpers.grading.judge import HURRIED, TOO_LONG, Judge
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits
 from helpers.grading.submission import Cell
-from helpers.grading.trial import HURRIED, TOO_LONG
 from tests.sandboxes import SEED, need_sandbox
 
 LESSON = "09_encoder_block"

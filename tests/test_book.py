@@ -59,6 +59,7 @@ def test_a_page_gives_no_answer_away_and_one_for_teachers_gives_all(pages):
     assert lines and not [line for line in lines if line in shown]
     assert all(line in folded for line in lines)
     assert "Model answer" in answers and "Model answer" not in without
+    assert "<summary>The answer</summary>" not in without
     assert answers.count("<summary>The answer</summary>\n\n**") == sum(
         name.startswith("quiz") for name in lesson.answers
     )

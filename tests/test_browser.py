@@ -54,7 +54,6 @@ def test_a_solved_notebook_runs_and_its_explorers_move(server, complaints, lesso
             lab.choose_theme(page, f"JupyterLab {theme}")
             for explorer in explorers:
                 move_every_slider(page, explorer, width)
-            lab.shoot(page, f"{lesson}_solved_{theme.lower()}_{width}")
     finally:
         lab.choose_theme(page, "JupyterLab Light")
         page.set_viewport_size({"width": 1400, "height": 1000})

@@ -36,7 +36,6 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
     assert "NotAnswered" in kinds
     text = json.dumps([cell["outputs"] for cell in cells])
     assert "not answered yet" in text
-    lab.shoot(page, f"{lesson}_student")
     if lesson.startswith("00"):
         below = page.locator(".jp-OutputArea-child:has(.course-not-right) ~ .jp-OutputArea-child").first
         below.scroll_into_view_if_needed()

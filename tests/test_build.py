@@ -171,6 +171,13 @@ def test_points_are_those_of_course_toml(lesson):
 
 
 @each_lesson
+def test_each_quiz_is_answered_as_its_key_says(lesson):
+    answers = read_lesson(course(), course().lesson(lesson)).answers
+    for name, key in load_keys(lesson).items():
+        assert key.kind != "quiz" or f'{name} = "{key.correct}"' in answers[name], name
+
+
+@each_lesson
 def test_answers_may_raise_and_checks_are_locked(lesson):
     for cell in student(lesson).cells:
         mark = cell.metadata.get("nbgrader", {})
@@ -336,7 +343,6 @@ def test_a_bonus_says_so_and_stands_behind_the_core_and_a_quiz_lists_its_options
 def test_figures_that_need_no_answer_are_kept():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
-        "from helpers.lessons.scaling import explore as explore": None,
         "figures.spread()": "",
         "scores = scaled_scores(Q, K)": None,
         "figures.one_row(scores)": None,
@@ -446,9 +452,11 @@ def test_check_lists_what_is_out_of_date(own, change, stale):
 def test_check_exits_with_1_and_prints_the_list_and_what_belongs_to_no_lesson(own):
     (own / "helpers" / "blocks" / f"{LESSON}.py").unlink()
     (own / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
+    (own / "helpers" / "answer_keys" / "09_encoder_block.npz").write_text("")
     result = run_command(own, "build", "--check")
     assert result.returncode == 1
     assert sorted(result.stdout.splitlines()[1:]) == [
+        "  helpers/answer_keys/09_encoder_block.npz (belongs to no lesson)",
         f"  helpers/blocks/{LESSON}.py",
         "  helpers/blocks/09_encoder_block.py (belongs to no lesson)",
     ]

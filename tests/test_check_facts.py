@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from helpers.checking import messages, verdict
+from helpers.checking import messages, verdict, wording
 from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
 from helpers.checking.facets import agree, differs
@@ -66,17 +66,12 @@ def facts_view(args, kwargs, output):
 VIEWS.register(facts_view)
 
 
+def seen_as(outputs):
+    return [item if isinstance(item, Observation) else Observation(item) for item in outputs]
+
+
 def made_key(cases, expected, mistakes=(), **options):
-    expected = [item if isinstance(item, Observation) else Observation(item) for item in expected]
-    known = [
-        KnownMistake(
-            name,
-            f"label of {name}.",
-            f"Hint of {name}?",
-            [o if isinstance(o, Observation) else Observation(o) for o in seen],
-        )
-        for name, seen in mistakes
-    ]
+    known = [KnownMistake(name, f"label of {name}.", f"Hint of {name}?", seen_as(seen)) for name, seen in mistakes]
     facts = Facts("f", "50_test", time_limit=options.pop("time_limit", 5.0))
     return ExerciseKey(
         "50_test",
@@ -85,7 +80,7 @@ def made_key(cases, expected, mistakes=(), **options):
         options.pop("bonus", False),
         facts=facts,
         cases=list(cases),
-        expected=expected,
+        expected=seen_as(expected),
         mistakes=known,
         instead="build it.",
         **options,
@@ -93,7 +88,7 @@ def made_key(cases, expected, mistakes=(), **options):
 
 
 def judge(key, *seen):
-    return decide(key, [item if isinstance(item, Observation) else Observation(item) for item in seen])
+    return decide(key, seen_as(seen))
 
 
 def kind(*args):
@@ -121,16 +116,14 @@ def value_text(want, got, axes=("query", "key"), **options):
 
 
 def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_tolerance():
-    assert kind(t(1.0, 2.0), t(1.0, 2.0)) is None
     assert kind(t(0.0), t(0.9e-5)) is None and kind(t(0.0), t(1.1e-5)) == "value"
-    assert kind(t(100.0), t(100.0009)) is None and kind(t(100.0), t(100.0012)) == "value"
-    assert kind(t(-100.0), t(-100.0009)) is None and kind(t(100.0), t(99.9988)) == "value"
+    assert kind(t(100.0), t(100.0009)) is None
+    assert kind(t(-100.0), t(-100.0009)) is None
     assert kind(d(0.0), d(0.9e-7)) is None and kind(d(0.0), d(1.1e-7)) == "value"
-    assert kind(t(1.0, dtype=torch.float16), t(1.001, dtype=torch.float16)) == "value"
     assert kind(t(0.0, dtype=torch.float16), t(0.9e-5, dtype=torch.float16)) is None
     assert kind(t(0.0, dtype=torch.float16), t(1.2e-5, dtype=torch.float16)) == "value"
-    assert kind(t(1.0), t(1.05), 0.1) is None and kind(t(1.0), t(1.0 + 1e-6), 0.0) == "value"
-    assert kind(t(2.0), t(2.0), 0.0) is None and kind(t(0.0), t(0.25), 0.25) is None
+    assert kind(t(1.0), t(1.05), 0.1) is None
+    assert kind(t(0.0), t(0.25), 0.25) is None
 
 
 def test_a_sketch_stands_for_its_tensor_on_either_side():
@@ -142,24 +135,13 @@ def test_a_sketch_stands_for_its_tensor_on_either_side():
 
 
 def test_whole_numbers_are_compared_exactly_and_then_their_dtype():
-    assert kind(t(1, 2, dtype=torch.int64), t(1, 2, dtype=torch.int64)) is None
-    assert kind(t(1, 2, dtype=torch.int64), t(1, 3, dtype=torch.int64)) == "value"
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.0)) == "dtype"
     assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.5)) == "value"
-    assert kind(t(1, 2, dtype=torch.int64), t(1.0, NAN)) == "value"
     assert kind(t(1.0), d(1.0)) == "dtype" and kind(t(1.0), d(2.0)) == "value"
 
 
-def test_shape_and_type_come_before_values():
-    assert kind(t(1.0), [1.0]) == "type" and kind([1.0], t(1.0)) == "type" and kind(1.0, t(1.0)) == "type"
-    assert kind(t([1.0]), t(1.0)) == "shape" and kind(torch.zeros(2, 3), torch.zeros(3, 2)) == "shape"
-    assert kind(torch.zeros(0), torch.zeros(0)) is None
-
-
 def test_infinite_numbers_and_nan_agree_only_with_themselves():
-    assert kind(t(INF, 1.0), t(INF, 1.0)) is None and kind(t(INF), t(-INF)) == "value"
-    assert kind(t(INF), t(1.0)) == "value" and kind(t(1.0), t(INF)) == "value"
-    assert kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
+    assert kind(t(INF), t(-INF)) == "value" and kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
     assert kind(t(1.0), t(NAN)) == "nan" and kind(t(1.0, NAN), t(NAN, NAN)) == "value"
 
 
@@ -168,78 +150,55 @@ def test_float64_numbers_that_were_float32_are_of_another_dtype():
     assert rounded(third.float().double()) and not rounded(third) and not rounded(third.float())
     assert not rounded(third[:3].float().double())
     tenth = d(0.1, 0.2, 0.3, 0.7)
-    assert kind(tenth, tenth.float().double()) == "dtype" and kind(tenth, tenth) is None
-    assert kind(d(1.0, 2.0, 3.0, 4.0), d(1.0, 2.0, 3.0, 4.0)) is None
+    assert kind(tenth, tenth.float().double()) == "dtype"
     assert not rounded(torch.cat([third[:1], d(1.0, 2.0, 3.0)]))
 
 
 def test_python_values_keep_their_types():
-    assert kind(True, True) is None and kind(True, False) == "value" and kind(True, 1) == "type"
-    assert kind(1, True) == "type" and kind(1, 1) is None and kind(1, 2) == "value" and kind(1, 1.0) == "type"
-    assert kind(2, 1) == "value" and kind(False, True) == "value"
-    assert kind(None, None) is None and kind(None, 0) == "type"
-    assert kind("a", "a") is None and kind("a", "b") == "value" and kind("b", "a") == "value" and kind("a", 1) == "type"
+    assert kind(True, 1) == "type"
+    assert kind(1, True) == "type"
+    assert kind(None, None) is None and kind("a", "b") == "value"
     assert kind(Odd("set"), Odd("set")) is None and kind(Odd("set"), Odd("map")) == "value"
-    assert kind(1.0, 1) is None and kind(1.0, True) == "type" and kind(1.0, "1") == "type" and kind(1.0, None) == "type"
+    assert kind(1.0, 1) is None and kind(1.0, True) == "type"
 
 
 def test_python_floats_have_a_tolerance_too():
-    assert kind(0.0, 0.9e-5) is None and kind(0.0, 1.1e-5) == "value" and kind(100.0, 100.0009) is None
-    assert kind(-100.0, -100.0009) is None and kind(100.0, 100.0012) == "value" and kind(0.0, -1.1e-5) == "value"
-    assert kind(1.0, 1.05, 0.1) is None and kind(1.0, 1.0 + 1e-9, 0.0) == "value" and kind(0.0, 0.25, 0.25) is None
-    assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None and kind(NAN, 1.0) == "value"
-    assert kind(INF, INF) is None and kind(INF, 1.0) == "value" and kind(INF, -INF) == "value"
-    assert kind(1.0, INF) == "value"
+    assert kind(0.0, 1.1e-5) == "value"
+    assert kind(0.0, -1.1e-5) == "value"
+    assert kind(0.0, 0.25, 0.25) is None
+    assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None
 
 
 def test_trees_are_compared_leaf_by_leaf_and_the_most_serious_difference_counts():
-    assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type" and kind([1, 2], [1, 2]) is None
-    assert kind([1, 2], [1]) == "shape" and kind([1], [1, 2]) == "shape" and kind({"a": 1}, [1]) == "type"
-    assert kind({"a": 1}, {"b": 1}) == "value" and kind({"a": 1}, {"a": 1}) is None
+    assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type"
+    assert kind([1, 2], [1]) == "shape"
+    assert kind({"a": 1}, {"b": 1}) == "value"
     found = difference([1, {"a": (t(1.0), t(2.0))}], [1, {"a": (t(1.0), t(3.0))}])
-    assert found.path == (1, "a", 1) and found.kind == "value"
-    assert torch.equal(found.expected, t(2.0)) and torch.equal(found.actual, t(3.0))
+    assert found.path == (1, "a", 1) and torch.equal(found.expected, t(2.0)) and torch.equal(found.actual, t(3.0))
     rising = [(d(1.0), t(1.0)), (t(1.0), t(2.0)), (t(1.0), t(NAN)), (t([1.0]), t(1.0)), (1, "a")]
     for count, name in enumerate(("dtype", "value", "nan", "shape", "type"), 1):
         want, got = zip(*rising[:count], strict=True)
         assert kind(want, got) == name
         assert kind(want[::-1], got[::-1]) == name
-    assert difference({"a": 1.0}, {"a": 1.05}, 0.1) is None and difference([t(1.0)], [t(1.05)], 0.1) is None
-    found = difference({"a": 1}, [1], None, ("x",))
-    assert (found.path, found.expected, found.actual) == (("x",), {"a": 1}, [1])
 
 
 def test_a_float_in_a_case_of_dtypes_is_exact():
-    case, plain = Case((), part=DTYPE), Case(())
-    assert output_difference(plain, 0.1, 0.1 + 1e-6) is None
-    assert output_difference(case, 0.1, 0.1) is None and output_difference(case, 0.1, 0.1 + 1e-9) is None
+    case = Case((), part=DTYPE)
+    for other in (Case(()), Case((), part=LEADING)):
+        assert output_difference(other, 0.1, 0.1 + 1e-6) is None
+    assert output_difference(case, 0.1, 0.1 + 1e-9) is None
     assert output_difference(case, 0.1, 0.1 + 1e-6).kind == "value"
     assert output_difference(case, 10.0, 10.0 + 9e-7) is None
     assert output_difference(case, 10.0, 10.0 + 1.2e-6).kind == "value"
     assert output_difference(case, -10.0, -10.0 + 9e-7) is None
-    assert output_difference(case, 10.0, 10.0 - 1.2e-6).kind == "value"
     single = t(0.1).item()
-    assert output_difference(case, 0.1, single).kind == "value" and output_difference(case, 0.5, 0.5) is None
-    assert output_difference(case, single, single) is None and output_difference(case, 1e300, 1e300) is None
-    assert output_difference(case, 0.1, 1e300).kind == "value" and output_difference(case, 0.1, NAN).kind == "nan"
-    assert output_difference(case, INF, INF) is None and output_difference(case, 1.0, 1) is None
-    assert output_difference(case, 1, 0.5).kind == "type" and output_difference(case, t(1.0), t(1.0)) is None
+    assert output_difference(case, 0.1, single).kind == "value"
+    assert output_difference(case, 1.0, 1) is None
     assert output_difference(case, 0.0, 1.2e-7).kind == "value" and output_difference(case, 0.0, 0.8e-7) is None
-    assert output_difference(Case((), tolerance=0.1), 1.0, 1.05) is None
-    assert output_difference(case, 0.5, 0.5 + 1e-6).kind == "value"
-
-
-def test_only_cases_of_dtypes_are_that_exact():
-    assert output_difference(Case((), part=LEADING), 0.1, 0.1 + 1e-6) is None
-    assert output_difference(Case((), part=DTYPE), 0.1, 0.1 + 2e-9) is None
-    assert not rounded(d(0.7, 0.7, 0.7, 0.7)) and rounded(d(1.0, 2.0, 3.0, 4.0, 5.0))
-    assert dtypes([t(1.0)] * 2, [t(1.0)]) is None and gradients([t(1.0)] * 2, [t(1.0)]) is False
 
 
 def test_a_gradient_may_be_off_by_ten_times_as_much():
     assert gradient_tolerance(Case(()), t(1.0)) == 1e-4 and gradient_tolerance(Case(()), d(1.0)) == 1e-6
-    assert gradient_tolerance(Case((), tolerance=0.1), d(1.0)) == 0.1
-    assert gradient_tolerance(Case((), tolerance=1e-9), t(1.0)) == 1e-4
 
 
 # Facets
@@ -249,7 +208,6 @@ RAISED = Observation(error=Error("ValueError"))
 
 def test_outputs_can_always_be_compared():
     case = Case(())
-    assert agree(case, Observation(t(1.0)), Observation(t(1.0)), "output") is True
     assert agree(case, Observation(t(1.0)), Observation(d(1.0)), "output") is True
     assert agree(case, Observation(t(1.0)), Observation(t(2.0)), "output") is False
     assert agree(case, Observation(t(1.0)), RAISED, "output") is False
@@ -260,27 +218,18 @@ def test_outputs_can_always_be_compared():
 
 def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
     case = Case((), raises=Raises("KeyError", "dessert"))
-    kept, mine = (
-        Observation(error=Error("KeyError", "dessert")),
-        Observation(error=Error("M", "dessert", bases=("KeyError",))),
-    )
-    broken, other = Observation(error=Error("KeyError", "x")), Observation(error=Error("ValueError", "x"))
+    kept, broken = Observation(error=Error("KeyError", "dessert")), Observation(error=Error("KeyError", "x"))
+    mine = Observation(error=Error("M", "dessert", bases=("KeyError",)))
     assert agree(case, kept, mine, "output") is True and agree(case, kept, broken, "output") is False
     assert agree(case, broken, kept, "output") is False and agree(case, broken, broken, "output") is True
-    assert agree(case, broken, other, "output") is False and agree(Case(()), kept, broken, "output") is True
 
 
 def test_the_other_facets_need_both():
-    case = Case(())
+    case, fine = Case(()), Observation(t(1.0), gradients=[t(1.0)])
     for facet in ("dtype", "changed", "gradient"):
-        assert agree(case, RAISED, Observation(t(1.0), gradients=[t(1.0)]), facet) is None
-        assert agree(case, Observation(t(1.0), gradients=[t(1.0)]), RAISED, facet) is None
-        assert (
-            agree(case, Observation(t(1.0), gradients=[t(1.0)]), Observation(t(1.0), gradients=[t(1.0)]), facet) is True
-        )
+        assert agree(case, RAISED, fine, facet) is None and agree(case, fine, fine, facet) is True
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[1]), "changed") is False
     assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[0]), "changed") is True
-    assert agree(case, Observation(1, changed=["b"]), Observation(1, changed=["a"]), "changed") is False
 
 
 def dtypes(one, other):
@@ -291,13 +240,11 @@ def test_dtypes_are_compared_between_partners():
     exact = d(0.1, 0.2, 0.3, 0.7)
     assert dtypes(t(1.0), t(2.0)) is True and dtypes(t(1.0), d(1.0)) is False
     assert dtypes(exact, exact.float().double()) is False and dtypes(exact.float().double(), exact) is True
-    assert dtypes(exact.float().double(), exact.float().double()) is True and dtypes(exact, exact) is True
-    assert dtypes(1, 2) is None and dtypes(t(1.0), [t(1.0)]) is None and dtypes([t(1.0)], t(1.0)) is None
-    assert dtypes([t(1.0), 1], [t(1.0), 2]) is True and dtypes([t(1.0), t(1.0)], [t(1.0), d(1.0)]) is False
-    assert dtypes([1], [2]) is None and dtypes([t(1.0)], [t(1.0)] * 2) is None and dtypes([t(1.0)], (t(1.0),)) is True
+    assert dtypes(1, 2) is None and dtypes([t(1.0)], t(1.0)) is None
+    assert dtypes([t(1.0), 1], [t(1.0), 2]) is True and dtypes([t(1.0)], (t(1.0),)) is True
+    assert dtypes([t(1.0)] * 2, [t(1.0)]) is None
     assert dtypes({"a": t(1.0)}, {"a": d(1.0)}) is False and dtypes({"a": t(1.0)}, {"b": t(1.0)}) is None
-    assert dtypes({"a": t(1.0), "b": d(1.0)}, {"b": d(1.0), "a": t(1.0)}) is True
-    assert dtypes({"a": t(1.0)}, [t(1.0)]) is None and dtypes([t(1.0)], {0: t(1.0)}) is None
+    assert dtypes([t(1.0)], {0: t(1.0)}) is None
 
 
 def gradients(one, other, case=None):
@@ -306,16 +253,12 @@ def gradients(one, other, case=None):
 
 def test_gradients_are_compared_one_by_one():
     assert gradients([t(1.0)], [t(1.0)]) is True and gradients([t(1.0)], [t(2.0)]) is False
-    assert gradients(None, [t(1.0)]) is None and gradients([t(1.0)], None) is None and gradients(None, None) is None
+    assert gradients(None, [t(1.0)]) is None
     assert gradients([t(1.0)], [t(1.0)] * 2) is False and gradients([t(1.0)] * 2, [t(1.0), t(2.0)]) is False
-    assert gradients([None], [None]) is True and gradients([None], [t(0.0)]) is True
-    assert gradients([t(0.0)], [None]) is True
+    assert gradients([None], [None]) is True and gradients([t(1.0)], [t(1.00005)]) is True
     assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
-    assert gradients([t(1.0)], [d(1.0)]) is True and gradients([t(1.0)], [t(1.00005)]) is True
-    assert gradients([t(1.0)], [t(1.05)], Case((), tolerance=0.1)) is True
     broken = [Observation(1, gradient_error=Error(name)) for name in ("A", "B")]
     fine = Observation(1, gradients=[t(1.0)])
-    assert agree(Case(()), broken[0], broken[0], "gradient") is True
     assert agree(Case(()), broken[0], broken[1], "gradient") is False
     assert agree(Case(()), broken[1], broken[0], "gradient") is False
     assert agree(Case(()), broken[0], fine, "gradient") is False
@@ -335,7 +278,7 @@ def test_a_refusal_pays_nothing():
     key = made_key([], [], bonus=True)
     found = refused(key, "forbidden_call", "no")
     assert (found.points, found.max_points, found.passed, found.mistake) == (0, 20, False, "forbidden_call")
-    assert found.message == "no" and found.answered and found.bonus and found.exercise == "f" and found.label == ""
+    assert found.message == "no" and found.answered and found.label == ""
     assert not_answered(key).answered is False and not_answered(key).message == "not answered yet"
 
 
@@ -343,14 +286,14 @@ def test_quizzes():
     key = made_key([], [], points=3, bonus=True, correct="b", explanations={"a": "No.", "b": "Yes."})
     right, wrong = decide_quiz(key, " B"), decide_quiz(key, "a")
     assert (right.points, right.max_points, right.passed, right.mistake, right.bonus) == (3, 3, True, None, True)
-    assert right.message == "Right. Yes." and right.answered and right.exercise == "f"
+    assert right.message == "Right. Yes." and right.answered
     assert (wrong.points, wrong.max_points, wrong.passed, wrong.mistake) == (3, 3, False, "option_a")
     assert wrong.message == "No.\nChange your answer as often as you like."
     assert decide_quiz(key, None).mistake == "not_answered"
     odd, other = decide_quiz(key, 3), decide_quiz(key, "x" * 30)
     assert odd.message == 'Answer with one of "a", "b", in quotes. Yours is of another type.'
     assert other.message == f'Answer with one of "a", "b". Yours is "{"x" * 20}".'
-    assert odd.mistake == other.mistake == TYPES and odd.points == other.points == 0
+    assert odd.mistake == other.mistake == TYPES
     key.points = 0
     assert decide_quiz(key, "a").message == "No.\nChange your answer as often as you like."
 
@@ -393,7 +336,7 @@ def test_right_in_everything():
     assert (found.passed, found.points, found.max_points, found.mistake, found.bonus) == (True, 20, 20, None, True)
     assert [part.name for part in found.parts] == [VALUES, LEADING, DTYPE, UNCHANGED, GRADIENT, "zeros"]
     assert all(part.passed and part.detail == "" for part in found.parts)
-    assert found.exercise == "f" and found.message == "" and found.answered and found.picture is None
+    assert found.message == "" and found.answered and found.picture is None
 
 
 def test_parts_weigh_what_they_should():
@@ -402,11 +345,11 @@ def test_parts_weigh_what_they_should():
     for index, (points, part) in wrong.items():
         found = with_one(key, index, key.expected[index].output + 1)
         assert (found.points, holds(found), found.passed, found.mistake) == (points, {part}, False, None)
-        assert found.max_points == 20 and found.label == ""
+        assert found.label == ""
     bad = Observation(key.expected[3].output, gradients=[d(2.0, 3.0)])
-    assert with_one(key, 3, bad).points == 17 and holds(with_one(key, 3, bad)) == {GRADIENT}
+    assert with_one(key, 3, bad).points == 17
     changed = Observation(key.expected[0].output, changed=[0])
-    assert with_one(key, 0, changed).points == 18 and holds(with_one(key, 0, changed)) == {UNCHANGED}
+    assert with_one(key, 0, changed).points == 18
     assert with_one(small_key(weights={"zeros": 100}), 4, t(1.0, 1.0)).points == 2
     assert judge(small_key(points=19.5), *key.expected).points == 19.5
 
@@ -473,19 +416,16 @@ def test_each_part_tells_of_its_own_case():
 
 
 def test_each_kind_of_difference_has_its_name():
-    key, first = small_key(), Case((t(1.0, 2.0),))
+    key = small_key()
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
-    assert with_one(key, 0, t(2.0, NAN)).mistake == "nan" and with_one(key, 0, t(2.0, 5.0)).mistake is None
     found = with_one(key, 0, d(2.0, 4.0))
-    assert found.mistake == "dtype_lost" and holds(found) == {DTYPE} and found.points == 18
+    assert found.mistake == "dtype_lost" and found.alone
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
-    assert found.alone
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
     slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
     assert slow.message.startswith("not tried, because another call had no answer after 5 seconds")
-    found = with_one(key, 1, Observation(error=Error("E")))
-    assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
+    assert with_one(key, 1, Observation(error=Error("E"))).points == 15
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17
 
 
@@ -498,21 +438,16 @@ def test_each_kind_of_wrong_gradient_has_its_name():
 
     assert shown(None).mistake == "detached" and shown([None]).mistake == "detached" and shown([]).mistake == "detached"
     assert shown([d(2.0, 2.0)] * 2).mistake == "detached" and shown([d(2.0, NAN)]).mistake == "nan"
-    assert shown([d(2.0, 9.0)]).mistake is None and not shown([d(2.0, 9.0)]).passed
+    assert not shown([d(2.0, 9.0)]).passed
     assert shown([t(2.0, 2.0)]).passed and shown([d(2.0, 2.000003)]).passed is True
     assert shown(None, gradient_error=Error("E")).mistake == "raises"
     assert "while computing the gradient, your code raised E" in shown(None, gradient_error=Error("E")).message
     assert shown([None]).message.startswith("no gradient reaches x: ")
     assert shown(None).message.startswith("no gradient reaches your inputs: ")
-    assert (
-        shown([d(2.0, NAN)]).message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
-    )
-    assert (
-        "the gradient at x is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 9"
-        in shown([d(2.0, 9.0)]).message
-    )
-    part = next(part for part in shown([d(2.0, 9.0)]).parts if part.name == GRADIENT)
-    assert part.detail == shown([d(2.0, 9.0)]).message
+    nan, wrong = shown([d(2.0, NAN)]), shown([d(2.0, 9.0)])
+    assert nan.message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
+    assert "the gradient at x is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 9" in wrong.message
+    assert next(part for part in wrong.parts if part.name == GRADIENT).detail == wrong.message
     pair = Observation(t(1.0), gradients=[None, d(0.0), d(1.0)])
     two = made_key([Case((d(1.0), d(1.0), d(1.0)), gradient=True)], [pair], arguments=["a", "b", "c"])
     assert judge(two, Observation(t(1.0), gradients=[d(5.0), None, d(1.0)])).passed
@@ -522,7 +457,7 @@ def test_each_kind_of_wrong_gradient_has_its_name():
     loose = made_key(
         [Case((d(1.0, 2.0),), gradient=True, tolerance=0.1)], [Observation(d(1.0), gradients=[d(2.0, 2.0)])]
     )
-    assert not judge(loose, wide).passed and holds(judge(loose, wide)) == {GRADIENT}
+    assert not judge(loose, wide).passed
 
 
 def test_a_gradient_counts_where_the_output_is_right():
@@ -551,7 +486,7 @@ def test_what_must_raise_must_raise_that():
     assert shown().message == 'expected a KeyError, but your code returned None\nwith f("pizza")'
     assert shown(error=Error("TooSlow")).mistake == "too_slow" and shown(error=Error("ValueError")).mistake == "raises"
     said = shown(error=Error("KeyError", "x\ny"))
-    assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")" and said.mistake is None
+    assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")"
     said = shown(error=Error("KeyError", "no pizza in vocab"))
     assert said.message.startswith("the KeyError should name only 'pizza'\nyours says: no pizza in vocab")
     assert shown(error=Error("KeyError")).message.splitlines()[1] == "yours says: (no message)"
@@ -565,11 +500,9 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
     both = judge(key, key.expected[0], t([[9.0, 9.0]]), *key.expected[2:4], Observation(error=Error("E")))
     assert both.mistake == "raises"
     both = judge(key, Observation(t(2.0, 5.0), changed=[0]), *key.expected[1:])
-    assert both.mistake == "input_changed" and both.points == 0
-    assert (
-        both.message
-        == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
-    )
+    assert both.mistake == "input_changed"
+    changed = "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
+    assert both.message == changed
     both = judge(key, Observation(t(2.0, 5.0), changed=[7]), *key.expected[1:])
     assert both.message.startswith("your code changed an input in place")
     order = [Observation(None), Observation(d(2.0, NAN)), Observation(d(2.0, 4.0), changed=[0])]
@@ -585,11 +518,9 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
     found = judge(key, *wrong)
     assert (found.mistake, found.label, found.points) == ("triple", "label of triple", 0)
     assert found.message == "This looks like: label of triple.\nHint of triple?"
-    assert with_one(key, 0, t(3.0, 6.0)).mistake is None
     assert judge(key, *wrong[:3], Observation(d(3.0, 6.0), gradients=[d(3.0, 4.0)]), wrong[4]).mistake is None
     assert judge(key, *wrong[:4], t(1.0, 1.0)).mistake is None
     assert judge(key, *wrong[:4], Observation(t(0.0, 0.0), changed=[0])).mistake == "input_changed"
-    assert judge(key, *wrong[:4], d(0.0, 0.0)).mistake is None
 
 
 def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
@@ -598,21 +529,6 @@ def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
         right = Observation(t(1.0), drew=expected)
         found = dataclasses.replace(problem("value", t(1.0), t(2.0), drew=seen), expected=right)
         assert says(found).endswith(told) == said
-
-
-def test_how_lists_and_tuples_differ_is_said():
-    def said(want, got):
-        return says(dataclasses.replace(problem("value", want, got), expected=Observation(want)))
-
-    many = [(i, 1000 + i) for i in range(40)]
-    assert said([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
-    large = torch.zeros(3, 5)
-    assert "order" not in said([large, large], [large + 1, large]), "of both only the shape is written"
-    assert said(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
-    assert said(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
-    key = made_key([Case(())], [t(1.0)])
-    assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
-    assert "dropout" not in says(problem("detached", drew=True), key)
 
 
 def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
@@ -628,6 +544,11 @@ def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
     assert judge(crash, RAISED, RAISED).mistake == "raises"
     always = made_key([case], [t(1.0)], [("crash", [RAISED])])
     assert judge(always, RAISED).mistake == "raises"
+    known = made_key([case, Case((t(2.0),), part="two")], [t(1.0), t(2.0)], [("known", [t(5.0), t(6.0)])])
+    assert judge(known, t(5.0), RAISED).mistake == "known" and judge(known, RAISED, t(6.0)).mistake == "raises"
+    promise = Case((t(2.0),), part="two", raises=Raises("KeyError"))
+    known = made_key([case, promise], [t(1.0), Observation(error=Error("KeyError"))], [("known", [t(5.0), RAISED])])
+    assert judge(known, t(5.0), t(9.0)).mistake == "known", "an error that should be raised is judged apart"
 
 
 def test_of_two_mistakes_the_one_that_explains_more_is_named():
@@ -636,7 +557,6 @@ def test_of_two_mistakes_the_one_that_explains_more_is_named():
     for order in ([less, more], [more, less]):
         key = made_key(cases, [t(1.0), t(2.0)], order)
         assert judge(key, t(5.0), t(6.0)).mistake == "more" and judge(key, t(5.0), t(2.0)).mistake == "less"
-        assert judge(key, t(1.0), t(6.0)).mistake is None
     same = made_key(cases, [t(1.0), t(2.0)], [more, ("again", more[1])])
     assert judge(same, t(5.0), t(6.0)).mistake is None
     told = same.mistakes[0]
@@ -655,7 +575,6 @@ def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_
     assert key_from_tree(key_to_tree(key)).apart == ("apart",)
     assert judge(key, *both).mistake == "both" and judge(key, *inside).mistake == "inside"
     assert judge(key, *both[:2], t(0.0), t(4.0)).mistake == "both"
-    assert judge(key, *both[:2], RAISED, RAISED).mistake == "both"
     assert judge(key, *right[:2], *both[2:]).mistake == "both"
     assert judge(key, *right[:2], t(7.0), t(0.0)).mistake is None
     assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
@@ -690,7 +609,7 @@ def test_a_picture_shows_a_wrong_matrix():
         return judge(made_key([Case((1,), **options)], [want], axes=axes), got).picture
 
     shown = picture(want, got)
-    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, got) and shown.axes == ("query", "key")
+    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, got)
     assert picture(want, got, axes=("one",)).axes == () and picture(want, got, axes=("a", "b", "c")).axes == ()
     shown = picture(torch.stack([want, want]), torch.stack([want, got]))
     assert torch.equal(shown.actual, got) and torch.equal(shown.expected, want)
@@ -794,8 +713,6 @@ def test_measured_outputs_have_to_be_of_the_right_kind():
     assert said(Observation(error=Error("ZeroDivisionError", "x")), [3, 4, 5])[0] == "raises"
     unanswered = Observation(error=Error("NotImplementedError"))
     assert said(unanswered, [3, 4, 5])[0] == "not_answered"
-    unkeyed = measured_key(expected=([{"a": 1}, 2],))
-    assert judge(unkeyed, [{"b": 1}, 2]).mistake is None
 
 
 def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
@@ -813,13 +730,114 @@ def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
 # What is said
 
 
+def first_line(want, got):
+    return judge(made_key([Case((1,))], [want]), got).message.splitlines()[0]
+
+
+def test_a_right_result_in_another_form_is_told():
+    a, b, c = t(1.0, 2.5), t([3.0]), d(7.0, 4.0, 9.0)
+    order = "the right values, but in another order: [{}] of your answer should come first"
+    for want, got, number in (((a, b), (b, a), 1), ((a, b, c), (c, a, b), 1), ((a, a, b), (b, a, a), 1)):
+        assert first_line(want, got) == order.format(number)
+    for want, number in (((a, b), 1), ((a, c, b), 2), ((a, b, b), 1)):
+        assert first_line(want, b) == f"your answer is only [{number}] of the {len(want)} values that are asked for"
+    assert first_line((a, b), c) == "expected a tuple of 2 values, got a tensor of shape (3,)"
+    assert first_line((a, b, c, a), (c, b, a, a)).startswith("output at [0]:")
+    assert first_line((a, b), (a + t(0.0, 1.0), b + 1)).startswith("output at [0]: 1 of 2 numbers differs")
+    found = judge(made_key([Case((1,))], [(a, b, c)]), (a, b, c + d(0.0, 1.0, 0.0))).message.splitlines()
+    assert found[0].startswith("output at [2]: 1 of 3") and found[1] == "output at [0] and [1]: right"
+    assert "right" not in judge(made_key([Case((1,))], [[a, b]]), [a, b + 1]).message
+    named = {"first": a, "second": a + 1}
+    swapped = {"first": a + 1, "second": a}
+    assert first_line(named, swapped) == 'your ["first"] holds what belongs in ["second"]'
+    assert first_line(named, named | {"second": a}) == 'your ["second"] holds what belongs in ["first"]'
+    assert "belongs" not in first_line(named, named | {"first": a - t(0.3, 0.7)})
+    assert "belongs" not in first_line({"first": {"of": a}, "second": 1.0}, {"first": {"of": a + b}, "second": 1.0})
+    assert "belongs" not in first_line({"first": 1, "second": 2}, {"first": 2, "second": 1}), "by chance"
+
+
+def test_how_lists_differ_is_told():
+    many = [(i, 1000 + i) for i in range(40)]
+    assert first_line([1, 2, 3], [1, 3, 2]) == "the right entries in another order; at [1]: expected 2, yours 3"
+    large = torch.zeros(3, 5)
+    assert "order" not in first_line([large, large], [large + 1, large]), "of both only the shape is written"
+    same = "x" * 130
+    assert first_line([same + "a"], [same + "b"]) == f'expected "{same[:116]}…" at [0]'
+    assert first_line(many, many[:-1]) == "40 entries are expected, yours has 39 and lacks (39, 1039)"
+    assert first_line(many, [*many, (7, 7)]) == "40 entries are expected, yours has 41 and should not have (7, 7)"
+    assert first_line([*range(99)], [*range(4, 99)]) == "99 entries are expected, yours has 95 and lacks 0, 1, 2 …"
+    assert first_line([11] * 30, [11] * 29).startswith("expected 30 entries: ["), "which are 120 characters"
+
+
+def test_randomness_is_told_beside_values_only():
+    key = made_key([Case(())], [t(1.0)])
+    assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
+    assert "dropout" not in says(problem("detached", drew=True), key)
+
+
+def test_where_a_mask_is_false_is_told():
+    mask = t([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).bool()
+    x = t([[0.3, 0.1, 0.7], [0.4, 0.6, 0.2]])
+
+    def told(want, got, mask=mask):
+        return value_text(want, got, case=Case((torch.zeros(9), mask))).startswith("where the mask is False, the")
+
+    for blank, words in ((0.0, "0"), (-INF, "-inf")):
+        masked = x.masked_fill(~mask, blank)
+        line = f"where the mask is False, the result should be {words}, and yours is not\n"
+        assert value_text(masked, x, case=Case((mask,))).startswith(line) and not told(masked, masked + 1 * mask)
+        assert told(masked[:, :1] * 0 + masked, x, mask) and told(masked[:1].expand(2, 3), x, mask[:1])
+        assert told(masked[0].expand(2, 3), x, mask[0]) and not told(masked, x, mask[0])
+        assert not told(masked[0], x[0]) and not told(masked, x, mask.repeat(3, 1)[:5]), "a mask of another shape"
+    assert not told(mask, mask | True), "of a mask no number is told"
+
+
+def test_rows_that_a_mask_leaves_nothing_to_are_told():
+    off = t([[0.0, 0.0, 0.3, 0.9], [0.7, 0.1, 0.0, 0.4]])
+    want = torch.ones(2, 4)
+    told = "only fully masked rows are wrong, those for which the mask is False everywhere"
+    mask = t([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]).bool()
+    row = t([[0.0], [1.0]])
+    found = value_text(want, want + row * off, case=Case((mask,))).splitlines()
+    assert found[0] == told and found[1].startswith("3 of 8 numbers differ")
+    assert told not in value_text(want, want + off, case=Case((mask,)))
+    assert told not in value_text(want, want + row * off, case=Case((mask[:1],)))
+    assert told not in value_text(want[0], want[0] + off[0], case=Case((torch.zeros(4).bool(),))), "no row"
+    heads = torch.ones(2, 1, 3, 3).bool()
+    heads[0, :, 1] = False  # the second row of the first item, for all heads
+    batch = torch.ones(2, 3, 4)
+    for item, number, is_told in ((0, 1, True), (1, 1, False), (0, 0, False)):
+        wrong = batch.clone()
+        wrong[item, number, :2] = 2.5
+        assert (told in value_text(batch, wrong, case=Case((heads,)))) == is_told
+    nan = problem("nan", want, want.where(row == 0, NAN), case=Case((mask,)), diff="nan")
+    assert says(nan).splitlines()[1] == told
+
+
+def test_what_one_number_is_of_another_is_told():
+    def told(want, got):
+        return value_text(want, got).partition("expected")[0].strip()
+
+    assert told(0.5, 0.5 / math.log(2)) == "your logarithms are to base 2, and natural ones are asked for"
+    for want in (0.5, 99.5):
+        assert told(want, math.exp(want)) == "your result is e to the power of what is asked for"
+    assert told(100.0, math.exp(100.0)).endswith(" times what it should be")
+    assert told(3.0, -3.0) == "the right number with the opposite sign"
+    assert told(1.004, 1.004**2) == "your result is the square of what is asked for"
+    assert told(0.5, 0.25) == "your result is the square of what is asked for"
+    assert told(3.0, math.sqrt(3.0)) == "your result is the square root of what is asked for"
+    assert told(2.3, 11.5) == "your result is 5 times what it should be"
+    assert told(2.3, 2.3 / 3) == "your result is 1/3 of what it should be"
+    for want, got in ((1.0004, 1.0004**2), (1.0, 3), (2.0, 0.0), (0.0, 3.0), (1e-200, 1e200), (2, 4), (1.0, 1.00001)):
+        assert told(want, got) == ""
+
+
 def test_lines_of_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
     assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     got = t([[1.0, 2.5], [3.5, 7.0]])
-    assert (
-        value_text(want, got) == "3 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
-    )
+    most = "3 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+    assert value_text(want, got) == most
     ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
     assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 1: expected 2, yours 5"
     assert value_text(*ints) == "2 of 3 numbers differ, first at entry 1 (key 1): expected 2, yours 5"
@@ -871,8 +889,16 @@ def by_values(want, got, **options):
 
 def test_what_the_numbers_alone_tell():
     x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
-    size = "off by a constant factor: every number is 0.3333 times what it should be, which is 1/√9, and 9 is a size of your inputs"
-    assert by_values(x, x / 3) == size
+    times = "off by a constant factor: every number is {} times what it should be{}, and 9 is a size of your inputs"
+    sizes = {9: "", 1 / 9: ", which is 1/9", 3: ", which is √9", 1 / 3: ", which is 1/√9"}
+    for factor, of_a_size in sizes.items():
+        assert by_values(x, x * factor) == times.format(f"{factor:.4g}", of_a_size)
+    assert by_values(x, x * 2, case=Case((torch.zeros(2),))).endswith(
+        "2 times what it should be, and 2 is a size of your inputs"
+    )
+    nearly_one = x * (1.0001 + t([[6e-5, -6e-5, 6e-5], [-6e-5, 6e-5, -6e-5]]))
+    assert by_values(x, nearly_one, case=Case((torch.zeros(1),))).endswith("1 times what it should be")
+    assert by_values(x, x * -0.5).endswith("every number is -0.5 times what it should be")
     assert by_values(x, -x) == "the right numbers with the opposite sign"
     assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
     assert by_values(x, x * 0.99995) == "every number is about 0.005% too close to 0"
@@ -881,22 +907,29 @@ def test_what_the_numbers_alone_tell():
     assert by_values(x, x.flip(0)) == "the right rows in another order"
     for power, told in ((2, "square"), (0.5, "square root")):
         assert by_values(x, x**power) == f"every number is the {told} of what it should be"
-        assert by_values(t(3.0), t(3.0**power)) == f"your result is the {told} of what is asked for"
-        assert by_values(-x, (-x).abs() ** power).startswith("6 of 6")
-    assert by_values(t(3.0), t(-3.0)) == "the right number with the opposite sign"
+        assert by_values(x * (x != 0.1), (x * (x != 0.1)) ** power).endswith(f"the {told} of what it should be")
+        assert by_values(-x / 2, (x / 2) ** power).startswith("6 of 6")
+    row = t(0.1, -0.2, 0.4)
+    for rows in (x, torch.stack([x, x * x])):
+        assert by_values(rows, rows + row).startswith("every row is off by the same numbers: has something")
+        assert by_values(rows, rows.flatten().roll(1).reshape(rows.shape)).startswith("the right numbers, but at other")
+    assert by_values(x[:1], x[:1] + row).startswith("3 of 3 numbers differ"), "a single row"
+    for noise, told in ((99.5e-12, "every row is off by the same"), (100.5e-12, "4 of 4 numbers differ")):
+        far = d([1.0, 2.5], [3.0, 5.0])
+        assert by_values(far, far + d([0.1, -0.2], [0.1 + noise, -0.2])).startswith(told)
+    assert by_values(d(0.1, 0.2, 0.4), d(0.4, 0.1, 0.2)) == "the right numbers in another order"
+    assert by_values(d(0.1, 0.4), d(0.4, 0.1)).startswith("2 of 2 numbers differ")
+    many = torch.arange(1001.0)[:, None].sin().cumsum(0)  # the pairs of 1,000 rows are compared, of more they are not
+    assert by_values(many[1:], many[1:].flip(0)) == "the right rows in another order"
+    assert by_values(many, many.flip(0)).startswith("the right numbers, but at other positions")
     batch = torch.stack([x, 2 * x + 1])
     assert by_values(batch, torch.stack([x, x.flip(0)])) == "right for the first item of the batch only"
     masked = t([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
     line = "right, except that row 1 (query 1) should be all zeros"
     assert value_text(masked, t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4]])) == line
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    assert value_text(weights, t([[0.1, 0.2, 0.7], [0.3, 0.9, 0.4]])) == (
-        "each row should sum to 1; row 1 (query 1) sums to 1.6"
-    )
-    assert value_text(weights, t([[0.4, 0.4, 0.7], [0.6, 0.6, 0.3]])) == (
-        "each row should sum to 1; in your answer each column does"
-    )
-    assert value_text(weights[0], t(0.5, 0.2, 0.7)) == "each row should sum to 1; yours sums to 1.4"
+    columns = value_text(weights, t([[0.4, 0.4, 0.7], [0.6, 0.6, 0.3]]))
+    assert columns == "each row should sum to 1; in your answer each column does"
     for row, total in ((t(0.5, 0.5, 1.0), "2"), (t(0.5, -0.5, 0.0), "0")):
         assert value_text(weights[0], row) == f"each row should sum to 1; yours sums to {total}"
         table = value_text(weights, torch.stack([weights[0], row]))
@@ -917,8 +950,11 @@ def test_which_rows_columns_or_items_are_wrong_where_others_are_right():
     batch = torch.stack([x, 2 * x, 3 * x])
     assert by_values(batch, batch + t(1.0, 0.0, 0.0)[:, None, None] * off * x) == "only item 0 is wrong"
     wide = torch.arange(80.0).reshape(4, 20) + 0.3
-    many = wide + (torch.arange(20) < 10) * t([[0.3], [-0.7], [0.2], [0.9]]) * torch.arange(20)
-    assert by_values(wide, many) == "columns 1, 2, 3 … are wrong, and the others right"
+    for number, words in ((9, "1, 2, 3, 4, 5, 6, 7 and 8"), (10, "1, 2, 3 …")):  # of column 0 nothing is wrong
+        many = wide + (torch.arange(20) < number) * t([[0.3], [-0.7], [0.2], [0.9]]) * torch.arange(20)
+        assert by_values(wide, many) == f"columns {words} are wrong, and the others right"
+    tall = torch.arange(10.0).reshape(5, 2) * 1.3
+    assert by_values(tall, tall + t([0.0, 1.0]) * t([[0.3], [-0.7], [0.2], [0.9], [0.0]])).startswith("4 of 10"), "80%"
 
 
 def test_numbers_that_should_be_blank_or_are_and_should_not_be():
@@ -928,9 +964,8 @@ def test_numbers_that_should_be_blank_or_are_and_should_not_be():
         few = x.where(some, torch.tensor(blank))
         assert by_values(few, x) == f"right, except for 2 numbers that should be {words}"
         assert by_values(x, few) == f"right, except for 2 numbers that should not be {words}"
-        assert by_values(few, x.where(x != 0.1, torch.tensor(blank))) == (
-            f"right, except for 1 number that should be {words}"
-        )
+        one = x.where(x != 0.1, torch.tensor(blank))
+        assert by_values(few, one) == f"right, except for 1 number that should be {words}"
 
 
 def test_how_masks_and_whole_numbers_differ():
@@ -939,16 +974,18 @@ def test_how_masks_and_whole_numbers_differ():
     assert by_values(want, ~want) == inverted
     right = "no entry is wrong the other way round"
     assert by_values(want, want | True) == f"2 entries are True and should be False; {right}"
-    assert by_values(want, want & t([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).bool()) == (
-        f"1 entry is False and should be True; {right}"
-    )
+    one = want & t([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).bool()
+    assert by_values(want, one) == f"1 entry is False and should be True; {right}"
     assert by_values(want, want.flip(1)).startswith("4 of 6 numbers differ")
     causal = torch.ones(3, 3).tril().bool()
     assert by_values(causal, causal.mT) == "transposed: rows and columns have changed places"
     assert by_values(want, want + 1) == "expected dtype bool, yours is int64"
     rows = torch.tensor([[3, 1, 2], [2, 0, 1]])
     assert by_values(rows, rows.flip(0)) == "the right rows in another order"
+    assert by_values(rows, torch.tensor([[1, 3, 2], [0, 1, 2]])) == "the right numbers in another order"
+    assert by_values(torch.tensor([1, 1, 2]), torch.tensor([2, 1, 1])).startswith("2 of 3 numbers differ, first at")
     ids = torch.tensor([3, 1, 2])
+    assert by_values(ids, ids - 0.5) == "every number is 0.5 too small"
     assert by_values(ids, ids + 1) == "every number is 1 too large"
     assert by_values(ids, ids - 2) == "every number is 2 too small"
     assert by_values(ids, ids.flip(0)) == "the right numbers in another order"
@@ -960,6 +997,8 @@ def test_the_numbers_alone_do_not_tell_more_than_they_show():
     assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
     three = torch.stack([x, 2 * x + 1, x])
     assert by_values(three, torch.stack([x, x, x])) == "only item 1 is wrong"  # the third is right as well
+    third = t(0.0, 0.0, 1.0)[:, None, None] * t([[0.3, -0.7, 0.2], [0.9, -0.4, 0.6]])
+    assert by_values(three, three + third) == "only item 2 is wrong"
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
 
@@ -1039,9 +1078,8 @@ def test_rounded_answers_are_told_so():
     assert by_values(x, x.half().double()) == "rounded on the way: these are float16 numbers"
     assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
     assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
-    assert by_values(torch.cat([x, x / 3]), torch.cat([x, x / 3]).round(decimals=2)).startswith(
-        "rounded to 2 decimal places"
-    )
+    more = torch.cat([x, x / 3])
+    assert by_values(more, more.round(decimals=2)) == "rounded to 2 decimal places"
     assert "rounded" not in by_values(x, x.round(decimals=7)) and "rounded" not in by_values(5 * x, (5 * x).round())
     assert "rounded" not in by_values(x, x.round(decimals=1) + d(0.1, 0.0, 0.0, -0.1))
 
@@ -1055,13 +1093,12 @@ def test_how_close_a_number_is():
     assert close(d(1e6), d(1e6 + 1)) == "close: off by 0.0001%"
     assert close(d(1e6), d(1e6 + 0.9)) == "close: off by less than 0.0001%"
     assert close(0.0, 1e-4) == close(1000, 1001) == close(1.0, INF) == close(1.0, NAN) == close(INF, -INF) == ""
-    assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == (
-        "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4%)"
-    )
+    told = "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4%)"
+    assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == told
 
 
 def test_places_in_words():
-    words = messages.index_words
+    words = wording.entry_at
     assert words([3], ("token",)) == "entry 3 (token 3)"
     assert words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
@@ -1070,15 +1107,15 @@ def test_places_in_words():
 
 
 def test_two_numbers_have_as_many_digits_as_differ():
-    assert messages.two_numbers(1, 2) == ("1", "2")
-    assert messages.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
-    assert messages.two_numbers(3.14159, 2.71828) == ("3.142", "2.718")
-    assert messages.two_numbers(True, False) == ("True", "False")
+    assert wording.two_numbers(1, 2) == ("1", "2")
+    assert wording.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
+    assert wording.two_numbers(3.14159, 2.71828) == ("3.142", "2.718")
+    assert wording.two_numbers(True, False) == ("True", "False") and wording.two_numbers(0.5, -0.0) == ("0.5", "0")
 
 
 def test_values_as_a_learner_would_write_them():
-    written = messages.written
-    assert written(t(1.0, 0.25)) == "torch.tensor([1., 0.25])"
+    written = wording.written
+    assert written(t(1.0, 0.123456)) == "torch.tensor([1., 0.1235])"
     assert written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
     assert written(torch.tensor([True])) == "torch.tensor([True])"
     assert written(d(1.5)) == "torch.tensor(1.5, dtype=torch.float64)"
@@ -1086,36 +1123,35 @@ def test_values_as_a_learner_would_write_them():
     assert written("x" * 120) == f'"{"x" * 120}"'
     assert written("x" * 121) == f'"{"x" * 116}…"'
     assert written((1,)) == "(1,)"
-    assert written(()) == "()"
+    assert written(()) == "()" and written("é") == '"é"'
     assert written({"a": 1, 2: None}) == '{"a": 1, 2: None}'
     assert written([11] * 30) == f"[{', '.join(['11'] * 30)}]"
     assert written([11] * 31) == f"[{', '.join(['11'] * 30)}…"[:119] + "…" and len(written([11] * 31)) == 120
     assert written(Odd("set", "{1}")) == "a set {1}" and written(Odd("object")) == "an object"
     assert written(Stub("facts_mean", (3,))) == "facts_mean(width=3)"
     assert written(Stub("facts_mean", (3, "a"))) == 'facts_mean(width=3, start="a")'
-    assert written(Stub("facts_mean", (3, 4, 5))) == "facts_mean(3, 4, 5)"
-    assert written(Stub("no_such", (3,))) == "no_such(3)"
+    assert written(Stub("facts_widths", (3, 4))) == "facts_widths(3, 4)"
 
 
 def test_the_call_that_failed():
     key = made_key([], [], arguments=["Q", "K"])
-    call = lambda *args, **options: messages.call_text(key, Case(args, **options))  # noqa: E731
+    call = lambda *args, **options: wording.call_text(key, Case(args, **options))  # noqa: E731
     module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
     assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
-    lines = messages.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
+    lines = wording.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
     assert lines[0] == "with f(Q, K)", "in the exercise's words, not by our stub's name"
-    lines = messages.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
+    lines = wording.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
     assert lines == [
         "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
         "where facts_mean is mean over all seen",
     ], "where the exercise has no name for it"
-    named = messages.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
+    named = wording.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
     assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
-    assert messages.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
-    assert len(messages.called(key, Case((Stub("facts_wordless", (2,)), Stub("no_such"))))) == 1
-    assert messages.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
+    assert wording.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
+    assert len(wording.called(key, Case((Stub("facts_wordless", (2,)),)))) == 1
+    assert wording.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
 
 
 def test_the_call_is_always_shown():
@@ -1146,7 +1182,7 @@ def test_names_of_inputs_that_lack_a_gradient():
     assert name(Case((one,), {"mask": whole, "bias": one}), 1) == "bias"
     module = Case(((3,), {"W.weight": one, "W.bias": one}, (one, whole), {"bias": one}), via="module")
     assert [name(module, i) for i in range(6)] == ["Q", "bias", "W.weight", "W.bias"] + ["a parameter"] * 2
-    assert verdict.argument_name(key, 2) == "V" and messages.argument_name(key, 3) == "argument 4"
+    assert verdict.argument_name(key, 2) == "V" and verdict.argument_name(key, 3) == "argument 4"
     assert verdict.argument_name(key, "mask") == "mask"
     assert verdict.argument_name(key, 4) == "argument 5" and name(Case(([1, one], one)), 0) == "Q"
 
@@ -1220,11 +1256,10 @@ def test_lines_of_nan():
     assert shown(want, got) == "expected all zeros in row 1 (query 1), got nan there"
     got = t([[1.0, NAN], [0.0, 0.0]])
     assert shown(want, got) == "1 of 4 numbers are nan; row 0 (query 0), column 1 (key 1): expected 2, got nan"
-    assert (
-        shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
-        == "expected all zeros in item 0, row 0, got nan there"
-    )
-    assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
+    blank = shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
+    assert blank == "expected all zeros in item 0, row 0, got nan there"
+    for want, got in ((3.14159, NAN), (t(3.14159), t(NAN))):
+        assert shown(want, got, path=(1,)) == "expected 3.142, yours is nan"
     second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
     assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second
     named = Case((torch.zeros(9),), view="facts_view")
@@ -1243,17 +1278,14 @@ def test_other_lines():
     named = problem("dtype_lost", d(1.0), t(1.0), path=("sums",), case=Case((torch.zeros(9),), view="facts_view"))
     assert says(named) == "sums: expected dtype float64, yours is float32"
     assert says(problem("detached", where="W")).startswith("no gradient reaches W: somewhere")
-    assert says(problem("too_slow"), key).startswith("no answer after 1 second; is")
     for said, words in ((NOT_TRIED, "not tried, because another"), ("zzz", "no answer after 1 second; is")):
         assert says(problem("too_slow", error=Error("TooSlow", said)), key).startswith(words)
     for kind, words in (("WrongParts", "no W"), ("Zero", "your code raised Zero"), ("A", "your code raised A")):
         assert says(problem("raises", error=Error(kind, "no W"))).startswith(words)
-    assert says(problem("too_slow"), made_key([], [], time_limit=0.5)).startswith("no answer after 0.5 seconds; is")
+    slow = problem("too_slow", error=Error("TooSlow"))
+    assert says(slow, made_key([], [], time_limit=0.5)).startswith("no answer after 0.5 seconds; is")
     unnamed = problem("no_name", case=Case((), raises=Raises("KeyError", "pizza")), error=Error("KeyError", "m" * 130))
     assert says(unnamed) == f"the KeyError should name 'pizza'\nyours says: {'m' * 120}\nwith f()"
-    assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q", diff="weird")).endswith("is not")
     assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q")) == (
         "the output is right, but the gradient at Q is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 3"
     )
-    assert says(problem("gradient", t(1.0), t([1.0]), where="Q", diff="shape")).endswith("is not")
-    assert says(problem("gradient", 1.0, 2.0, where="Q")).endswith("is not")

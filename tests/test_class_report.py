@@ -9,7 +9,7 @@ from nbgrader.apps.api import NbGraderAPI
 
 from helpers.checking.verdict import Part, Verdict
 from helpers.grading.class_report import _discrimination, _exercise, _mistakes, as_page
-from helpers.grading.class_scores import ClassReport, Column, Row, _together
+from helpers.grading.class_scores import ClassReport, Column, Row
 from helpers.grading.due import lateness
 from helpers.grading.folders import load
 from helpers.grading.nbgrader_insides import open_gradebook
@@ -17,7 +17,7 @@ from helpers.grading.pool import rendered
 from helpers.grading.record import Result
 from tests import lab
 from tests.sample_class import hand_in
-from tests.test_regrade import LESSON, FullPoints, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
+from tests.test_regrade import LESSON, FullPoints, answers, by_hand, grade
 
 
 def dead_links(page: str) -> set[str]:
@@ -146,7 +146,7 @@ class Parts(FullPoints):
 
 
 @pytest.fixture
-def reported(folders, lesson, monkeypatch):  # noqa: F811
+def reported(folders, lesson, monkeypatch):
     """Three submissions: right, wrong, nearly blank; and feedback pages."""
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     for student, quiz in (("right", "c"), ("a b", "a")):
@@ -177,7 +177,7 @@ def test_what_the_page_says_of_each_student(reported):
     assert all(link.endswith(".html") for link in links)
 
 
-def enroll(folders, **names) -> None:  # noqa: F811
+def enroll(folders, **names) -> None:
     """Put students into the gradebook, as a roster does: id="First Last"."""
     with open_gradebook(folders) as gradebook:
         for student, name in names.items():
@@ -185,7 +185,7 @@ def enroll(folders, **names) -> None:  # noqa: F811
             gradebook.update_or_create_student(student, first_name=first, last_name=last)
 
 
-def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):  # noqa: F811
+def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     enroll(folders, zora="Ada Ångström", bo="Bo Zimmer<b>", cyd="Cyd Dorn")
     hand_in(folders, lesson, "zora", answers(lesson))
@@ -205,7 +205,7 @@ def test_names_stand_beside_ids_everywhere(folders, lesson, monkeypatch):  # noq
     assert "Bo Zimmer&lt;b&gt; (bo)" in feedback and "Zimmer" not in feedback.replace("Bo Zimmer&lt;b&gt; (bo)", "")
 
 
-def test_a_submission_is_read_as_a_page(folders, lesson):  # noqa: F811
+def test_a_submission_is_read_as_a_page(folders, lesson):
     """Answers, reports and the learner's own cells; the lesson's own text is left out."""
 
     def edit(cells):
@@ -228,7 +228,7 @@ def test_a_submission_is_read_as_a_page(folders, lesson):  # noqa: F811
     assert "12.5 of 15" in page.read_text(encoding="utf-8")
 
 
-def test_a_minute_is_a_minute(folders, lesson):  # noqa: F811
+def test_a_minute_is_a_minute(folders, lesson):
     hand_in(folders, lesson, "ada", answers(lesson))
     (folders.submitted / "ada" / LESSON / "timestamp.txt").write_text("2026-11-03 12:01:00 UTC")
     grade(folders)
@@ -241,7 +241,7 @@ def test_a_minute_is_a_minute(folders, lesson):  # noqa: F811
     assert "Handed in 1 minute late" in feedback
 
 
-def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypatch):  # noqa: F811
+def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypatch):
     hand_in(folders, lesson, "a", answers(lesson))
     api = NbGraderAPI(config=load(folders.gradebook)[1])
     assert api.autograde(LESSON, "a")["success"]
@@ -287,13 +287,7 @@ def test_the_bar_of_a_quiz_is_the_share_that_chose_best():
     assert (told["full"], told["share"]) == ("2 of 4", "50")
 
 
-def test_one_fact_is_one_line_and_what_is_common_stands_apart():
-    gone = [f"The check cell of {name} is gone; it counts as it stands at the end." for name in ("a", "b", "c")]
-    assert _together(["copied", *gone]) == [
-        "copied",
-        "The check cells of a, b and c are gone; they count as they stand at the end.",
-    ]
-    assert _together(gone[:1]) == gone[:1]
+def test_what_is_common_stands_apart():
     often, rare = {"a": ("m", "often")}, {"a": ("n", "rare")}
     found = _mistakes(made({"a": [0] * 3}, mistakes={0: often, 1: often, 2: rare}))
     assert [one["label"] for one in found["mistakes"]] == ["often"] and [one["label"] for one in found["single"]] == [

@@ -5,7 +5,6 @@ import copy
 import csv
 import json
 import os
-import pickle
 import re
 import shutil
 import socket
@@ -31,7 +30,6 @@ from helpers.grading.batch import GradingOptions, grade_lesson
 from helpers.grading.class_report import as_csv, as_page
 from helpers.grading.class_scores import read_class
 from helpers.grading.cluster import client, worker
-from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
 from helpers.grading.course_version import version_of
 from helpers.grading.folders import ROOT, load
 from helpers.grading.intake import read_submission
@@ -40,7 +38,6 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import Batch, GradingStopped
 from helpers.grading.record import Recorder
 from helpers.grading.reports import ExerciseReport, SubmissionReport
-from helpers.grading.submission import Cell
 from tests import slow_worker
 from tests.ports import free_port
 from tests.sample_class import _in_own_words, grade_id, hand_in, text
@@ -48,54 +45,18 @@ from tests.test_collect import Class, notebook
 from tests.test_export import give_points, record, written
 
 LESSON = "04_scaling"
-FULL = ExerciseReport("scaled_scores", 16.0, 16.0, True, True, None, "", "right", "<p>right</p>", ("values",))
 
 
-# What travels.
-
-
-def test_what_travels_comes_back_as_it_was():
-    cells = [Cell("a", "x = '\ud800 ü'", "answer", "scaled_scores", ran=False, metadata={"mine": 1})]
-    files = {"kept.safetensors": bytes(range(256))}
-    [cell], back = opened(json.loads(pack(parcel_of(cells, files)).decode("utf-8", "surrogatepass")))
-    assert back == files and cell == replace(cells[0], metadata={})
-    shown = {"a": [{"output_type": "stream", "name": "stdout", "text": "\x00\ud800"}]}
-    graded = SubmissionReport({"scaled_scores": FULL}, shown, ["odd"], {"a": "ValueError: no"}, None)
-    [parcel] = unpack(pack({"judged": [sealed("judged", graded)]}), REPLY, LARGEST_REPLY)["judged"]
-    assert unsealed(parcel) == ("judged", graded)
-
-
-GOOD = sealed("judged", SubmissionReport({"scaled_scores": FULL}))
-BAD_REPLIES = {
-    "a pickle": pickle.dumps({"judged": []}),
-    "no bytes": {"judged": []},
-    "too long": b" " * (LARGEST_REPLY + 1),
-    "too deep": b"[" * 100_000,
-    "no number": pack({"judged": [GOOD]}).replace(b"16.0", b"NaN", 1),
-    "endless points": pack({"judged": [GOOD]}).replace(b"16.0", b"1e999", 1),
-    "one more field": pack({"judged": [GOOD | {"run": "me"}]}),
-    "two answers": pack({"judged": [], "refused": "no"}),
-    "another kind": pack({"judged": [{"kind": "broken", "answer": "x"}]}),
-}
-
-
-@pytest.mark.parametrize("name", BAD_REPLIES)
-def test_a_reply_that_is_none_is_refused(name):
-    with pytest.raises(ValueError):
-        unpack(BAD_REPLIES[name], REPLY, LARGEST_REPLY)
-
-
-def greeted(**changed) -> dict:
-    asked = {"lesson": LESSON, "version": version_of(LESSON)} | changed
-    return unpack(worker.greet(pack(asked)), REPLY, LARGEST_REPLY)
+# What a worker says.
 
 
 def test_a_worker_that_may_not_judge_says_why(monkeypatch):
-    assert greeted() == {"ready": worker.TOKEN}
-    assert "another version of 04_scaling" in greeted(version="of yesterday")["refused"]
-    assert "There is no lesson '99_none'" in greeted(lesson="99_none")["refused"]
+    here = version_of(LESSON)
+    assert worker.why_not(LESSON, here) == ""
+    assert "another version of 04_scaling" in worker.why_not(LESSON, "of yesterday")
+    assert "There is no lesson '99_none'" in worker.why_not("99_none", here)
     monkeypatch.setattr(shutil, "which", lambda *name, **where: None)
-    assert "bubblewrap is not installed" in greeted()["refused"]
+    assert "bubblewrap is not installed" in worker.why_not(LESSON, here)
 
 
 def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
@@ -113,35 +74,31 @@ def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
 # Portions: workers in this process, that judge nobody.
 
 
+GOOD = SubmissionReport(
+    {"scaled_scores": ExerciseReport("scaled_scores", 16.0, 16.0, True, True, None, "", "right", "<p>right</p>")}
+)
 SEEN: list[list[str]] = []
 
 
-def all_right(data: bytes) -> bytes:
-    submissions = json.loads(data)["submissions"]
-    SEEN.append([one["cells"][0]["source"] for one in submissions])
-    return pack({"judged": [GOOD] * len(submissions)})
+def all_right(request: worker.Request) -> tuple:
+    SEEN.append([re.search(r"# (s\d)", str(cells))[1] for cells, _ in request.submissions])
+    return "judged", [("judged", replace(GOOD)) for _ in request.submissions]
 
 
-def one_at_a_time(data: bytes) -> bytes:
-    all_right(data)
-    return pack({"judged": [GOOD]})
-
-
-def slow_where_hurried(data: bytes) -> bytes:
+def slow_where_hurried(request: worker.Request) -> tuple:
     """The submissions 0 and 3 take long."""
-    asked = json.loads(data)
-    SEEN.append([re.search(r"# (s\d)", json.dumps(one))[1] for one in asked["submissions"]])
-    late = ("s0", "s3") if asked["hurried"] else ()
-    return pack({"judged": [{"kind": "slow", "answer": ""} if who in late else GOOD for who in SEEN[-1]]})
+    kind, answers = all_right(request)
+    late = ("s0", "s3") if request.hurried else ()
+    return kind, [("slow", "") if who in late else answer for who, answer in zip(SEEN[-1], answers, strict=True)]
 
 
-def poisoned(data: bytes) -> bytes:
+def poisoned(request: worker.Request) -> tuple:
     """Whoever judges the submission 3 is not to be believed."""
-    return pack({"failed": "it leaks"}) if b"# s3" in data else all_right(data)
+    return ("failed", "it leaks") if "# s3" in str(request.submissions) else all_right(request)
 
 
-def forging(data: bytes) -> bytes:
-    return pickle.dumps("16 points")
+def raising(request: worker.Request) -> tuple:
+    raise EOFError("its judge is gone")
 
 
 @pytest.fixture
@@ -173,9 +130,14 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
     return told
 
 
-def test_each_hand_in_is_judged_once_and_what_does_not_fit_is_sent_again(submissions, monkeypatch):
-    assert set(graded_by(monkeypatch, submissions, one_at_a_time, 2).values()) == {None}
-    assert len(SEEN) == 6 and sum(map(len, SEEN)) > 6  # the second of each portion was sent twice
+def test_each_hand_in_is_judged_once_and_large_ones_travel_alone(submissions, monkeypatch):
+    assert set(graded_by(monkeypatch, submissions, all_right, 2).values()) == {None}
+    assert sorted(SEEN) == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"]]
+    SEEN.clear()
+    shutil.rmtree(submissions.submitted)
+    monkeypatch.setattr(client, "LARGEST", 1)
+    graded_by(monkeypatch, submissions, all_right, 2)
+    assert sorted(SEEN) == [[f"s{number}"] for number in range(6)]
 
 
 def test_what_takes_long_waits_until_the_others_were_given_out(submissions, monkeypatch):
@@ -192,14 +154,12 @@ def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(submission
 
 
 def test_where_nobody_may_judge_grading_stops_and_says_why(submissions, monkeypatch, capsys):
-    with pytest.raises(
-        GradingStopped, match="no worker of local:2 took work(.|\n)*:(.|\n)*DecodeError(.|\n)*DecodeError"
-    ):
-        graded_by(monkeypatch, submissions, forging, 2, 3)
+    with pytest.raises(GradingStopped, match="no worker of local:2 took work(.|\n)*:(.|\n)*EOFError(.|\n)*EOFError"):
+        graded_by(monkeypatch, submissions, raising, 2, 3)
     monkeypatch.setattr(client, "version_of", lambda lesson: "of tomorrow")
     with pytest.raises(GradingStopped, match="took work(.|\n)*another version of 04_scaling"):
         shutil.rmtree(submissions.submitted)
-        graded_by(monkeypatch, submissions, all_right, 1, 1)
+        graded_by(monkeypatch, submissions, slow_worker.really, 1, 1)
     with pytest.raises(GradingStopped, match="--unsafe"):
         client.Cluster(Batch(LESSON, 1, unsafe=True), "local:1")
     assert SEEN == []
@@ -419,14 +379,14 @@ def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
         not_reached(f"tcp://{where}")
         with client.Cluster(batch, f"tls://{where}") as cluster:
 
-            def ready():
+            def seen():
                 cluster._look()
-                return any(one.asked.done() for one in cluster.workers.values())
+                return cluster.workers
 
-            until(ready)
+            until(seen)
             [safe] = cluster.workers.values()
-            cluster._hear(safe)
-            assert safe.address.startswith("tls://") and safe.token
+            told = cluster._ask(safe, worker.why_not, LESSON, cluster.version)
+            assert safe.address.startswith("tls://") and told.result(timeout=60) == ""
 
 
 def make_class(folders, students: int) -> None:

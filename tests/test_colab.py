@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -198,33 +197,6 @@ def says_what_to_do(output):
     assert output.output_type == "error" and output.traceback == [output.evalue]
     there = f"(cloning https://github.com/{colab.OWNER}/{colab.REPOSITORY} failed: "
     assert there in output.evalue and re.search(r"such as attention-course-\d\d_\w+\.zip, beside it", output.evalue)
-
-
-def first_cells(name, edition):
-    """The notebook up to its set-up cell, which comes twice."""
-    source = colab.addressed(LESSONS)
-    notebook = colab.handed_out(source, edition.lesson(name))
-    index = next(i for i, cell in enumerate(notebook.cells) if colab.grade_id(cell) == "setup")
-    notebook.cells = [*notebook.cells[: index + 1], notebook.cells[index]]
-    return notebook
-
-
-def test_a_newer_zip_takes_the_place_of_the_course_that_is_there(edition, kernel):
-    """The zip of lesson 3 was unpacked a week ago; now that of lesson 4 is beside it. Done again, nothing changes."""
-    home, week = kernel.content / "attention-course", 7 * 24 * 3600
-    earlier = edition.lesson("03_query_key")
-    pack(edition, earlier, kernel.content / "attention-course-03_query_key.zip")
-    first = outputs(kernel(first_cells(earlier.name, edition)))
-    assert [text for _, text in first[:2]] == ["Ready: 03_query_key\n"] * 2
-    assert (home / "attention-course-03_query_key").is_dir()
-    for path in (kernel.content / "attention-course-03_query_key.zip", home):
-        os.utime(path, (time.time() - week,) * 2)
-    pack(edition, edition.lesson(ONE), kernel.content / f"attention-course-{ONE}.zip")
-    print_time = "import helpers, pathlib; print(pathlib.Path(helpers.__file__).stat().st_mtime_ns)"
-    shown = [text for _, text in outputs(kernel(colab.with_cells(first_cells(ONE, edition), after=[print_time])))]
-    assert shown[:2] == [f"Ready: {ONE}\n"] * 2 and (home / f"attention-course-{ONE}").is_dir()
-    again = [text for _, text in outputs(kernel(colab.with_cells(first_cells(ONE, edition), after=[print_time])))]
-    assert again == shown  # not unpacked once more
 
 
 @pytest.mark.parametrize("lesson", of_these(GRADED, solved=True))

@@ -4,8 +4,6 @@ Colab's style sheet is approximated: its surfaces, its letters, and none of Jupy
 """
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -108,7 +106,7 @@ def reports() -> str:
     return "<hr>".join([*(as_html(verdict_on(keys["scaled_scores"], answer)) for answer in answers), *quiz])
 
 
-def look(page, html: str, name: str) -> list[str]:
+def look(page, html: str) -> list[str]:
     """What cannot be read, or sticks out, in any of the pages."""
     found = []
     for theme, colors in THEMES.items():
@@ -117,9 +115,6 @@ def look(page, html: str, name: str) -> list[str]:
             page.set_content(PAGE.format(*colors, html))
             found += [f"{theme}: {text!r} has {contrast} : 1" for text, contrast in page.evaluate(FAINT, LEAST)]
             found += [f"{width} px: {tag} {text!r} ends at {right}" for tag, text, right in page.evaluate(WIDE)]
-            if os.environ.get("COURSE_SCREENSHOTS"):
-                folder = Path(os.environ["COURSE_SCREENSHOTS"])
-                page.screenshot(path=folder / f"colab_{name}_{theme}_{width}.png", full_page=True)
     return list(dict.fromkeys(found))
 
 
@@ -127,16 +122,16 @@ def look(page, html: str, name: str) -> list[str]:
 def test_a_lesson_is_readable_in_colab(page, lesson):
     html = shown_by(lesson)
     assert "<img" in html
-    assert look(page, html, lesson) == []
+    assert look(page, html) == []
 
 
 def test_what_the_check_says_is_readable_in_colab(page):
-    assert look(page, reports(), "reports") == []
+    assert look(page, reports()) == []
 
 
 def test_faint_words_and_wide_pictures_are_seen(page):
     html = '<p style="color:#888;background:#fff">faint</p><div style="width:900px">wide</div>'
-    found = look(page, html, "bad")
+    found = look(page, html)
     assert any("faint" in line for line in found) and any("wide" in line for line in found)
 
 

@@ -263,6 +263,7 @@ Participant 103,Jörg Müller,jm@x.org,No submission,,-
         ('Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"L, Ada",11,s1,ada,A\n', "ada"),
         ("OrgDefinedId,Username,Last Name,First Name,Email\n#1,#ada,L,Ada,a@x.org\n", "ada"),
         ("First Name;Last Name;SID;Email\nAda;L;17;a@x.org\n", "a@x.org"),
+        ("First name,Surname,ID number\nAda,L,17\n", "17"),
         (ROSTER, "ada"),
         ("Name\nAda Lovelace\n", "Ada Lovelace"),
     ],

@@ -7,20 +7,7 @@ import random
 import pytest
 
 from helpers.corpus import english_words, french_words, sentence_pairs, translate
-from helpers.corpus.lexicon import (
-    ADJECTIVES,
-    ADVERBS,
-    BEINGS,
-    COUNTRIES,
-    DETERMINERS,
-    MONTHS,
-    MOVES,
-    NAMES,
-    NOUNS,
-    PLACE_VERBS,
-    VERBS,
-    starts_with_vowel,
-)
+from helpers.corpus.lexicon import ADJECTIVES, BEINGS, COUNTRIES, DETERMINERS, NAMES, NOUNS, starts_with_vowel
 from helpers.corpus.translation import is_held_out
 
 GENDER = {french: gender for french, gender in (NOUNS | COUNTRIES).values()}
@@ -120,52 +107,6 @@ def _noun_of(english: list[str], index: int) -> str | None:
     if word in ADJECTIVES or word in DETERMINERS or word == "an":
         return next(w for w in english[index:] if w in NOUNS)
     return None
-
-
-def _dictionary() -> dict[str, set[str]]:
-    """French word to the English words it can come from, from the lexicon alone."""
-    found: dict[str, set[str]] = {"est": {"is"}, "en": {"in", "to"}, "au": {"in", "to"}, "avec": {"with"}}
-
-    def note(french, english):
-        found.setdefault(french, set()).add(english)
-
-    for english, (french, _) in (NOUNS | COUNTRIES).items():
-        note(french, english)
-    for english, (*forms, _, _) in ADJECTIVES.items():
-        for form in forms:
-            note(form, english)
-    for english, forms in DETERMINERS.items():
-        for form in forms:
-            note(form, english)
-    for table in (MONTHS, VERBS, PLACE_VERBS, ADVERBS, {name: name for name in NAMES}):
-        for english, french in table.items():
-            note(french, english)
-    for (english, _), french in MOVES.items():
-        note(french, english)
-    for form in ("un", "une"):
-        note(form, "an")
-    for form in ("le", "la", "l'"):
-        found[form] |= set(COUNTRIES)
-    return found
-
-
-def test_alignment_is_the_cheapest_of_all_that_the_dictionary_allows():
-    """Brute force: of all ways to give every French word an English one that can become it, each English word used
-    (twice only for a country and its article), the one that moves words least."""
-    dictionary = _dictionary()
-    for pair in seen()[:300] + unseen()[:200]:
-        english, french = pair.english.split(), pair.french.split()
-        choices = [[i for i, word in enumerate(english) if word in dictionary[f]] for f in french]
-        best = min(
-            (
-                way
-                for way in itertools.product(*choices)
-                if set(way) == set(range(len(english)))
-                and all(english[i] in COUNTRIES for i in set(way) if way.count(i) > 1)
-            ),
-            key=lambda way: sum(abs(a - b) for a, b in itertools.pairwise(way)),
-        )
-        assert pair.alignment == best, (pair, best)
 
 
 def test_reorderings_are_counted():

@@ -18,7 +18,7 @@ from helpers.checking.vocabulary import Stub
 from helpers.course import course
 from helpers.lessons.language_model import stand_ins as writer
 from helpers.lessons.language_model import watch
-from helpers.lessons.real_model.stand_ins import STAND_INS as REAL
+from helpers.lessons.real_model import stand_ins as real
 from helpers.translator import FINISHED_PARTS
 from helpers.widgets import checkpoint
 from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, moved, tensors_in
@@ -78,7 +78,7 @@ def test_blocks_stay_on_the_device_of_their_inputs(lesson):
 @pytest.mark.parametrize("lesson", BUILT)
 def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
     """As functions; its modules are made of them. A part need not take every input that its exercise does."""
-    parts = FINISHED_PARTS | writer.STAND_INS | REAL
+    parts = FINISHED_PARTS | vars(writer) | vars(real)
     found, _ = told(lesson, lambda name: lenient(parts[name]) if inspect.isfunction(parts.get(name)) else None)
     assert not found, "\n".join(found)
 
@@ -158,7 +158,7 @@ def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu
     with_a_mask_made_here = names["GPT"]
     with Factories(), Literals():
         assert watch.best_device(blocks.GPT) == DEVICE
-        assert watch.best_device(writer.STAND_INS["GPT"]) == DEVICE
+        assert watch.best_device(writer.GPT) == DEVICE
         assert capsys.readouterr().out == ""
         assert watch.best_device(with_a_mask_made_here).type == "cpu"
         assert "put that tensor on ids.device" in capsys.readouterr().out

@@ -78,10 +78,10 @@ def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itse
     assert all(form == "missing" or names[other].__globals__ is names for other in earlier)
 
 
-@pytest.mark.parametrize(("lesson", "name", "earlier", "form"), LACKING)
-def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, earlier, form, monkeypatch):
+@pytest.mark.parametrize(("lesson", "name", "earlier"), ONE_EACH)
+def test_where_no_finished_block_is_at_hand_no_mistake_is_charged(lesson, name, earlier, monkeypatch):
     monkeypatch.setattr(session, "finished_block", lambda *_: None)
-    names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
+    names = notebook(lesson, *(FORMS["raising"].format(name=other) for other in earlier))
     verdict = verdict_on(stored_keys(lesson)[name], names[name])
     assert not verdict.passed and verdict.answered and verdict.mistake is None
     assert "mend" in verdict.message and any(other in verdict.message for other in earlier)
@@ -145,6 +145,13 @@ def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_
     names = notebook(lesson, f"from helpers.blocks import {', '.join(earlier)}\n")
     found = verdict_on(stored_keys(lesson)[name], names[name])
     assert found.passed and found.message.endswith("what is forbidden there. Here that does not count.")
+
+
+def test_a_later_answer_that_is_wrong_too_is_no_excuse():
+    own = "def scaled_scores(Q, K):\n    return Q @ K.mT * max_gradient(Q)\n"
+    names = notebook("04_scaling", FORMS["wrong"].format(name="max_gradient"), own)
+    verdict = verdict_on(stored_keys("04_scaling")["scaled_scores"], names["scaled_scores"])
+    assert not verdict.passed and "Judged with" not in verdict.message
 
 
 def test_a_right_answer_is_not_asked_what_it_calls():

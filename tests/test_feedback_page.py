@@ -6,21 +6,22 @@ import nbformat
 import pytest
 from nbformat import from_dict
 
-from helpers.grading.clean_outputs import error_output
-from helpers.grading.feedback_page import FeedbackPage, without_echoes
+from helpers.grading.class_scores import Grade
 from helpers.grading.folders import ROOT
 from helpers.grading.formulas import as_mathml
+from helpers.grading.notebook_page import as_page, facts, without_echoes
+from helpers.grading.submission_run import error_output
 from tests import lab
 from tests.sample_class import hand_in
 from tests.test_class_report import Parts, dead_links
-from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
+from tests.test_regrade import LESSON, answers, by_hand, grade
 
 NAME = "name 'scaled_scores' is not defined"
 FORMULAS = ("03_query_key", "07_value_weighting", "13_real_model")  # with 6 the longest, those with most formulas
 LESSONS = ("06_softmax", *(pytest.param(name, marks=pytest.mark.full) for name in FORMULAS))
 
 
-def page_of(folders, student: str) -> str:  # noqa: F811
+def page_of(folders, student: str) -> str:
     return (folders.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
 
 
@@ -30,14 +31,14 @@ def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
     facts = {"cells": {}, "total": "0 of 100 points", "seen": None, "waiting": 0, "late": ""}
-    page, _ = FeedbackPage().from_notebook_node(notebook, {"nbgrader": {"notebook": name, "facts": facts}})
+    page = as_page(notebook.cells, facts, name)
     assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
     assert dead_links(page) == set()
     assert "<script" not in page and "mathjax" not in page.lower() and not re.search(r"\$\$|\\frac|\\text", page)
     assert "<math" in page
 
 
-def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, lesson, monkeypatch):  # noqa: F811
+def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, lesson, monkeypatch):
     monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
     hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
     hand_in(folders, lesson, "b", {})
@@ -56,7 +57,12 @@ def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, l
     assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]
 
 
-def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):  # noqa: F811
+def test_points_are_marked_as_full_as_a_part_or_as_none():
+    grades = [Grade("a", f"check_{score}", score, 10.0, score, None, False, None) for score in (10.0, 4.0, 0.0)]
+    assert [state for _, _, state in facts(grades, None, "a")["cells"].values()] == ["full", "part", "none"]
+
+
+def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):
     """What the broken answer would have defined is missing below; that is no error of its own."""
 
     class Broken(Parts):
@@ -85,7 +91,7 @@ def test_a_syntax_error_is_told_once(folders, lesson, monkeypatch):  # noqa: F81
 
 
 @pytest.mark.full
-def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):  # noqa: F811
+def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     broken = folders.submitted / "c" / LESSON
     broken.mkdir(parents=True)
@@ -125,7 +131,7 @@ def test_names_and_bars_in_a_formula():
 
 
 @pytest.mark.full
-def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):  # noqa: F811
+def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders, "--feedback")
     with lab.browser() as page:

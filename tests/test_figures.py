@@ -176,13 +176,16 @@ def test_figures_fit_and_have_alt_text(pictures):
 
 @pytest.mark.parametrize("lesson", BUILT)
 def test_captions_count_up(lesson):
-    """In the built notebook, which has the curves of live trainings too."""
+    """In the built notebook, which has the curves of live trainings too, and in what it is built from."""
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
     data = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
     captions = [said for page in data for said in re.findall(r">(Figure [^<]*)</div>", page.get("text/html", ""))]
     found = [re.match(r"Figure (\d+)\.(\d+)\. \S.*[.?)]$", caption) for caption in captions]
     assert captions and all(found), captions
     assert [match.groups() for match in found] == [(str(int(lesson[:2])), str(i + 1)) for i in range(len(found))]
+    files = [*(ROOT / "helpers" / "lessons" / lesson[3:]).glob("*.py"), ROOT / "solutions" / lesson / f"{lesson}.py"]
+    written = re.findall(rf"Figure {int(lesson[:2])}\.(\d+)\.", "".join(file.read_text("utf-8") for file in files))
+    assert set(written) == {match[2] for match in found}
 
 
 def test_cells_that_may_not_be_seen_are_hatched(pictures):
@@ -267,14 +270,6 @@ def test_a_minus_is_a_minus_wherever_it_stands():
     style.Picture(figure, "two numbers, of which the first is negative, below a title")
     assert {text.get_text() for text in ax.texts} == {"−1.50", "2.00"}
     assert ax.get_title() == "from −3 to 4, a well-known 1e-9 with dim=-1"
-
-
-@pytest.mark.parametrize(("points", "kind"), [(1_000, "svg+xml,"), (8_000, "png;base64,")])
-def test_a_large_figure_becomes_a_png(points, kind):
-    figure, ax = style.new_figure(4, 3)
-    ax.scatter(range(points), [i * i % 97 for i in range(points)], s=1)
-    page = style.Picture(figure, "dots that are strewn over a square, one for each number").html()
-    assert f'src="data:image/{kind}' in page and len(page) < 600_000
 
 
 def test_no_figure_of_a_lesson_is_heavy(pictures):

@@ -12,7 +12,7 @@ import pytest
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
 from helpers.grading.reports import ExerciseReport, SubmissionReport
-from tests import lab, sample_class
+from tests import lab
 from tests.ports import free_port
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
@@ -73,9 +73,8 @@ class Shows(FullPoints):
 
 
 @pytest.fixture
-def class_of_one(tmp_path, monkeypatch):
+def class_of_one(lesson, tmp_path, monkeypatch):
     folders, config = load(tmp_path / "gradebook")
-    lesson = sample_class.Lesson(folders, LESSON)
     cells = [added("markdown", HOSTILE), added("raw", HOSTILE), added("code", f"x = {HOSTILE!r}")]
     for student in ("eve", "<img src=x onerror=hit(30)>"):
         hand_in(folders, lesson, student, full_answers(lesson, {"written_1": HOSTILE}), at_the_end(*cells))

@@ -8,8 +8,7 @@ import torch
 
 from helpers.blocks import GPT
 from helpers.corpus import real_text
-from helpers.lessons.language_model import full_size
-from helpers.lessons.language_model.stand_ins import STAND_INS
+from helpers.lessons.language_model import full_size, stand_ins
 
 TINY = full_size.Recipe(layers=2, heads=2, width=16, context=16, batch=4, steps=6, dropout=0.1, look_every=2)
 CPU = torch.device("cpu")
@@ -22,7 +21,7 @@ def text(tmp_path):
     return real_text(str(tmp_path / "input.txt"))
 
 
-@pytest.mark.parametrize("gpt", [GPT, STAND_INS["GPT"]])
+@pytest.mark.parametrize("gpt", [GPT, stand_ins.GPT])
 def test_fused_attention_computes_what_the_written_one_does(gpt):
     torch.manual_seed(0)
     model, ids = gpt(20, 16, 16, 2, 2).eval(), torch.randint(20, (3, 16))

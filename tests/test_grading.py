@@ -31,12 +31,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory):
-    folders, _ = load(tmp_path_factory.mktemp("unused"))
-    return sample_class.Lesson(folders, LESSON)
-
-
 def points(lesson, **changed):
     """Full points everywhere, except `changed`."""
     return {name: float(key.points) for name, key in lesson.keys.items()} | changed

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from helpers.checking.codec import BadTree, Odd, dumps, loads
 from helpers.checking.observe import Observation
-from helpers.grading.clean_outputs import clean_output
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import read_release
 from helpers.grading.record import finished_notebook, safe_output
+from helpers.grading.submission_run import clean_output
 from tests.test_intake import LESSON, WHOLE, answered, as_notebook, lesson_cells
 
 TEXTS = st.text(max_size=12) | st.sampled_from(

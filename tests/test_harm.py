@@ -21,7 +21,6 @@ from helpers.grading.record import Recorder
 from helpers.grading.reference import GraderBroken
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.submission import Submission
-from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
 from tests.test_regrade import FullPoints
@@ -29,12 +28,6 @@ from tests.test_regrade import FullPoints
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
 )
-
-
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory):
-    folders, _ = load(tmp_path_factory.mktemp("unused"))
-    return sample_class.Lesson(folders, LESSON)
 
 
 def added(kind, source, **more):
@@ -204,6 +197,7 @@ def test_the_pages_stay_small(batch):
 
 def test_names_that_can_be_students(monkeypatch):
     assert [name_problem(name) for name in ("ada", "Zoë O'Neill", "学生 1", "a@b.example")] == [None] * 4
+    assert all(name_problem(name) for name in ("a[1]", "a*", "<b>"))  # nbgrader takes the first two for patterns
 
 
 # The record and the disk.
@@ -263,8 +257,8 @@ def test_what_takes_long_counts_only_if_its_judge_passes_its_own_test_behind_it(
 
     monkeypatch.setattr("helpers.grading.selftest.self_test", broken)
     judge = SimpleNamespace(judge_cells=lambda *_, **options: SubmissionReport())
-    assert _reply(judge, ([], {}, True, False))[0] == "judged"
-    answer = _reply(judge, ([], {}, False, True))
+    assert _reply(judge, ([], {}, True, False), None)[0] == "judged"
+    answer = _reply(judge, ([], {}, False, True), None)
     assert answer == ("unsound", "the reference solution scored 0")
     pool = Pool(Batch(LESSON, 0), 1)
     monkeypatch.setattr(pool, "answers", lambda submissions, _: [(submissions[0], *answer)])

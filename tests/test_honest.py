@@ -1,7 +1,6 @@
 """No honest learner loses a point: odd but right submissions, each with its full points."""
 
 import dataclasses
-import multiprocessing
 import os
 import signal
 import time
@@ -12,13 +11,11 @@ import torch
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
 from helpers.grading.inside.limits import Limits
-from helpers.grading.judge import Judge
-from helpers.grading.judge_lock import JudgeLock
+from helpers.grading.judge import TOO_LONG, Judge, Trial
 from helpers.grading.merge_cells import _is_prose
 from helpers.grading.name_bindings import TopLevel, without_magics
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.submission import Cell, Release, Submission
-from helpers.grading.trial import TOO_LONG, Trial
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
 pytestmark = pytest.mark.xdist_group("judge of lesson 3")
@@ -154,15 +151,6 @@ def test_other_languages_are_not_read_as_python():
     assert without_magics("x = 5 % 3\nprint('%d' % x)") == "x = 5 % 3\nprint('%d' % x)"
 
 
-@pytest.mark.parametrize("how", ["timed", "asks", "its output"])
-def test_an_earlier_mistake_is_charged_once_with_magics_in_the_cell(judge, how):
-    user = "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n"
-    made = with_answer(cells(judge, answer=WRONG), "fixed_self_scores", MAGIC[how].replace(CALLS, user))
-    found = judge.judge_cells(made)
-    assert scores(found) == full_scores(judge) | {"attention_scores": 0}
-    assert "finished attention_scores" in found.verdicts["fixed_self_scores"].message
-
-
 STARRED = """
 def attention_scores(Q, K):
     total = float(0)
@@ -290,7 +278,7 @@ def test_a_process_that_was_ended_is_tried_once_more(judge):
 @pytest.mark.full
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
-    monkeypatch.setattr("helpers.grading.trial.MAX_FUTILE", 0)
+    monkeypatch.setattr("helpers.grading.judge.MAX_FUTILE", 0)
     observations = Trial._observations
 
     def counted(self, key, way):
@@ -305,7 +293,7 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
 @pytest.mark.full
 def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
     assert hasty.judge_cells(cells(hasty, answer=busy(1000)), hurried=True).problem == TOO_LONG
-    monkeypatch.setattr("helpers.grading.trial.HURRIED", 0.5)
+    monkeypatch.setattr("helpers.grading.judge.HURRIED", 0.5)
     waits = cells(hasty, "import time\ntime.sleep(1.5)")
     assert hasty.judge_cells(waits, hurried=True).problem == TOO_LONG
     assert scores(hasty.judge_cells(waits)) == full_scores(hasty)
@@ -315,34 +303,6 @@ def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
 def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
     found = judge.judge_cells(cells(judge, "import time\ntime.sleep(4.5)"))
     assert (scores(found), found.errors) == (full_scores(judge), {})
-
-
-def hold(folder, alone, holding, release):
-    with JudgeLock(folder).turn(alone):
-        holding.set()
-        release.wait(20)
-
-
-@pytest.mark.parametrize("alone", [True, False])
-def test_whoever_is_alone_waits_for_the_others_and_they_for_it(tmp_path, alone):
-    context = multiprocessing.get_context("fork")
-    holding, release = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(str(tmp_path), alone, holding, release))
-    other.start()
-    assert holding.wait(60)
-    if not alone:
-        with JudgeLock(tmp_path).turn() as waited:
-            assert waited < 5
-    signal.signal(signal.SIGALRM, lambda *_: release.set())
-    signal.alarm(1)
-    with JudgeLock(tmp_path).turn(not alone) as waited:
-        assert release.is_set() and waited > 0.3
-    other.join()
-
-
-def test_without_a_folder_nobody_waits():
-    with JudgeLock().turn(alone=True) as waited, JudgeLock("/nowhere").turn(alone=True):
-        assert waited < 1
 
 
 # A judge that dies.

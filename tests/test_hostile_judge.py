@@ -5,7 +5,8 @@ import textwrap
 
 import pytest
 
-from helpers.grading import reference, resource_watch, trial
+from helpers.grading import judge as judging
+from helpers.grading import reference, resource_watch
 from helpers.grading.judge import Judge
 from helpers.grading.reference import GraderBroken
 from helpers.grading.sandbox_files import HELPERS
@@ -303,20 +304,6 @@ def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
     assert scores(result) == full_scores(judge) | {"attention_scores": 0, "fixed_self_scores": 0}
 
 
-def test_blank_and_odd_answers(judge, neighbors):
-    stub = "def attention_scores(Q, K):\n    raise NotImplementedError"
-    for source, mistake in [
-        (stub, "not_answered"),
-        ("", "not_answered"),
-        ("attention_scores = None", "not_answered"),
-        ("attention_scores = 3", "wrong_type"),
-        ("def attention_scores(:", "raises"),
-    ]:
-        result = judge.judge_cells(with_answer(honest_cells(judge), "attention_scores", source))
-        assert result.verdicts["attention_scores"].mistake == mistake
-        assert scores(result) == full_scores(judge) | {"attention_scores": 0}
-
-
 def test_outputs_of_cells(judge):
     cells = [
         Cell("text", "print('hello')\n2 + 3"),
@@ -360,7 +347,7 @@ def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
 
 def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
     monkeypatch.setattr(
-        trial, "not_answered", lambda key: dataclasses.replace(trial.refused(key, "not_answered", ""), points=1.0)
+        judging, "not_answered", lambda key: dataclasses.replace(judging.refused(key, "not_answered", ""), points=1.0)
     )
     with pytest.raises(GraderBroken, match="a blank submission scored 1"):
         self_test(judge)

@@ -1,6 +1,7 @@
 """Cheats that only the learner's process can see: made hard, noticed, and told before they can be taken back."""
 
 import dataclasses
+import textwrap
 
 import pytest
 import torch
@@ -147,23 +148,39 @@ def test_what_the_source_hides_is_seen_when_it_runs(scaling, how):
     assert (found.verdicts[name].points, found.verdicts[name].mistake) == (0, "forbidden_call"), found.verdicts[name]
 
 
-REMEMBERS = """
-said = []
-def scaled_scores(Q, K):
-    import os
-    try:
-        with open("said", "a") as file:
-            file.write("x")
-    except OSError:
-        pass
-    before = len(said) + (os.path.getsize("said") if os.path.exists("said") else 0)
-    said.append(1)
-    return Q @ K.mT / K.shape[-1] ** 0.5 if before == 0 else None
-"""
+SCORES = "return Q @ K.mT / K.shape[-1] ** 0.5"
+LOGGER = "import logging\nlogging.basicConfig(filename='log.txt', force=True)"
+REMEMBERS = f"""import os
+before = len(said) + os.path.exists("said")
+with open("said", "a") as file:
+    file.write("x")
+said.append(1)
+{SCORES} if before == 0 else None"""
+# What stands above a measured answer, its body, and what is said of it: "" where it has full points.
+MEASURED = {
+    "writes a log": ("", f"with open('log.txt', 'a') as log:\n    log.write('x' * 10**5)\n{SCORES}", ""),
+    "writes into an open file": (
+        "log = open('log.txt', 'w')",
+        f"print('x' * 10**5, file=log, flush=True)\n{SCORES}",
+        "",
+    ),
+    "writes by a logger": (LOGGER, f"logging.warning('x' * 10**5)\n{SCORES}", ""),
+    "writes by its path": ("from pathlib import Path", f"Path('log.txt').write_text('x')\n{SCORES}", ""),
+    "remembers": ("said = []", REMEMBERS, ""),
+    "reads again": (
+        "",
+        "with open('x.txt', 'w') as file:\n    file.write('x')\nreturn open('x.txt').read()",
+        "'x.txt' (No file is kept that your code writes while its model is measured, such as x.txt.)",
+    ),
+    "writes by number": ("import os", "os.write(os.open('x', os.O_RDWR | os.O_CREAT), b'x')", "is measured.)"),
+    "runs a model": ("model = nn.Identity()", SCORES.replace("Q", "model(Q)"), ""),
+}
 
 
-@pytest.mark.full
-def test_what_a_measured_answer_said_in_one_case_it_cannot_remember_in_another(scaling, monkeypatch):
+@pytest.fixture
+def measured(scaling, monkeypatch):
+    """Lesson 4's judge, for which `scaled_scores` is a trained model that is measured in three cases."""
+
     def all_right(truths, outputs):
         right = all(torch.allclose(a, b) for a, b in zip(truths, outputs, strict=True))
         return Score(float(right), right, "")
@@ -172,8 +189,24 @@ def test_what_a_measured_answer_said_in_one_case_it_cannot_remember_in_another(s
     key = scaling.keys["scaled_scores"]
     kept = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
     monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **kept))
-    found = scaling.judge_cells(with_answer(honest_cells(scaling), "scaled_scores", REMEMBERS), ["scaled_scores"])
-    assert found.verdicts["scaled_scores"].passed, found.verdicts["scaled_scores"]
+    return lambda answer, files=None: scaling.judge_cells(
+        with_answer(honest_cells(scaling), "scaled_scores", answer), ["scaled_scores"], files
+    )
+
+
+@pytest.mark.parametrize("how", MEASURED)
+def test_what_a_measured_answer_writes_goes_nowhere(measured, how):
+    above, body, said = MEASURED[how]
+    found = measured(f"{above}\ndef scaled_scores(Q, K):\n{textwrap.indent(body, '    ')}")
+    verdict = found.verdicts["scaled_scores"]
+    assert (verdict.passed, said in verdict.message) == (not said, True), verdict
+    told = "scaled_scores answered without running a model." in found.flags
+    assert said or told == (how != "runs a model"), found.flags
+
+
+def test_a_measured_answer_may_come_from_a_module_of_ones_own(measured):
+    own = {"mine.py": f"def scaled_scores(Q, K):\n    {SCORES}\n".encode()}
+    assert measured("from mine import scaled_scores", own).verdicts["scaled_scores"].passed
 
 
 def test_an_error_that_only_the_listener_meets_is_flagged(judge):
@@ -276,7 +309,8 @@ def test_what_looks_inside_the_functions_it_is_given_is_flagged(judges):
 
 
 def test_the_functions_that_cases_pass_do_not_say_what_they_are():
-    given = resolve(Stub("causal_average", (3,)))
-    assert "average" not in repr(given) + given.__name__ + given.__qualname__ + " ".join(given.__code__.co_names)
+    args = (torch.eye(2), 3)
+    given = resolve(Stub("rows_of_a_text", args))
+    assert "rows" not in repr(given) + given.__name__ + given.__qualname__ + " ".join(given.__code__.co_names)
     x = torch.ones(1, 2, 3)
-    assert torch.equal(given(x), STUBS["causal_average"](3)(x))
+    assert torch.equal(given(x), STUBS["rows_of_a_text"](*args)(x))

@@ -127,7 +127,7 @@ def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
     ]
     found = judge.judge_cells(gone)
     assert scores(found) == full_scores(judge) | {"attention_scores": 0}
-    assert "The check cell of attention_scores is gone; it counts as it stands at the end." in found.flags
+    assert "The check cell of attention_scores is gone; what stands at the end counts." in found.flags
 
 
 def test_nothing_is_said_of_an_answer_that_is_nowhere(judge):

@@ -12,7 +12,6 @@ import pytest
 
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
-from tests import sample_class
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, WRONG, full_answers, points, scores
 
@@ -29,9 +28,8 @@ def graded(folders):
 
 @pytest.mark.full
 @pytest.mark.timeout(3000)
-def test_killed_at_random_moments_the_scores_are_the_same(tmp_path):
+def test_killed_at_random_moments_the_scores_are_the_same(lesson, tmp_path):
     folders, config = load(tmp_path)
-    lesson = sample_class.Lesson(folders, LESSON)
     seed, deserved = batch_seed(folders, LESSON), {}
     for number in range(12):
         wrong = {"scaled_scores": WRONG} if number % 3 == 1 else {}

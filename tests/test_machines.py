@@ -82,28 +82,6 @@ assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsy
     assert told.returncode == 0, told.stderr[-2000:]
 
 
-@pytest.mark.full
-def test_the_exercise_whose_check_counts_products_does_not_hang_on_an_import():
-    told = run(
-        SLOW
-        + """
-import importlib
-from helpers.checking.key import load_keys
-from helpers.checking.messages import decide
-from helpers.checking.observe import observe_all
-import dataclasses
-key = load_keys("10_decoder_block")["cached_attention"]
-key = dataclasses.replace(key, facts=dataclasses.replace(key.facts, time_limit=1.0)) if hasattr(key, "facts") else key
-from helpers.course import course
-from tests.test_machines import answers
-answer = answers("10_decoder_block")["cached_attention"]
-verdict = decide(key, observe_all(answer, key.cases, key.facts))
-assert verdict.passed, verdict.message
-"""
-    )
-    assert told.returncode == 0, told.stderr[-2000:]
-
-
 def test_an_endless_loop_in_a_module_of_the_learners_own_still_ends(tmp_path, monkeypatch):
     (tmp_path / "endless_module.py").write_text("while True: pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -143,16 +121,17 @@ def test_a_queue_for_the_processor_does_not_count():
 
 def test_an_answer_that_swallows_it_is_stopped_again():
     def stubborn():
+        end, stopped = time.process_time() + 5, 0
         for _ in range(2):
             try:
-                while True:
+                while time.process_time() < end:
                     pass
             except BaseException:
-                continue
-        return 1
+                stopped += 1
+        return stopped
 
     with time_limit(0.2):
-        assert stubborn() == 1
+        assert stubborn() == 2
 
 
 def test_all_calls_of_a_check_together_are_bounded():
@@ -235,6 +214,9 @@ LEFT = {
     "deterministic": switch(
         lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)
     ),
+    "anomalies": switch(
+        lambda: torch.autograd.set_detect_anomaly(True), lambda: torch.autograd.set_detect_anomaly(False)
+    ),
     "print options": switch(
         lambda: torch.set_printoptions(precision=1, threshold=3, sci_mode=True),
         lambda: torch.set_printoptions(profile="default"),
@@ -262,7 +244,8 @@ def test_what_a_notebook_left_switched_on_costs_nothing(lesson, exercise, name):
 def left_on():
     """The global switches as a notebook sees them."""
     switches = torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    switches += torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), warnings.filters[:]
+    switches += torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled()
+    switches += torch.get_num_threads(), warnings.filters[:]
     generators = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     return str(torch.get_default_device()), *switches, vars(PRINT_OPTS).copy(), *generators
 
@@ -301,6 +284,20 @@ def test_how_exact_products_are_is_as_it_was_afterwards():
         off()
 
 
+@pytest.mark.parametrize("name", ["default dtype", "no grad", "anomalies", "deterministic"])
+def test_switches_stand_as_at_the_start_while_an_answer_is_judged(name):
+    def look(x):
+        seen.append((torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_anomaly_enabled()))
+        return x * torch.are_deterministic_algorithms_enabled()
+
+    seen, off = [], LEFT[name]()
+    try:
+        assert not observe(look, Case((torch.ones(2),)), Facts("look", "04_scaling")).output.any()
+    finally:
+        off()
+    assert seen == [(torch.float32, True, False)]
+
+
 def test_what_is_compiled_is_judged_without_compiling():
     compiled = []
 
@@ -311,38 +308,6 @@ def test_what_is_compiled_is_judged_without_compiling():
     answer = torch.compile(lambda x: x + 1, backend=backend)
     (seen,) = observe_all(answer, [Case((torch.ones(2),))], Facts("answer", "04_scaling"))
     assert seen.error is None and compiled == []
-
-
-def test_switches_are_as_they_were_afterwards():
-    torch.set_printoptions(precision=2)
-    torch.manual_seed(5)
-    np.random.seed(5)
-    state = torch.get_rng_state(), np.random.get_state()[1].copy()
-    case = Case((torch.ones(2),))
-    off = device("meta")
-    try:
-        observe(lambda x: x + torch.ones(2), case, Facts("answer", "04_scaling"))
-        assert torch.get_default_device().type == "meta"
-    finally:
-        off()
-        shown = repr(torch.tensor([1.23456]))
-        torch.set_printoptions(profile="default")
-    assert shown == "tensor([1.23])"
-    assert torch.get_rng_state().equal(state[0]) and (np.random.get_state()[1] == state[1]).all()
-
-
-def test_a_check_in_a_notebook_with_another_default_device(monkeypatch, capsys):
-    from helpers import check
-
-    def scaled_scores(Q, K):
-        return Q @ K.mT / Q.shape[-1] ** 0.5
-
-    off = device("meta")
-    try:
-        check(scaled_scores)
-    finally:
-        off()
-    assert "✓ scaled_scores" in capsys.readouterr().out
 
 
 def test_draws_of_numpy_and_python_are_the_same_each_time():

@@ -1,13 +1,11 @@
-"""Exercises whose answer is a trained model: what a measure makes of it, kept numbers, the way through the judge."""
+"""Exercises whose answer is a trained model: what a measure makes of it, and kept numbers."""
 
 import json
 import os
 import pickle
-import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,13 +22,10 @@ from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import is_course_model, read_files_beside
-from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import read_release
 from helpers.grading.sandbox_files import PROJECT, WITHHELD_FILES, stage_wing
 from helpers.widgets import checkpoint
-from tests import measured_course
-from tests.small_course import run_command
 
 
 @pytest.fixture(autouse=True)
@@ -222,6 +217,8 @@ def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, brok
 
 
 def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "0")
+    assert not checkpoint.quick()
     monkeypatch.setenv("COURSE_QUICK", "1")
     assert checkpoint.quick()
     kept()
@@ -377,166 +374,3 @@ def test_other_sandboxes_have_the_whole_corpus(tmp_path):
     stage_wing(tmp_path / "wing", "04_scaling")
     assert (tmp_path / "wing" / "helpers" / "corpus" / "translation.py").is_file()
     assert not (tmp_path / "wing" / "helpers" / "corpus" / "provided").exists()
-
-
-# The way through the judge.
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    try:
-        find_bubblewrap()
-    except SandboxMissing as missing:
-        if os.environ.get("COURSE_CI") == "1":
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
-    root = measured_course.make_measured_course(tmp_path_factory.mktemp("measured") / "course")
-    done = run_command(root, "build", "--no-run")
-    assert done.returncode == 0, done.stderr
-    return root
-
-
-def test_a_measured_exercise_is_no_block(course):
-    assert "signs" not in (course / "helpers" / "blocks" / f"{measured_course.LESSON}.py").read_text()
-    assert run_command(course, "build", "--check").returncode == 0
-
-
-JUDGE = """
-import json
-from helpers.grading.selftest import self_test
-from helpers.grading.submission import Cell
-from helpers.grading.judge import Judge
-
-def cells(notebook, answer):
-    found = []
-    for cell in notebook["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        source = "".join(cell["source"])
-        if name == "signs" and answer is not None:
-            source = answer
-        kind = "check" if name.startswith("check_") else "answer"
-        found.append(Cell(cell["id"], source, kind, name.removeprefix("check_") or None))
-    return found
-
-with Judge("04", 5) as judge:
-    self_test(judge)
-    notebook = json.load(open("solutions/04_tiny/04_tiny.ipynb"))
-    for name, (answer, files) in json.load(open("handed_in.json")).items():
-        files = {file: bytes.fromhex(content) for file, content in files.items()}
-        result = judge.judge_cells(cells(notebook, answer), files=files)
-        said = json.dumps(result.outputs)
-        how = [word for word in ("trained weights loaded", "does not fit", "are kept", "harmed") if word in said]
-        verdict = result.verdicts["signs"]
-        others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
-        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
-    self_test(judge)
-"""
-
-
-@pytest.mark.full
-def test_measured_answers_in_the_judge(course, tmp_path):
-    trained, other = nn.Linear(3, 1), nn.Linear(4, 1)
-    with torch.no_grad():
-        trained.weight.fill_(1.0)
-        trained.bias.fill_(0.0)
-    for name, model in (("right", trained), ("other", other)):
-        checkpoint.write(model, tmp_path / name)
-    right, unfit = (tmp_path / "right").read_bytes().hex(), (tmp_path / "other").read_bytes().hex()
-    harm = pickle.dumps(Harm()).hex()
-    file = measured_course.FILE
-
-    def answer(body):
-        return "def signs(points):\n" + textwrap.indent(body, "    ")
-
-    handed_in = {
-        "trained here": (None, {}),
-        "with its numbers": (None, {file: right}),
-        "numbers that do not fit": (None, {file: unfit}),
-        "a pickle": (None, {file: harm}),
-        "half right": (
-            answer("words = ['minus', 'plus']\nreturn [words[int(p[0] > 0)] for p in points]"),
-            {file: right},
-        ),
-        "not answered": ("signs = None", {file: right}),
-        "raises": (answer("raise ValueError('no')"), {file: right}),
-        "of another type": (answer("return model(points)"), {file: right}),
-        "every one alike": (answer("return ['plus'] * len(points)"), {file: right}),
-        **{f"writes {name}": (f"{first}\n{answer(body)}", {file: right}) for name, (first, body) in WRITES.items()},
-        "with a module of its own": ("from signs_of import signs", {"signs_of.py": MODULE.encode().hex(), file: right}),
-    }
-    (course / "handed_in.json").write_text(json.dumps(handed_in))
-    environment = os.environ | {"PYTHONPATH": str(course)}
-    done = subprocess.run([sys.executable, "-c", JUDGE], cwd=course, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = {row[0]: row[1:] for row in map(json.loads, done.stdout.splitlines())}
-    assert all(row[3] == 60 for row in rows.values()), rows
-    assert rows["trained here"][:3] == [30, None, ["are kept"]]
-    assert rows["with its numbers"][:3] == [30, None, ["trained weights loaded"]]
-    assert rows["numbers that do not fit"][:3] == [30, None, ["does not fit", "are kept"]]
-    assert rows["a pickle"][:3] == [30, None, ["does not fit", "are kept"]]
-    assert 15 < rows["half right"][0] < 30 and "unseen points" in rows["half right"][4]
-    assert rows["not answered"][:2] == [0, "not_answered"]
-    assert rows["raises"][:2] == [0, "raises"]
-    assert rows["of another type"][:2] == [0, "wrong_type"]
-    assert rows["every one alike"][1] == "all_plus"
-    assert rows["with a module of its own"][:2] == [30, None]
-    for name in ("a log", "into an open file", "by a logger", "by its path"):
-        assert rows[f"writes {name}"][:2] == [30, None], name
-    kept = "(No file is kept that your code writes while its model is measured"
-    assert (
-        f"FileNotFoundError: [Errno 2] No such file or directory: 'x.txt' {kept}, such as x.txt.)"
-        in rows["writes and reads"][4]
-    )
-    assert f"{kept}.)" in rows["writes by number"][4]
-    flagged = {name for name, row in rows.items() if "signs answered without running a model." in row[5]}
-    assert flagged == {"half right", "every one alike", "with a module of its own"}
-
-
-LOGGER = "import logging\nlogging.basicConfig(filename='log.txt', force=True)"
-SAYS = "return ['plus' if score > 0 else 'minus' for score in model(points)[:, 0]]"
-WRITES = {  # name: what stands above the answer, and its body
-    "a log": ("", f"with open('log.txt', 'a') as log:\n    log.write('x' * 10**5)\n{SAYS}"),
-    "into an open file": ("log = open('log.txt', 'w')", f"print('x' * 10**5, file=log, flush=True)\n{SAYS}"),
-    "by a logger": (LOGGER, f"logging.warning('x' * 10**5)\n{SAYS}"),
-    "by its path": ("from pathlib import Path", f"Path('log.txt').write_text('x')\n{SAYS}"),
-    "and reads": ("", "with open('x.txt', 'w') as file:\n    file.write('x')\nreturn open('x.txt').read().split()"),
-    "by number": ("import os", "os.write(os.open('x', os.O_RDWR | os.O_CREAT), b'x')"),
-}
-MODULE = "def signs(points):\n    return ['plus' if p.sum() > 0 else 'minus' for p in points]\n"
-
-
-@pytest.mark.full
-def test_a_class_hands_it_in_with_files_beside_the_notebook(course):
-    """Through `course grade`, as nbgrader's collect lays it down: submitted/STUDENT/LESSON."""
-    shutil.rmtree(course / "gradebook", ignore_errors=True)  # of a first try, where the test is run again
-    lesson, file = measured_course.LESSON, measured_course.FILE
-    solution = (course / "solutions" / lesson / f"{lesson}.ipynb").read_text()
-    trained = nn.Linear(3, 1)
-    nn.init.constant_(trained.weight, 1.0)
-    nn.init.constant_(trained.bias, 0.0)
-
-    def hand_in(student, text=solution):
-        folder = course / "gradebook" / "submitted" / student / lesson
-        folder.mkdir(parents=True)
-        (folder / f"{lesson}.ipynb").write_text(text)
-        return folder
-
-    hand_in("ada")
-    checkpoint.write(trained, hand_in("ben") / file)
-    (hand_in("cem") / file).write_bytes(pickle.dumps(Harm()))
-    linked = hand_in("dora")
-    (linked / file).symlink_to("/etc/passwd")
-    eve = hand_in("eve", solution.replace("def signs(points):", "from words import PLUS\\ndef signs(points):"))
-    (eve / "words.py").write_text("PLUS = 'plus'\n")
-    done = run_command(course, "grade", lesson)
-    assert done.returncode == 0, done.stderr
-    assert "5 graded" in done.stdout and "mean 90.0 · median 90" in done.stdout
-    # All of them hand in the published solution, and two have a flag for a file beside it as well.
-    flags = re.findall(r"(\w+) \(identical to the published solution: \d of 3 answers and (\d) more\)", done.stdout)
-    assert dict(flags) == {"ada": "1", "ben": "1", "cem": "1", "dora": "2", "eve": "2"}, done.stdout
-    again = run_command(course, "grade", lesson)
-    assert "0 new, 5 unchanged" in again.stdout
-    checkpoint.write(trained, course / "gradebook" / "submitted" / "ada" / lesson / file)
-    assert "1 new, 4 unchanged" in run_command(course, "grade", lesson).stdout

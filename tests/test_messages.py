@@ -14,8 +14,9 @@ from helpers import progress
 from helpers.answer_keys import contents
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
+from helpers.checking.diagnosis import by_values
 from helpers.checking.make_keys import make_key
-from helpers.checking.messages import _by_values, decide
+from helpers.checking.messages import decide
 from helpers.checking.observe import HELPERS, observe_all
 from helpers.checking.registry import Registry
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
@@ -25,6 +26,7 @@ from helpers.checking.verdict import decide_quiz
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
+from helpers.drawing import colors
 from helpers.progress import remember
 from tests.lab import ROOT
 
@@ -126,94 +128,6 @@ def test_the_picture_names_its_axes_and_its_worst_cell():
         "rows: query, columns: key; 2 of 35 numbers differ, most at row 2 (query 2), column 5 (key 5)"
     )
     assert "framed: row 2 (query 2), column 5 (key 5)" in page
-
-
-# forms in which a right result comes back wrong
-
-
-def two_sums(x):
-    return x.sum(0), x.sum(1)
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (lambda x: two_sums(x)[::-1], "the right values, but in another order: [1] of your answer should"),
-        (lambda x: two_sums(x)[1], "your answer is only [1] of the 2 values that are asked for"),
-    ],
-)
-def test_another_form_is_named_before_its_values(answer, words):
-    assert words in one_case(torch.rand(2, 3), reference=two_sums, answer=answer).splitlines()[1]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_mask_that_is_added_is_seen_by_what_it_leaves(dtype):
-    def masked(x, mask):
-        return torch.softmax(x.masked_fill(~mask, -torch.inf), -1)
-
-    def added(x, mask):
-        return torch.softmax(x + mask, -1)
-
-    x, mask = torch.rand(2, 3, dtype=dtype), torch.tensor([[True, False, True], [True, True, True]])
-    text = one_case(x, mask, reference=masked, answer=added)
-    assert text.splitlines()[1] == "  where the mask is False, the result should be 0, and yours is not"
-    assert "mask is False" not in one_case(x, mask, reference=masked, answer=lambda x, m: masked(x, m) * 2)
-
-
-@pytest.mark.parametrize("hidden", [0.0, math.nan])
-def test_rows_that_a_mask_leaves_nothing_to_are_told(hidden):
-    def mean(x, mask):
-        return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1) + 1
-
-    def without(x, mask):
-        return torch.where(mask.any(1, keepdim=True), mean(x, mask), hidden)
-
-    args = torch.rand(2, 3, 4), torch.tensor([[True, False, True], [False, False, False]])
-    told = "only fully masked rows are wrong, those for which the mask is False everywhere"
-    assert told in one_case(*args, reference=mean, answer=without)
-    assert told not in one_case(*args, reference=mean, answer=lambda x, m: mean(x, m) ** 2)
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (lambda x: x.view(3, 4), "the right numbers, but at other positions"),
-        (lambda x: x.mT + torch.arange(4.0), "every row is off by the same numbers"),
-    ],
-)
-def test_a_slip_that_shows_in_all_numbers_is_told(answer, words):
-    assert words in one_case(torch.rand(3, 4).mT.contiguous(), reference=lambda x: x.mT.contiguous(), answer=answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (lambda x: x.mean().item() / 3, "1/3 of what it should be"),
-        (lambda x: x.mean().item() / math.log(2), "logarithms are to base 2"),
-        (lambda x: math.exp(x.mean().item()), "e to the power of"),
-    ],
-)
-def test_what_one_number_is_of_another_is_told(answer, words):
-    x = torch.linspace(0.3, 0.7, 5)
-    assert words in one_case(x, reference=lambda x: x.mean().item(), answer=answer)
-
-
-def test_a_wrong_tensor_of_one_number_is_told_beside_a_mask():
-    def mean(x, mask):
-        return x[mask].mean()
-
-    text = one_case(
-        torch.rand(3), torch.tensor([True, False, True]), reference=mean, answer=lambda x, m: mean(x, m) + 1
-    )
-    assert "expected" in text and "fully masked" not in text
-
-
-def test_tensors_under_each_others_names_are_told():
-    def named(x):
-        return {"first": x, "second": x * 2 + 1}
-
-    text = one_case(torch.rand(3), reference=named, answer=lambda x: {"first": x * 2 + 1, "second": x})
-    assert 'your ["first"] holds what belongs in ["second"]' in text
 
 
 @pytest.fixture
@@ -357,6 +271,11 @@ def test_colors_are_readable_on_light_and_dark(mark, text, background):
     assert f"{HUES[mark]} {SHARE}%,currentColor" in tint(mark)
 
 
+@pytest.mark.parametrize("name", [name for name in vars(colors) if name.endswith(("_INK", "_COLOR"))])
+def test_colors_of_letters_in_figures_are_readable(name):
+    assert contrast(rgb(getattr(colors, name)), rgb("#ffffff")) >= 4.5
+
+
 def test_no_other_color_is_set_in_words():
     found = judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) * 2)
     page = re.sub(r'src="[^"]+"', "", as_html(found))
@@ -376,7 +295,7 @@ def test_an_unanswered_exercise_is_one_quiet_line():
 
 def test_names_of_lessons_are_found_when_they_are_needed():
     assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
-    assert VIEWS["previous_token"] and STUBS["running_mean"]
+    assert VIEWS["previous_token"] and STUBS["averaging"]
     with pytest.raises(KeyError):
         VIEWS["no such view"]
     registry = Registry()
@@ -388,7 +307,7 @@ def test_names_of_lessons_are_found_when_they_are_needed():
     other.__name__, other.__module__ = "helper_of", "elsewhere"
     with pytest.raises(ValueError, match="helper_of is registered in"):
         registry.register(other)
-    assert stub(STUBS["running_mean"]) is STUBS["running_mean"], "a file that runs again may register again"
+    assert stub(STUBS["averaging"]) is STUBS["averaging"], "a file that runs again may register again"
 
 
 def test_each_lesson_file_says_what_runs_where():
@@ -520,6 +439,6 @@ def test_numbers_of_any_dtype_can_be_compared_with_those_expected(want_type, got
     for shape in ((2,), (3, 3), (2, 3, 4), (0, 2), (7, 3)):
         want = (3 * torch.randn(shape)).to(want_type)
         for got in (3 * torch.randn(shape), want.flip(0), want.double() + 0.5, torch.full(shape, math.nan)):
-            said, _ = _by_values(want, got.to(got_type))
+            said, _ = by_values(want, got.to(got_type))
             assert isinstance(said, str)
-    assert _by_values(torch.tensor([1, 2]), torch.tensor([1.5, 2.5]))[0] == "every number is 0.5 too large"
+    assert by_values(torch.tensor([1, 2]), torch.tensor([1.5, 2.5]))[0] == "every number is 0.5 too large"

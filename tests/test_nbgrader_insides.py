@@ -7,15 +7,12 @@ import sys
 import nbformat
 import pytest
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.apps import api, autogradeapp, generatefeedbackapp
 from nbgrader.dbutil import _temp_alembic_ini
 from nbgrader.plugins import BasePlugin
 from sqlalchemy import text
 from traitlets.config import Config
 
 from helpers.grading import nbgrader_insides
-from helpers.grading.autograde import CourseAutograde
-from helpers.grading.feedback import CourseFeedback
 from helpers.grading.folders import load
 from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import (
@@ -40,19 +37,6 @@ def folders(tmp_path):
 def gradebook(folders):
     with open_gradebook(folders) as gradebook:
         yield gradebook
-
-
-def test_command_and_button_look_their_converter_up_in_their_own_module(folders, tmp_path):
-    _, config = load(tmp_path)  # which installs the course's converter
-    assert api.Autograde is autogradeapp.Autograde is CourseAutograde
-    assert "Autograde" in autogradeapp.AutogradeApp.start.__code__.co_names
-    answer = api.NbGraderAPI(config=config).autograde(LESSON, "nobody")
-    assert "Nobody has handed in 04_scaling" in answer["log"]
-
-
-def test_feedback_too():
-    assert api.GenerateFeedback is generatefeedbackapp.GenerateFeedback is CourseFeedback
-    assert "GenerateFeedback" in generatefeedbackapp.GenerateFeedbackApp.start.__code__.co_names
 
 
 def test_only_a_converter_of_the_same_kind_takes_over():

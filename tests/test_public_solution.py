@@ -15,7 +15,7 @@ from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.public_solution import stand_ins
 from helpers.grading.repository_files import own_files
-from tests.sample_class import Lesson, grade_id, hand_in, text
+from tests.sample_class import grade_id, hand_in, text
 
 LESSON = "04_scaling"
 NAME = f"{LESSON}.ipynb"
@@ -46,11 +46,6 @@ def answered(name: str = "scaled_scores", source: str = "def scaled_scores(Q, K)
 OWN = answered()
 
 
-@pytest.fixture
-def folders(tmp_path):
-    return load(tmp_path / "class")[0]
-
-
 def write(folder, files: dict[str, bytes | str]) -> None:
     for name, content in files.items():
         path = folder / name
@@ -79,14 +74,13 @@ def test_the_solution_itself_is_told_with_its_count(folders):
     ]
 
 
-def test_a_pasted_answer_is_told_whatever_the_white_space_and_an_own_one_is_not(folders):
+def test_a_pasted_answer_is_told_whatever_the_white_space_and_an_own_one_is_not(folders, lesson):
     cells = {grade_id(cell): text(cell) for cell in json.loads(SOLUTION.read_text())["cells"]}
     pasted = cells["scaled_scores"].replace("    ### BEGIN SOLUTION\n", "\n").replace("    ### END SOLUTION", "\n\n")
     assert told(read(folders, {NAME: answered("scaled_scores", pasted)})) == [
         "identical to the published solution: 1 of 6 answers"
     ]
-    own = Lesson(folders, LESSON)
-    hand_in(folders, own, "ben", {name: own.solutions[name] for name in own.exercises})
+    hand_in(folders, lesson, "ben", {name: lesson.solutions[name] for name in lesson.exercises})
     assert told(read_submission(folders.submitted, "ben", course_release(SOLUTION), folders.source)) == []
     assert told(read(folders, {NAME: BLANK})) == []
 
@@ -170,11 +164,7 @@ def test_a_folder_that_is_no_clone_loses_nothing():
     assert own_files(names) == {name: name for name in names}
 
 
-def test_the_flag_stands_in_report_and_csv_and_costs_nothing(folders, monkeypatch):
-    from tests.test_regrade import FullPoints
-
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
-    monkeypatch.setattr("helpers.grading.batch._require_bubblewrap", lambda: None)
+def test_the_flag_stands_in_report_and_csv_and_costs_nothing(folders, lesson):
     write(folders.submitted / "ada" / LESSON, {NAME: SOLUTION.read_bytes()})
     options = dict.fromkeys(("student", "jobs", "unsafe", "cell_seconds", "scheduler", "cluster", "feedback", "force"))
     config = load(folders.gradebook)[1]
@@ -183,5 +173,4 @@ def test_the_flag_stands_in_report_and_csv_and_costs_nothing(folders, monkeypatc
     table = as_csv(read_class(folders, LESSON))
     assert all("identical to the published solution: 6 of 6 answers" in shown for shown in (page, table))
     (row,) = read_class(folders, LESSON).rows
-    lesson = Lesson(folders, LESSON)
     assert all(row.scores[f"check_{name}"] for name in lesson.exercises if not lesson.keys[name].bonus)

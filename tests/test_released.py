@@ -21,7 +21,7 @@ from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
 from helpers.grading.skippable_cells import judge_input
 from helpers.released import released_notebook, told_of_working_copies, working_copies
-from tests.sample_class import Lesson, hand_in
+from tests.sample_class import hand_in
 from tests.sandboxes import need_sandbox
 
 LESSON = "04_scaling"
@@ -62,12 +62,11 @@ def folders(teacher, tmp_path):
     return dataclasses.replace(own, source=teacher.root / "solutions", release=teacher.root / "notebooks")
 
 
-def test_a_working_copy_changes_nothing_that_is_judged(teacher, folders, tmp_path):
+def test_a_working_copy_changes_nothing_that_is_judged(folders, lesson, tmp_path):
     untouched, _ = places.load(tmp_path / "gradebook")
     assert lesson_fingerprint(folders, LESSON) == lesson_fingerprint(untouched, LESSON)
     release = course_release(folders.executed(LESSON))
     assert release == course_release(untouched.executed(LESSON)) and "score_variance" in release.checks
-    lesson = Lesson(untouched, LESSON)
     hand_in(untouched, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
     submission = read_submission(folders.submitted, "ada", release, folders.source)
     own = {cell.exercise for cell in submission.cells if cell.kind == "answer" and not cell.trusted}
@@ -101,9 +100,9 @@ def test_a_working_copy_is_told_once(teacher):
     assert working_copies(teacher.root) == []  # it has run, and nothing is written in it
 
 
-def test_a_class_of_a_teacher_who_solved_the_lesson_has_its_points(folders, monkeypatch, capsys, tmp_path):
+@pytest.mark.full
+def test_a_class_of_a_teacher_who_solved_the_lesson_has_its_points(folders, lesson, monkeypatch, capsys, tmp_path):
     need_sandbox()
-    lesson = Lesson(places.load(tmp_path / "gradebook")[0], LESSON)
     hand_in(folders, lesson, "ada", {name: lesson.solutions[name] for name in lesson.exercises})
     loaded = places.load(tmp_path / "gradebook")[1]
     monkeypatch.setattr("helpers.grading.grade.load", lambda gradebook: (folders, loaded))

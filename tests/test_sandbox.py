@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers.grading import bubblewrap as boxes
@@ -226,45 +227,31 @@ def test_a_reply_that_is_none_is_garbage(box):
         assert lost.value.reason == "garbage"
 
 
-@pytest.mark.full
-def test_the_worker_dies_with_the_grader(tmp_path):
-    need_sandbox()
-    program = (
-        "import sys, time; from helpers.grading.sandbox import Sandbox\n"
-        f"box = Sandbox({LESSON!r}, notebook=False)\n"
-        "submission = box.submission()\n"
-        "print(box.process.pid, flush=True)\ntime.sleep(100)"
-    )
-    grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
-    import psutil
+STARTED = {
+    "a sandbox": f"from helpers.grading.sandbox import Sandbox\nbox = Sandbox({LESSON!r}, notebook=False)\n"
+    "submission = box.submission()\n",
+    "a busy judge": "from helpers.grading.pool import Batch, JudgeProcess\n"
+    f"box = JudgeProcess(Batch({LESSON!r}, 1), '/tmp')\n",
+}
 
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", STARTED)
+def test_what_the_grader_started_dies_with_it(what):
+    need_sandbox()
+    program = f"{STARTED[what]}print(box.process.pid, flush=True)\nimport time\ntime.sleep(100)"
+    grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
     first = psutil.Process(int(grader.stdout.readline()))
     family = [first, *first.children(recursive=True)]
-    assert len(family) > 1
+    if "judge" in what:
+        while "libtorch" not in Path(f"/proc/{first.pid}/maps").read_text():
+            time.sleep(0.05)
+        first.suspend()  # so that it cannot see for itself that nobody listens
+    else:
+        assert len(family) > 1
     grader.kill()
     grader.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not alive
-
-
-@pytest.mark.full
-def test_a_judge_dies_with_the_grader_though_it_is_busy():
-    need_sandbox()
-    program = (
-        "import time; from helpers.grading.pool import Batch, JudgeProcess\n"
-        f"judge = JudgeProcess(Batch({LESSON!r}, 1))\n"
-        "print(judge.process.pid, flush=True)\ntime.sleep(100)"
-    )
-    grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
-    import psutil
-
-    judge = psutil.Process(int(grader.stdout.readline()))
-    while "libtorch" not in Path(f"/proc/{judge.pid}/maps").read_text():
-        time.sleep(0.05)
-    judge.suspend()  # so that it cannot see for itself that nobody listens
-    grader.kill()
-    grader.wait()
-    assert not psutil.wait_procs([judge], timeout=20)[1]
+    assert not psutil.wait_procs(family, timeout=20)[1]
 
 
 def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
@@ -277,6 +264,12 @@ def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
             assert Path(name).stem[:2] < LESSON[:2]
         if name.startswith("helpers/answer_keys/") and name.endswith(".npz"):
             assert Path(name).stem[:2] < LESSON[:2]
+
+
+def test_a_course_below_the_programs_of_the_system_is_hidden(monkeypatch, tmp_path):
+    monkeypatch.setattr(boxes, "PROJECT", Path("/usr/src/course"))
+    seen = boxes.view(tmp_path)
+    assert seen[seen.index("/usr/src/course") - 1] == "--tmpfs"
 
 
 def test_missing_bubblewrap_is_one_clear_refusal(monkeypatch):

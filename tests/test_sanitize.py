@@ -180,47 +180,19 @@ def test_a_character_reference_of_5000_digits_is_a_character():
 
 def test_tables_and_pictures_of_learners_stay():
     page = '<table style="color: red; position: fixed"><tr><td colspan=2>a &amp; b &lt; c<br></td></tr></table>'
-    kept = '<table style="color: red;"><tbody><tr><td colspan="2">a &amp; b &lt; c<br></td></tr></tbody></table>'
+    kept = '<table style="color:red"><tbody><tr><td colspan="2">a &amp; b &lt; c<br></td></tr></tbody></table>'
     assert clean_html(page) == kept
     picture = '<img alt="a &lt; b" src="data:image/png;base64,AAAA">'
     assert clean_html(picture) == picture
     assert clean_html("<style>.x{}</style><p>a") == "<p>a</p>"
+    assert clean_html("a<SCRIPT>b</Script>c") == "ac"
     assert clean_html("1 < 2 & 3 > 2") == "1 &lt; 2 &amp; 3 &gt; 2"
 
 
 PIECES = st.sampled_from(
-    [
-        "<",
-        ">",
-        "/",
-        "<b>",
-        "</b>",
-        "<script>",
-        "</script>",
-        "<a href=",
-        "javascript:",
-        "'",
-        '"',
-        "<img src=",
-        "onerror=",
-    ]
-    + [
-        "<!--",
-        "-->",
-        "<style>",
-        "style=",
-        "expression(",
-        "url(",
-        "&lt;",
-        "&#60;",
-        " ",
-        "=",
-        "x",
-        "\n",
-        "\x00",
-        "<svg/onload=a>",
-    ]
-)
+    "< > / <b> </b> <script> </script> <a_href= javascript: ' \" <img_src= onerror= <!-- --> <style> style= url( "
+    "expression( &lt; &#60; _ = x \n \0 <svg/onload=a>".split(" ")
+).map(lambda piece: piece.replace("_", " "))
 
 
 @given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))

@@ -102,9 +102,14 @@ def test_it_prefers_an_installed_course_of_its_own_version_only(unpacked, folder
     assert place_of_helpers(run(installed=site)) == {"installed": site, "beside": beside}[wins]
 
 
-def test_it_unpacks_the_zip_beside_the_notebook(packed, folder, run):
+def test_it_unpacks_the_zip_beside_the_notebook_and_not_again(packed, folder, run):
     shutil.copy(packed, folder / f"{NAME} (1).zip")
-    assert place_of_helpers(run()) == folder / NAME / FOLDER
+    readme = folder / NAME / FOLDER / "README.txt"
+    for _ in range(2):
+        assert place_of_helpers(run()) == readme.parent and readme.read_text() != "mine"
+        readme.write_text("mine")
+        assert place_of_helpers(run()) == readme.parent and readme.read_text() == "mine"
+        os.utime(folder / NAME, (1, 1))  # older than the zip, which is then unpacked once more
 
 
 @pytest.mark.parametrize("harm", ["cut off", "not a zip", "one byte changed"])

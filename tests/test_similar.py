@@ -6,7 +6,7 @@ from helpers.__main__ import main
 from helpers.classroom.similar import as_page, find_pairs
 from helpers.grading.folders import load
 from tests.sample_class import hand_in
-from tests.test_regrade import LESSON, answers, lesson  # noqa: F401  (a fixture)
+from tests.test_regrade import LESSON, answers
 
 PUBLIC = '''def scale(Q, K):
     """Scores."""
@@ -56,7 +56,7 @@ def test_what_is_no_python_is_left_out():
     assert pairs("def scale(", "def scale(", "(" * 5_000, "\0", OWN) == []
 
 
-def test_the_command_writes_both_side_by_side_and_accuses_nobody(tmp_path, lesson, capsys):  # noqa: F811
+def test_the_command_writes_both_side_by_side_and_accuses_nobody(tmp_path, lesson, capsys):
     folders, _ = load(tmp_path)
     own = OWN.replace("def scale", "def scaled_scores") + "# <script>alert(1)</script>\n"
     for student, code in (("ada", own), ("ben", renamed(own)), ("cem", lesson.solutions["scaled_scores"])):

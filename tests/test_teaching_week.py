@@ -72,12 +72,11 @@ class Teacher:
 
 
 @pytest.fixture
-def teacher(tmp_path):
+def teacher(lesson, tmp_path):
     root = tmp_path / "course"
     left_out = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "gradebook", "tests", "*.zip", "*.egg-info")
     shutil.copytree(lab.ROOT, root, ignore=shutil.ignore_patterns(*left_out))
     made = load(tmp_path / "made")[0]
-    lesson = sample_class.Lesson(made, LESSON)
     sample_class.hand_in(made, lesson, "ada", answers(lesson, quiz_1='quiz_1 = "a"'))
     sample_class.hand_in(made, lesson, "ben", answers(lesson, scaled_scores=WRONG))
     with zipfile.ZipFile(root / "submissions.zip", "w") as archive:  # as Moodle packs them

@@ -19,16 +19,13 @@ FILES = {
     "right": "def attention_scores(Q, K):\n    return Q @ K.mT\n\ndef project(x, W):\n    return F.linear(x, W)\n",
     "wrong": "def project(x, W):\n    return x @ W\n",
     "blank": "def project(x, W):\n    raise NotImplementedError\n",
-    "raises": "def project(x, W):\n    return x.no_such_thing\n",
     "half_way": "def project(x, W):\n    return x @ W.T\n\n1 / 0\n\ndef attention_scores(Q, K):\n    return Q @ K.mT\n",
     "syntax": "def project(x, W):\n    y = x\n    return ((y\n",
     "nothing": "apples = 3\n",
     "top_loop": "def project(x, W):\n    return x @ W.T\n\nimport os\nos._exit(0)\n",
-    "exits": "def project(x, W):\n    import os\n    os._exit(0)\n",
-    "leans_on_another": "def fixed_self_scores(x, W_q, W_k):\n    return attention_scores(x @ W_q.T, x @ W_k.T)\n",
-    "checks_itself": "from helpers import check\n\ndef project(x, W):\n    return x @ W.T\n\ncheck(project)\n",
+    "prints": "from helpers import check\nprint('forged')\n\ndef project(x, W):\n    print('{\"passed\": true}')\n"
+    "    return x @ W.T\n\ncheck(project)\n",
     "quiz": "quiz_1 = 'no such option'\n",
-    "prints": "print('forged')\n\ndef project(x, W):\n    print('{\"passed\": true}')\n    return x @ W.T\n",
     "latin": "# -*- coding: latin-1 -*-\ndef project(x, W):\n    'caf\xe9'\n    return x @ W.T\n",
 }
 
@@ -65,15 +62,11 @@ def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
         ("right", "project", True, None, ""),
         ("wrong", "project", False, "not_transposed", "This looks like"),
         ("blank", "project", False, "not_answered", ""),
-        ("raises", "project", False, "raises", "line 2"),
         ("half_way", "project", True, None, ""),
         ("half_way", "attention_scores", False, "raises", "ZeroDivisionError in line 4"),
         ("syntax", None, False, "raises", "SyntaxError in line 3"),
         ("nothing", None, False, "not_answered", "none of the exercises"),
         ("top_loop", "project", False, "raises", "process"),
-        ("exits", "project", False, "raises", "process ended"),
-        ("leans_on_another", "fixed_self_scores", True, None, "a finished attention_scores in place of yours"),
-        ("checks_itself", "project", True, None, ""),
         ("quiz", "quiz_1", False, "wrong_type", "Answer with one of"),
         ("prints", "project", True, None, ""),
         ("latin", "project", True, None, ""),
@@ -111,7 +104,7 @@ def run_try(capsys, *arguments: str):
     [
         (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
         ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: hard_lookup,"),
-        ([LESSON, "no_such_file.py"], "There is no file no_such_file.py."),
+        ([LESSON, "no_such_file.py"], "no_such_file.py cannot be read: No such file or directory."),
         ([LESSON, "."], ". is a folder; name the files in it."),
         (
             [LESSON, str(NOTEBOOK)],
@@ -173,7 +166,7 @@ def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(FILES["right"])
-    bad.write_text(FILES["exits"])
+    bad.write_text(FILES["top_loop"])
     code, out, err = run_try(capsys, LESSON, str(bad), str(good), "--json", "--exercise", "project")
     assert code == 0
     assert [json.loads(line)["passed"] for line in out.splitlines()] == [False, True]

@@ -47,7 +47,9 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
         f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
         f'"""The finished blocks of lesson {text.lesson.number}: {text.lesson.title}."""\n'
     )
-    groups = [sorted(line for line in imports if _rank(line) == rank) for rank in range(3)]
+    packages = {line: line.split()[1].partition(".")[0] for line in imports}
+    own = {"torch": 1, "helpers": 2}
+    groups = [sorted(line for line in imports if own.get(packages[line], 0) == rank) for rank in range(3)]
     parts = [head, *("\n".join(group) + "\n" for group in groups if group)]
     return "\n".join([*parts, *("\n" + piece + "\n" for piece in pieces)])
 
@@ -70,17 +72,8 @@ def _allowed_imports(source: str) -> dict[str, str]:
     for node in ast.parse(source).body:
         for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
             module = alias.name if isinstance(node, ast.Import) else node.module or ""
-            if _may_import(module):
+            top = module.partition(".")[0]
+            if module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names:
                 alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
                 imports[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
     return imports
-
-
-def _may_import(module: str) -> bool:
-    top = module.split(".")[0]
-    return module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names
-
-
-def _rank(line: str) -> int:
-    top = line.split()[1].split(".")[0]
-    return {"torch": 1, "helpers": 2}.get(top, 0)

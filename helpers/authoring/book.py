@@ -6,7 +6,6 @@ The pages' sources are written into build/book/text, the site into build/book/si
 """
 
 import argparse
-import base64
 import html
 import os
 import re
@@ -32,7 +31,7 @@ from helpers.released import told_of_working_copies, without_marks, working_copi
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
 PICTURE = re.compile(
-    r'<img (?P<words>[^>]*?) ?src="data:image/(?P<kind>\w+)[^,"]*?(?P<coded>;base64)?,(?P<data>[^"]*)">'
+    r'<img (?P<words>[^>]*?) ?src="data:image/svg\+xml,(?P<data>[^"]*)">'
     r'(?:<div style="[^"]*">(?P<caption>Figure (?P<number>\d+\.\d+)\..*?)</div>)?'
 )
 NUMBERED = re.compile(r"^### (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
@@ -105,8 +104,7 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     shutil.copy(home.root / "LICENSE", text)
     write_live(home, extra / FOLDER)
     for path, page in _other_pages(home, notebooks).items():
-        up = "../" * path.count("/")
-        _write(text / path, f"{with_references(page, known, up)}\n\n{_made_from()}\n")
+        _write(text / path, f"{with_references(page, known, '../' * path.count('/'))}\n\n{_made_from()}\n")
 
 
 def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cache: Path | None = None):
@@ -168,11 +166,9 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
 
 def _picture(match: re.Match, folder: Path) -> str:
     """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
-    plain = html.unescape(match["data"])
-    data = base64.b64decode(plain) if match["coded"] else unquote_to_bytes(plain)
     anchor = f"figure-{match['number'].replace('.', '-')}" if match["number"] else ""
-    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{match['kind']}"
-    (folder / name).write_bytes(data)
+    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.svg"
+    (folder / name).write_bytes(unquote_to_bytes(html.unescape(match["data"])))
     image = f'<a href="{name}"><img {match["words"]} loading="lazy" src="{name}"></a>'
     if not anchor:
         return f"<figure>{image}</figure>"
@@ -259,7 +255,10 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     }
     trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
     glossary = (home.root / "docs" / "glossary.md").read_text(encoding="utf-8")
-    prose = {name[:2]: prose_of(notebook) for name, notebook in notebooks.items()}
+    prose = {
+        name[:2]: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        for name, notebook in notebooks.items()
+    }
     needs = {name: _needed(home, prose[name[:2]]) for name in notebooks}
     caption_of_map = "Each lesson, and by arcs the earlier ones that it needs."
     page = f"{home.lessons[0].name}/{home.lessons[0].name}"
@@ -291,10 +290,6 @@ def with_terms(text: str) -> str:
 def _toctree(pages: list[str], caption: str = "") -> str:
     options = f":caption: {caption}\n:hidden:\n" if caption else ""
     return "\n".join(["```{toctree}", f"{options}:maxdepth: 1\n", *pages, "```\n"])
-
-
-def prose_of(notebook) -> str:
-    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
 def _needed(home: Course, prose: str) -> list[str]:

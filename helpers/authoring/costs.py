@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from helpers.checking.make_keys import UnsoundKey, wrong_answer
+from helpers.checking.make_keys import wrong_answer
 from helpers.course import Course, Lesson, course, load_source
 from helpers.translator import evaluation, stage
 from helpers.translator.parts import PART
@@ -67,38 +67,29 @@ def run(args: argparse.Namespace) -> int:
     return int(bool(bad))
 
 
-def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable | None, str]]:
-    """(lesson, part, mistake or "right", label, function, trouble) for everything that can be put in."""
+def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable]]:
+    """(lesson, part, mistake or "right", label, function) for everything that can be put in."""
     key = home.root / "solutions" / lesson.name / "answer_key.py"
     blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
     if not key.is_file() or not blocks_file.is_file():
         return
     blocks = load_source(blocks_file, f"helpers.blocks.{lesson.name}")
-    variants = _accepted_variants(home, lesson)
+    path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
+    variants = load_source(path, f"accepted_variants_{lesson.topic}").VARIANTS if path.is_file() else {}
     for exercise in getattr(load_source(key, f"answer_key_{lesson.number}"), "exercises", ()):
         name = exercise.name
         reference = getattr(blocks, name, None)
         if name not in PART or PART[name].runs == "beside" or reference is None:
             continue
-        yield lesson.name, name, "right", FINISHED, reference, ""
+        yield lesson.name, name, "right", FINISHED, reference
         for form in variants.get(name, ()):
-            yield lesson.name, name, "right", form.__name__, form, ""
+            yield lesson.name, name, "right", form.__name__, form
         for mistake in exercise.mistakes:
-            try:
-                yield lesson.name, name, mistake.name, mistake.label, wrong_answer(mistake, reference), ""
-            except (UnsoundKey, OSError, LookupError) as error:
-                yield lesson.name, name, mistake.name, mistake.label, None, str(error)
+            yield lesson.name, name, mistake.name, mistake.label, wrong_answer(mistake, reference)
 
 
-def _accepted_variants(home: Course, lesson: Lesson) -> dict[str, tuple]:
-    path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
-    return getattr(load_source(path, f"accepted_variants_{lesson.topic}"), "VARIANTS", {}) if path.is_file() else {}
-
-
-def cost(lesson: str, part: str, name: str, label: str, function: Callable | None, trouble: str) -> Cost:
+def cost(lesson: str, part: str, name: str, label: str, function: Callable) -> Cost:
     """Measure one mistake or one accepted variant."""
-    if function is None:
-        return Cost(lesson, part, name, label, None, None, trouble)
     torch.manual_seed(0)
     trial = stage.attempt({part: function}, "jane visits africa in september", SECONDS, shown=False)
     return Cost(lesson, part, name, label, trial.nats, trial.exact, trial.failed)

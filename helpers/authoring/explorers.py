@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
+import matplotlib
+import torch
 from nbformat.v4 import new_code_cell
 
 from helpers.authoring import frames
@@ -84,16 +86,9 @@ def rests_on_training(sources: list[str], index: int) -> bool:
     return any("checkpoint" in _used(sources[above]) for above in rests_on(sources, index))
 
 
-def _tree(source: str) -> ast.AST:
-    try:
-        return ast.parse(source)
-    except SyntaxError:  # a magic
-        return ast.Module([], [])
-
-
 @lru_cache(maxsize=1024)
 def _used(source: str) -> frozenset[str]:
-    walk = ast.walk(_tree(source))
+    walk = ast.walk(ast.parse(source))
     return frozenset(node.id for node in walk if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
 
@@ -101,7 +96,7 @@ def _used(source: str) -> frozenset[str]:
 def _made(source: str) -> frozenset[str]:
     """The names that a cell gives, or into whose objects it writes."""
     made = set()
-    for node in ast.walk(_tree(source)):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             made |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -116,9 +111,6 @@ def _made(source: str) -> frozenset[str]:
 
 def _fingerprint(home: Course, lesson: Lesson, sources: list[str]) -> str:
     """A name that changes with whatever the pictures are made from."""
-    import matplotlib
-    import torch
-
     digest = hashlib.sha256(_helpers(home.root, lesson.topic))
     digest.update("\0".join([matplotlib.__version__, torch.__version__, *sources]).encode())
     return digest.hexdigest()[:32]

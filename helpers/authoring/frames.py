@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from urllib.parse import unquote
 
 import ipywidgets as widgets
 import numpy as np
@@ -192,7 +193,5 @@ def _lighter(coded: str) -> str:
 
 def _from_address(data: str) -> str:
     """The SVG that `helpers.drawing.style` has written into an address."""
-    quote = "%22" if "%22" in data else "'"
-    for written, plain in ((quote, '"'), ("&amp;", "&"), ("%3E", ">"), ("%3C", "<"), ("%23", "#"), ("%25", "%")):
-        data = data.replace(written, plain)
-    return data
+    data = data if "%22" in data else data.replace("'", "%22")
+    return unquote(data.replace("&amp;", "&"))

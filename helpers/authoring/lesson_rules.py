@@ -39,13 +39,9 @@ def _titles(text: LessonText) -> list[str]:
 
 
 def _section(text: LessonText, title: str) -> str:
-    lines, inside = [], False
-    for line in "\n".join(_prose(text)).split("\n"):
-        if re.match(r"#{1,6} ", line):
-            inside = line.lstrip("# ").startswith(title)
-        if inside:
-            lines.append(line)
-    return "\n".join(lines)
+    section = rf"^#+ {re.escape(title)}.*?(?=^#+ |\Z)"
+    found = re.search(section, "\n".join(_prose(text)), re.DOTALL | re.MULTILINE)
+    return found[0] if found else ""
 
 
 def _check_map(text: LessonText, where: str) -> Iterator[str]:
@@ -84,8 +80,7 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
             continue
         bonus = name in text.lesson.bonus
         points = {**text.lesson.points, **text.lesson.bonus}.get(name)
-        stated = (float(match[5] or 0), match[6] == "bonus points")
-        if points is not None and stated != (points, bonus):
+        if points is not None and (float(match[5] or 0), match[6] == "bonus points") != (points, bonus):
             kind = "bonus points" if bonus else "points"
             yield f"{where}: {title} says other points than course.toml: {points:g} {kind}."
         if bonus and "**Extra**" not in match[0]:
@@ -136,10 +131,6 @@ def core_prose(text: LessonText) -> str:
     return re.split(rf"^#+ {FURTHER}$", prose, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def core_minutes(text: LessonText) -> float:
-    return minutes_of(core_prose(text))
-
-
 def minutes_of(prose: str) -> float:
     """Reading at WORDS_PER_MINUTE, and what exercises and written questions state."""
     words = len(re.sub(r"<[^>]+>", " ", prose).split())
@@ -149,7 +140,7 @@ def minutes_of(prose: str) -> float:
 
 
 def _check_time(text: LessonText, where: str) -> Iterator[str]:
-    needed = core_minutes(text)
+    needed = minutes_of(core_prose(text))
     stated = re.search(r"\*\*Core:\*\* about (\d+) minutes", core_prose(text))
     if not stated:
         yield f"{where} must say: **Core:** about {round(needed / 5) * 5} minutes."

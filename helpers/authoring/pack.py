@@ -140,7 +140,6 @@ def _built(path: Path, lesson: Lesson) -> bytes:
 
 def _course_toml(home: Course, lessons: list[Lesson]) -> str:
     """course.toml with the tables of `lessons` only."""
-    text = (home.root / "course.toml").read_text(encoding="utf-8")
-    head, *tables = re.split(r"(?m)^(?=\[\[lesson\]\])", text)
+    head, *tables = re.split(r"(?m)^(?=\[\[lesson\]\])", (home.root / "course.toml").read_text(encoding="utf-8"))
     names = {lesson.name for lesson in lessons}
     return head + "".join(table for table in tables if re.search(r'^name = "(.+)"', table, re.M)[1] in names)

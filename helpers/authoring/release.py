@@ -73,27 +73,20 @@ def given_figures(notebook) -> dict[int, str]:
 
     A figure rests on no answer, directly or by a variable; an explorer may. The text above asks for no prediction.
     """
-    learners, movers, figures, asked = set(LIVE), set(), {}, False
+    learners, figures, asked = set(LIVE), {}, False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             asked = bool(ASKED.search(cell.source))
             continue
-        try:
-            tree = ast.parse(cell.source)
-        except SyntaxError:  # a magic; its outputs are nothing to keep
-            continue
+        tree = ast.parse(cell.source)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        given = [alias for node in imports if (node.module or "").startswith("helpers.lessons") for alias in node.names]
-        explorers = {alias.asname or alias.name for alias in given if alias.name == "explore"}
-        movers |= explorers
         answer = cell.metadata.get("nbgrader", {})
         if answer.get("solution"):
             learners.add(answer["grade_id"])
         shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
-        if shown and names & movers and not asked:
+        if shown and "explore" in names and not asked:
             figures[index] = FINISHED if names & learners else STILL
-        if answer or names & (learners | movers) or explorers:
+        if answer or "explore" in names or names & learners:
             # What such a cell makes or changes rests on an answer as well.
             stored = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
             learners |= {node.id for node in stored if isinstance(node, ast.Name)}

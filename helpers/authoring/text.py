@@ -149,13 +149,8 @@ def _length(source: str) -> int:
 
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
-    titles, fenced = [], False
-    for line in source.split("\n"):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced and (match := re.match(r"#{1,6} +(.+)", line)):
-            titles.append(match[1].strip())
-    return titles
+    plain = re.sub(r"^\s*```.*?^\s*```", "", source, flags=re.DOTALL | re.MULTILINE)
+    return [title.strip() for title in re.findall(r"^#{1,6} +(.+)", plain, re.MULTILINE)]
 
 
 def _slug(heading: str) -> str:
@@ -222,8 +217,7 @@ def _check_points(text: LessonText, where: str) -> Iterator[str]:
         yield f"course.toml gives points for {name}, which is not in {where}."
     for name in sorted(present - set(paid)):
         yield f"course.toml gives no points for {name} of {where}. Add it to the lesson's table."
-    if sum(lesson.points.values()) != 100:
-        total = sum(lesson.points.values())
+    if (total := sum(lesson.points.values())) != 100:
         yield f"course.toml: the points of {lesson.name} add up to {total:g}, not to 100."
 
 
@@ -232,8 +226,7 @@ def _check_hints(text: LessonText, where: str) -> Iterator[str]:
     for section in _sections(text.notebook.cells):
         names = [cell.metadata["nbgrader"]["grade_id"] for cell in section if is_answer(cell)]
         names = [name for name in names if not is_quiz(name)]
-        prose = "\n".join(cell.source for cell in section if cell.cell_type == "markdown")
-        hints = HINT.findall(prose)
+        hints = HINT.findall("\n".join(cell.source for cell in section if cell.cell_type == "markdown"))
         if len(hints) < 2 * len(names):
             found = f"and has {len(hints)}" if hints else "and has none"
             yield f"{where}: {names[0]} needs two hints (<details><summary>Hint 1</summary>), {found}."

@@ -1,6 +1,6 @@
 """Trees of tensors and plain Python values to bytes and back, without pickle.
 
-A tree is None, a bool, int, float, str, tensor, Stub, or a list, tuple or dict of trees. Anything else that an
+A tree is None, a bool, int, float, str, bytes, tensor, Stub, or a list, tuple or dict of trees. Anything else that an
 answer may return becomes Odd, which keeps the type's name for a message. Tensors are gathered in one flat array
 for each dtype, so that a key of many small tensors loads as a handful of arrays.
 """
@@ -57,6 +57,8 @@ def plain(value, depth: int = 0):
         return _plain_container(value, depth)
     if value is None or isinstance(value, (bool, Stub, Odd)):
         return value
+    if isinstance(value, bytes):
+        return _too_large(value) or bytes(value)
     for kind in (int, float, str):  # and no subclass of them
         if isinstance(value, kind):
             return _too_large(value) or kind(value)
@@ -64,10 +66,11 @@ def plain(value, depth: int = 0):
     return Odd(kind.__name__ if module in ("builtins", "__main__") else f"{module}.{kind.__name__}")
 
 
-def _too_large(value: int | float | str) -> Odd | None:
+def _too_large(value: int | float | str | bytes) -> Odd | None:
     if isinstance(value, int) and abs(value) >= 2**63:
         return Odd("int", "too large")
-    return Odd("str", "too long") if isinstance(value, str) and len(value) > MAX_TEXT else None
+    too_long = isinstance(value, (str, bytes)) and len(value) > MAX_TEXT
+    return Odd(type(value).__name__, "too long") if too_long else None
 
 
 def _plain_container(value: list | tuple | dict, depth: int):
@@ -109,6 +112,8 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
             return {"t": [dtype_name, start, list(node.shape)]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
+        if isinstance(node, bytes):
+            return {"b": node.decode("latin-1")}
         if isinstance(node, list):
             return [walk(item) for item in node]
         if isinstance(node, tuple):
@@ -130,7 +135,7 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
     """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
     try:
         return _Unpacking(arrays, shared).tree(packed, 0)
-    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, UnicodeEncodeError) as error:
         raise BadTree(str(error)) from None
 
 
@@ -159,6 +164,8 @@ class _Unpacking:
         """What JSON has no word for, as `pack` marks it."""
         if kind == "t":
             return self.tensor(*body)
+        if kind == "b":
+            return body.encode("latin-1")
         if kind == "u":
             return tuple(self.tree(item, depth) for item in body)
         if kind == "d":

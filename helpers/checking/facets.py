@@ -65,10 +65,10 @@ def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | 
 
 def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """A gradient that does not arrive is as good as one of zeros."""
-    shown = [item for item in (a, b) if item is not None]
-    if not shown:
+    some = b if a is None else a
+    if some is None:
         return True
-    zeros = torch.zeros(shown[0].shape, dtype=shown[0].dtype)
+    zeros = torch.zeros(some.shape, dtype=some.dtype)
     a, b = (zeros if item is None else item for item in (a, b))
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"

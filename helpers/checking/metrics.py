@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.compare import Difference, is_alike, keys_of, most_serious
+from helpers.checking.compare import Difference, difference
 from helpers.checking.registry import Registry
 
 METRICS = Registry()
@@ -44,27 +44,12 @@ class Score:
     mistake: str | None = None
 
 
-def misfit(truth, output, path: tuple = ()) -> Difference | None:
+def misfit(truth, output) -> Difference | None:
     """How an output is not of the truth's type and shape, whatever its values; None where it is."""
     if isinstance(truth, dict) and "shape" in truth:
         truth = torch.zeros(()).expand(tuple(truth["shape"]))
         if isinstance(output, torch.Tensor) and not output.is_floating_point():
-            return Difference("type", path, truth, output)
-    kind = "" if truth is None else _misfit_kind(truth, output)
-    if kind:
-        return Difference(kind, path, truth, output)
-    return most_serious(misfit(truth[key], output[key], (*path, key)) for key in keys_of(truth))
-
-
-def _misfit_kind(truth, output) -> str:
-    tensor = isinstance(truth, torch.Tensor)
-    if not (isinstance(output, torch.Tensor) if tensor else is_alike(truth, output)):
-        return "type"
-    if tensor:
-        lost = output.is_floating_point() and bool(output.isnan().any())
-        return "shape" if truth.shape != output.shape else "nan" if lost else ""
-    if isinstance(truth, (list, tuple)):
-        return "" if len(truth) == len(output) else "shape"
-    if isinstance(truth, dict):
-        return "" if truth.keys() == output.keys() else "value"
-    return "" if output == output else "nan"
+            return Difference("type", (), truth, output)
+    found = None if truth is None else difference(truth, output)
+    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
+    return found if unlike else None  # a dict differs by its keys

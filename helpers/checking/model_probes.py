@@ -5,21 +5,20 @@ import torch
 SAME = 3e-5  # logits may differ by this much through rounding alone
 
 
-def row_of(numbers, table):
-    """One row of the table for each row of whole numbers: equal numbers choose equal rows."""
-    return (numbers * 7919 + 31).remainder(10_007).sum(-1).remainder(len(table))
+def causal_logits(table, ids, start=0):
+    """ids (B, T) -> (B, T, V): rows of a table (rows, V), each chosen by `start` and by the ids up to its position."""
+    positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
+    heard = (ids * positions).cumsum(-1) + start  # (B, T)
+    return table[(heard * 7919 + 31).remainder(10_007).remainder(len(table))]  # (B, T, V)
 
 
-def layers_of(module, names) -> dict[str, str]:
-    """What the layers of these names are, in words."""
-
-    def described(layer):
-        if not isinstance(layer, torch.nn.Linear):
-            return "missing" if layer is None else type(layer).__name__
-        bias = "without bias" if layer.bias is None else "with a bias"
-        return f"nn.Linear from {layer.in_features} to {layer.out_features}, {bias}"
-
-    return {name: described(getattr(module, name, None)) for name in names}
+def require_ids(ids, wish, batch=None):
+    """Raise an error that says the wish where the ids are no LongTensor (B, T)."""
+    if not isinstance(ids, torch.Tensor):
+        raise TypeError(f"{wish}; it got a {type(ids).__name__}")
+    fits = ids.dim() == 2 and ids.dtype == torch.int64 and batch in (None, ids.shape[0])
+    if not fits:
+        raise ValueError(f"{wish}; it got {ids.dtype} of shape {tuple(ids.shape)}")
 
 
 def shape_of(x):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.messages import index_words, two_numbers
 from helpers.checking.verdict import Picture, Verdict
 from helpers.checking.vocabulary import UNCHANGED, VALUES
+from helpers.checking.wording import entry_at, two_numbers
 from helpers.drawing.dark import DARK
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
@@ -167,7 +167,7 @@ def _picture(picture: Picture) -> str:
     a, b = two_numbers(picture.expected[worst].item(), picture.actual[worst].item())
     floats = picture.expected.is_floating_point() and bool(gap_finite.any())
     most = "most" if floats else "first"
-    where = ", ".join(filter(None, [picture.item, index_words(list(worst), picture.axes)]))
+    where = ", ".join(filter(None, [picture.item, entry_at(list(worst), picture.axes)]))
     wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
     alt = (
         f"rows: {names[0]}, columns: {names[1]}; {wrong} of {want.numel()} numbers differ, {most} at {where}: "

@@ -8,6 +8,8 @@ import copy
 
 import torch
 
+from helpers.checking.codec import plain
+from helpers.checking.compare import difference
 from helpers.checking.registry import Registry
 from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import MODULE, Call
@@ -24,7 +26,27 @@ class WrongParts(AttributeError):
 @scenario
 def module(answer, args, kwargs):
     """args = (init_args, state, call_args, call_kwargs): build, load the state (a dict of tensors), call."""
-    return module_in(False, answer, args)
+    call = Call.of(MODULE, args, kwargs={})
+    built, leaves = loaded_module(False, answer, call)
+    return built(*call.args, **call.kwargs), leaves
+
+
+@scenario
+def parts_made(answer, args, kwargs):
+    """args = (init_args, names): build the module and say what its parts of these names are."""
+    init, names = args
+    built = answer(*init)
+    if missing := [name for name in names if not hasattr(built, name)]:
+        raise WrongParts(f"your module has no {missing[0]}; keep it in self.{missing[0]}")
+    return {name: _described(getattr(built, name)) for name in names}, []
+
+
+def _described(part):
+    """A linear layer in words, a whole number as it is, of all else the type."""
+    if not isinstance(part, torch.nn.Linear):
+        return part if isinstance(part, int) else type(part).__name__
+    bias = "without bias" if part.bias is None else "with a bias"
+    return f"nn.Linear from {part.in_features} to {part.out_features}, {bias}"
 
 
 @scenario
@@ -43,29 +65,12 @@ def module_called_again(answer, args, kwargs):
     training, last = kwargs.get("training", False), copy.deepcopy(calls[-1])
     built, _ = loaded_module(training, answer, Call((), {}, init, state))
     outputs, leaves = called_again(built, calls, {})
-    if training and not alike(outputs[-1], built(*last)):
+    if training and difference(plain(outputs[-1]), plain(built(*last))) is not None:
         raise WrongParts(
             "in training mode, your module gives two results for the same numbers, one call right after the other "
             "(a dropout? something kept from the call before?)"
         )
     return outputs, leaves
-
-
-def alike(first, second) -> bool:
-    """Whether two outputs hold the same numbers; True where they hold something else."""
-    if isinstance(first, (tuple, list)) and isinstance(second, (tuple, list)):
-        return all(map(alike, first, second))
-    if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
-        return True
-    fit = first.shape == second.shape and first.dtype == second.dtype
-    return fit and torch.allclose(first, second, equal_nan=True)
-
-
-def module_in(training: bool, answer, args):
-    """As `module`, in training mode or in evaluation mode."""
-    call = Call.of(MODULE, args, kwargs={})
-    built, leaves = loaded_module(training, answer, call)
-    return built(*call.args, **call.kwargs), leaves
 
 
 def _out_of_sight(built: torch.nn.Module, name: str) -> str:
@@ -95,7 +100,8 @@ def _missing_part(built: torch.nn.Module, name: str) -> str:
 
 def loaded_module(training: bool, answer, call: Call):
     """The module that a call asks for, with its numbers in it, and the parameters that got them."""
-    state, built = call.state, answer(*call.init)
+    state = call.state
+    built = answer(**call.init) if isinstance(call.init, dict) else answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
     tensors = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
@@ -151,6 +157,23 @@ def _turned(tree):
         return item.transpose(*axes).contiguous().transpose(*axes)
 
     return mapped(tree, turned)
+
+
+@scenario
+def finite_entries(answer, args, kwargs):
+    """answer(x, ...) with 0 where x or the output is infinite, so that no gradient is asked for at what was cut off."""
+    output = answer(*args, **kwargs)
+    return torch.where(output.isfinite() & args[0].isfinite(), output, torch.zeros_like(output)), []
+
+
+@scenario
+def finite_gradients(answer, args, kwargs):
+    """Whether the gradients of the sum of answer(...), a function of float tensors, are finite."""
+    leaves = [x.detach().clone().requires_grad_() for x in args]
+    with torch.enable_grad():
+        output = answer(*leaves, **kwargs)
+    found = torch.autograd.grad(output.sum(), leaves, allow_unused=True)
+    return {"every gradient is finite": all(grad is None or bool(grad.isfinite().all()) for grad in found)}, []
 
 
 @scenario

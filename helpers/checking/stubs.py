@@ -6,6 +6,8 @@ A lesson's own stand in its room, helpers/lessons/TOPIC/probes.py.
 import types
 from collections.abc import Callable
 
+import torch
+
 from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Stub
 
@@ -26,3 +28,36 @@ def _unnamed(function: Callable) -> Callable:
 
     f.__qualname__ = "f"
     return f
+
+
+def mixed(x, width, phase=0.5, dtype=None):
+    """Fixed sums of the entries of each row without structure: (..., D) -> (..., width)."""
+    D = x.shape[-1]
+    count = torch.arange(1, D * width + 1, dtype=torch.float64)
+    numbers = (count * 1.7 + phase).sin() * (2 / D) ** 0.5
+    return x @ numbers.reshape(D, width).to(dtype or x.dtype)
+
+
+@stub
+def mixed_rows(table, width):
+    """f (..., T, D) -> (..., T, width): row t comes from sums of rows, with weights that are row t of a table."""
+
+    def f(x):
+        dtype = torch.promote_types(table.dtype, x.dtype)  # float64 numbers take no float32 rows, as in a network
+        return table.to(dtype) @ mixed(x, width, dtype=dtype)
+
+    return f
+
+
+@stub
+def looking_around(width):
+    """f (T, D) -> (T, width): each row becomes an average of all rows, with weights that depend on them."""
+    return lambda x: mixed(torch.softmax(mixed(x, x.shape[-1], 0.3) @ x.T, dim=-1) @ x, width, 0.9)
+
+
+@stub
+def linear(weight, bias):
+    """An nn.Linear with these numbers; bias may be None."""
+    layer = torch.nn.Linear(weight.shape[1], len(weight), bias=bias is not None, dtype=weight.dtype)
+    layer.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    return layer

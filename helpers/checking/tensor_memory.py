@@ -1,4 +1,7 @@
-"""How many numbers the tensors of a computation hold: the largest one, and all that live at one time."""
+"""How many numbers the tensors of a computation hold: the largest one, and all that live at one time.
+
+Counted is what a tensor stores: an expanded view costs nothing of its own.
+"""
 
 import weakref
 from collections.abc import Callable
@@ -7,16 +10,6 @@ import torch
 
 from helpers.checking.scenarios import WrongParts
 from helpers.running.torch_insides import OperatorMode, tree_leaves
-
-
-def largest_tensor(f: Callable, *args, **kwargs):
-    """(f(*args, **kwargs), numbers in the largest tensor that was made on the way), without autograd.
-
-    Counted is what a tensor stores: an expanded view costs nothing of its own.
-    """
-    with torch.no_grad(), TensorsAlive((), 0) as seen:
-        output = f(*args, **kwargs)
-    return output, seen.largest
 
 
 class TensorsAlive(OperatorMode):
@@ -63,7 +56,7 @@ class TensorsAlive(OperatorMode):
             self.now -= self.sizes[address]
 
 
-def tensors_alive(f: Callable, *args, long: int, **kwargs):
+def tensors_alive(f: Callable, *args, long: int = 0, **kwargs):
     """(f(*args, **kwargs), what TensorsAlive saw on the way), without autograd."""
     with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
         output = f(*args, **kwargs)

@@ -51,7 +51,7 @@ class Call:
 
     args: tuple
     kwargs: dict
-    init: tuple | None = None
+    init: tuple | dict | None = None
     state: dict = field(default_factory=dict)
 
     @staticmethod

@@ -7,7 +7,7 @@
 - csv: for spreadsheets and all other platforms.
 
 A lesson that was collected with the platform's own list as roster goes back in the form of that list: its headings in
-their language, its names, its delimiter and quotation marks. Of a gradebook only the columns up to the first grade and
+their language, its names and its delimiter. Of a gradebook only the columns up to the first grade and
 the lesson's own come back, so that no older grade of another assignment replaces a newer one.
 
 For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A submission

@@ -20,11 +20,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from helpers.grading.class_scores import alphabetical, called, full_name
-from helpers.grading.feedback_page import as_html
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.notebook_page import as_html
 from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
@@ -90,7 +90,6 @@ class Question:
     answers: list[Answer]
     blank: int
     unread: int
-    others: list[str]  # the lesson's other written questions
 
     @property
     def reasons(self) -> list[str]:
@@ -127,22 +126,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
-    """The question `name`, or the lesson's first, with everybody's answers. Raises GradingStopped if there is none."""
+def read_question(folders: Folders, lesson: str) -> Question:
+    """The lesson's written question, with everybody's answers. Raises GradingStopped if there is none."""
     release = course_release(folders.executed(lesson))
     if not release.written:
         raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
-    name = next(iter(release.written)) if name is None else name
-    if name not in release.written:
-        raise GradingStopped(f"{lesson} has no written question {one_line(name)}.")
+    name = next(iter(release.written))
     answers, blank, unread = _answers(folders, lesson, name)
     if not answers and not blank:
         raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
-    others = [question for question in release.written if question != name]
     text, scheme = release.above[name], release.solved[name]
     items = scheme_items(scheme, release.written[name])
     shown = as_html(text), as_html(scheme).replace("<details", "<details open")
-    return Question(lesson, name, release.written[name], *shown, items, answers, blank, unread, others)
+    return Question(lesson, name, release.written[name], *shown, items, answers, blank, unread)
 
 
 def _answers(folders: Folders, lesson: str, name: str) -> tuple[list[Answer], int, int]:
@@ -246,9 +242,9 @@ class Server(ThreadingHTTPServer):
     def host(self) -> str:
         return f"127.0.0.1:{self.server_port}"
 
-    def page(self, question: str | None) -> tuple[str, str]:
-        """The page of a question, and the nonce of its script."""
-        asked = read_question(self.folders, self.lesson, question)
+    def page(self) -> tuple[str, str]:
+        """The page, and the nonce of its script."""
+        asked = read_question(self.folders, self.lesson)
         if self.anonymous:
             asked, whose = without_names(asked, self.token)
             self.whose |= whose
@@ -275,16 +271,15 @@ def serving(folders: Folders, lesson: str, anonymous: bool = False):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET /TOKEN/ and /TOKEN/QUESTION: the page. POST /TOKEN/QUESTION: save. POST /TOKEN/: done."""
+    """GET /TOKEN/: the page. POST /TOKEN/QUESTION: save. POST /TOKEN/: done."""
 
     server: Server
 
     def do_GET(self) -> None:
-        question = self._place()
-        if question is None:
+        if self._place() is None:
             return
         try:
-            page, nonce = self.server.page(question or None)
+            page, nonce = self.server.page()
         except GradingStopped as stopped:
             self._reply(HTTPStatus.NOT_FOUND, str(stopped))
             return

@@ -182,7 +182,8 @@ def _squeezed(name: str) -> str:
 
 def folder_name(name: str) -> str:
     """A name that can be a folder's and a row's of the gradebook."""
-    name = re.sub(r"""[\s/\\<>:"'|?*\N{REPLACEMENT CHARACTER}]+""", " ", one_line(unicodedata.normalize("NFC", name)))
+    name = one_line(unicodedata.normalize("NFC", name))
+    name = re.sub(r"""[\s/\\<>\[\]:"'|?*\N{REPLACEMENT CHARACTER}]+""", " ", name)
     return name.strip(" .").encode()[:100].decode("utf-8", "ignore").strip(" .")
 
 

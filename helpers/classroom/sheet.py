@@ -1,6 +1,6 @@
 """A table as a platform exports it, read so that it can be written back in the form that it came in.
 
-Canvas, Excel and Moodle choose the delimiter by the country, Excel adds a line `sep=;`, and each quotes other cells.
+Canvas, Excel and Moodle choose the delimiter by the country, and Excel adds a line `sep=;`.
 """
 
 import csv
@@ -13,8 +13,6 @@ from helpers.errors import CourseError
 
 DELIMITERS = ",;\t|"
 BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-# Which cells are quoted besides those that have to be: none, those with a space (as PHP, and so Moodle), or all.
-QUOTED = {"needed": r"(?!)", "spaces": r"\s", "all": r""}
 
 
 @dataclass
@@ -25,7 +23,6 @@ class Sheet:
     lines: list[int]
     encoding: str = "utf-8"
     delimiter: str = ","
-    quoted: str = "needed"
     end: str = "\r\n"
     mark: str = ""  # a first line such as `sep=;`
 
@@ -33,17 +30,11 @@ class Sheet:
     def heading(self) -> list[str]:
         return self.rows[0]
 
-    def text(self, rows: list[list[str]]) -> str:
-        """Rows as this table writes them."""
-        must = re.compile(rf'["\r\n{re.escape(self.delimiter)}]|{QUOTED[self.quoted]}')
-        return self.mark + "".join(self.delimiter.join(_cell(cell, must) for cell in row) + self.end for row in rows)
-
     def encoded(self, rows: list[list[str]]) -> bytes:
-        return self.text(rows).encode(self.encoding)
-
-
-def _cell(text: str, must: re.Pattern) -> str:
-    return '"' + text.replace('"', '""') + '"' if must.search(text) else text
+        """Rows as this table writes them."""
+        file = io.StringIO(newline="")
+        csv.writer(file, delimiter=self.delimiter, lineterminator=self.end).writerows(rows)
+        return (self.mark + file.getvalue()).encode(self.encoding)
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -79,13 +70,7 @@ def read_sheet(path: Path) -> Sheet:
             )
         row[width:] = [""] * (width - len(row))
     end = "\r\n" if "\r\n" in text else "\n"
-    sheet = Sheet(rows, lines, encoding, delimiter, end=end, mark=mark)
-    for quoted in QUOTED:
-        sheet.quoted = quoted
-        if mark + text in (sheet.text(rows), sheet.text(rows).removesuffix(end)):
-            return sheet
-    sheet.quoted = "spaces" if text.startswith('"') or ' "' in text else "needed"
-    return sheet
+    return Sheet(rows, lines, encoding, delimiter, end, mark)
 
 
 def _delimiter(text: str) -> str:

@@ -63,21 +63,14 @@ class Source:
 
     # ------------------------------------------------------------ what comes next
 
-    def chances(self, state: tuple) -> dict[str, float]:
-        """The probability of every token that may come next, in a state that `after` gives."""
-        if state[0] in ("segment", REPETITION):  # too many to keep
-            return self._chances(state)
-        if state not in self._cache:
-            self._cache[state] = self._chances(state)
-        return self._cache[state]
-
-    @functools.cached_property
-    def _cache(self) -> dict[tuple, dict[str, float]]:
-        return {}
-
     @functools.cached_property
     def _closer(self) -> dict[str, str]:
         return {pair[0]: pair[1] for pair in self.pairs}
+
+    @functools.cached_property
+    def chances(self):
+        """chances(state): the probability of every token that may come next, in a state that `after` gives."""
+        return functools.lru_cache(maxsize=10_000)(self._chances)
 
     def _chances(self, state: tuple) -> dict[str, float]:
         kind, *rest = state

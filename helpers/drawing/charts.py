@@ -14,7 +14,7 @@ from helpers.drawing.colors import AROUND_ZERO, BLACK, BLUE, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST
 
 HATCHED: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
-CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False}
+CELLS = {"cmap": WEIGHTS, "vmin": None, "vmax": None, "numbers": True, "digits": 2, "tilted": False, "every": None}
 
 
 def _array(matrix) -> np.ndarray:
@@ -30,23 +30,24 @@ def heatmap(ax, matrix, rows=None, columns=None, mask=None, **look):
     mask: boolean (rows, columns), True = may be seen. All other cells are hatched and have no number, whatever the
     matrix holds there. look: those of CELLS, and what `ax.set` takes. vmin, vmax: the limits of the colors; of a map
     around zero they are set alike by themselves. numbers: whether they are written, with so many digits. tilted:
-    whether the names of the columns are, where they are long.
+    whether the names of the columns are, where they are long. every: steps between ticks without names.
     """
-    cmap, vmin, vmax, numbers, digits, tilted = (look.pop(name, usual) for name, usual in CELLS.items())
+    cmap, vmin, vmax, numbers, digits, tilted, every = (look.pop(name, usual) for name, usual in CELLS.items())
     values = _array(matrix).astype(float)
     seen = np.isfinite(values) if mask is None else np.broadcast_to(_array(mask).astype(bool), values.shape)
     shown = values[seen & np.isfinite(values)]
     if cmap in AROUND_ZERO and vmin is None and vmax is None:
-        vmax = max([float(abs(shown).max())] if shown.size else [], default=0.0) or 1e-9
+        vmax = float(abs(shown).max(initial=0.0)) or 1e-9
         vmin = -vmax
     picture = ax.imshow(np.where(seen, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
     for axis, size, names in ((ax.yaxis, values.shape[0], rows), (ax.xaxis, values.shape[1], columns)):
-        step = 1 if names is not None or size <= 16 else 5 if size <= 40 else 10
+        step = 1 if names is not None else every or (1 if size <= 16 else 5 if size <= 40 else 10)
         axis.set_ticks(range(0, size, step), range(0, size, step) if names is None else names)
     if mask is not None:
-        hatch_cells(ax, ~seen)
+        for i, j in np.argwhere(~seen).tolist():
+            ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
     if numbers:
-        number_cells(ax, picture, values, seen, digits)
+        _number_cells(ax, picture, values, seen, digits)
     without_spines(ax)
     if tilted:
         tilt(ax)
@@ -60,23 +61,14 @@ def weight_map(ax, weights, queries=None, keys=None, mask=None, **look):
     return heatmap(ax, weights, queries, queries if keys is None else keys, mask, vmin=0, vmax=1, **look)
 
 
-def hatch_cells(ax, blocked) -> None:
-    """Hatch the cells of a heat map that may not be seen: `blocked` is True there."""
-    for i, j in np.argwhere(_array(blocked)).tolist():
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **HATCHED))
-
-
-def number_cells(ax, picture, values, seen=None, digits=2) -> list:
-    """Write each number of a heat map into its cell, in black or white, whichever is read more easily."""
-    written = []
-    for i, row in enumerate(values):
-        for j, value in enumerate(row):
-            if seen is None or seen[i, j]:
-                text = f"{value:.{digits}f}" if np.isfinite(value) else "NaN" if np.isnan(value) else f"{value:+.0f}"
-                text = text.lstrip("-") if text.startswith("-") and not text.strip("-0.") else text  # no "-0.00"
-                color = ink_on(picture.cmap(picture.norm(value)))
-                written.append(ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color))
-    return written
+def _number_cells(ax, picture, values, seen, digits) -> None:
+    """Write the numbers of the cells that are seen in black or white, whichever is read more easily."""
+    for i, j in np.argwhere(seen).tolist():
+        value = float(values[i, j])
+        text = f"{value:.{digits}f}" if np.isfinite(value) else "NaN" if np.isnan(value) else f"{value:+.0f}"
+        text = text.lstrip("-") if text.startswith("-") and not text.strip("-0.") else text  # no "-0.00"
+        look = {"fontsize": SMALLEST, "color": ink_on(picture.cmap(picture.norm(value)))}
+        ax.text(j, i, text, ha="center", va="center", **look)
 
 
 def ink_on(background) -> str:
@@ -133,8 +125,7 @@ def bars(ax, names, values, label=None, across=False, **look):
     shape = {"color": BLUE} | ({"height": 0.6} if across else {}) | shape
     values, places = _array(values).tolist(), range(len(names))
     drawn = (ax.barh if across else ax.bar)(places, values, **shape)
-    axis = ax.yaxis if across else ax.xaxis
-    axis.set_ticks(places, names)
+    (ax.yaxis if across else ax.xaxis).set_ticks(places, names)
     if across and not ax.yaxis_inverted():
         ax.invert_yaxis()
     if label is not None:

@@ -4,7 +4,6 @@ A figure function draws on `new_figure(...)`, with the charts of charts.py in th
 `Picture(figure, alt, caption)`. These two say what is drawn; a docstring says only what they do not.
 """
 
-import base64
 import html
 import io
 import re
@@ -19,12 +18,10 @@ from helpers.drawing.dark import DARK
 
 WIDEST = 8.6  # inches: the column of JupyterLab and of Colab
 SMALLEST = 9  # points
-SVG_LIMIT = 300_000  # bytes; a larger figure becomes a PNG of twice the screen's pixels
 RC = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 11,
     "axes.titlesize": 12,
-    "legend.fontsize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": matplotlib.cycler(color=CYCLE),
@@ -71,8 +68,16 @@ class Picture:
         return self.html() + DARK
 
     def html(self, live: bool = False) -> str:
-        """The picture and its caption. live: between two moves of a slider."""
-        return _with_caption(image_tag(self.figure, self.alt, live), self.caption)
+        """One HTML <img> with the picture and the alt text in it (display metadata is ignored by viewers), and below
+        it the caption. live: for a picture that is gone after the next move of a slider: quicker."""
+        # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
+        data, alt = _in_address(_svg(self.figure, tidy=not live)), html.escape(self.alt, quote=True)
+        # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
+        size = 'width="{:.0f}" height="{:.0f}"'.format(*(self.figure.get_size_inches() * 96 + 12))
+        tag = f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/svg+xml,{data}">'
+        # No color of its own: the page's, light or dark.
+        look = "max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em;text-wrap:pretty"  # no last line of one word
+        return tag + (f'<div style="{look}">{html.escape(self.caption)}</div>' if self.caption else "")
 
     def __repr__(self) -> str:
         return f"[figure: {self.alt}]"
@@ -104,22 +109,7 @@ def words_instead(words: str, caption: str) -> Picture:
     return Picture(figure, words, caption)
 
 
-def image_tag(figure: Figure, alt: str, live: bool = False) -> str:
-    """The figure as one HTML <img> with the picture and the alt text in it (display metadata is ignored by viewers).
-
-    live: for a picture that is gone after the next move of a slider: quicker, and no smaller than it has to be.
-    """
-    size = figure.get_size_inches()
-    svg = _svg(figure, tidy=not live)
-    if live or len(svg) <= SVG_LIMIT:
-        return _tag("svg+xml", svg, alt, *size)
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(RC):
-        figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
-    return _tag("png", buffer.getvalue(), alt, *size)
-
-
-def _svg(figure: Figure, tidy: bool = True) -> bytes:
+def _svg(figure: Figure, tidy: bool = True) -> str:
     """The figure as SVG: the same bytes each time, no date. tidy: coordinates to a hundredth of a point."""
     buffer, dpi = io.BytesIO(), figure.dpi
     figure.dpi = 192 if tidy else 96  # of heat maps: all else is lines
@@ -131,7 +121,7 @@ def _svg(figure: Figure, tidy: bool = True) -> bytes:
     figure.dpi = dpi
     text = buffer.getvalue().decode()
     text = text[text.index("<svg") :]  # without the XML and DTD lines
-    return tidied(text).encode() if tidy else text.encode()
+    return tidied(text) if tidy else text
 
 
 def lay_out(figure: Figure) -> None:
@@ -151,27 +141,9 @@ def tidied(svg: str) -> str:
     return re.sub(r' (?:(?:d|x|y|points)="|transform="translate)[^"]*"', rounded, re.sub(r">\s+<", "><", svg))
 
 
-def _tag(kind: str, picture: bytes, alt: str, width: float, height: float) -> str:
-    alt = html.escape(alt, quote=True)
-    # As text an SVG is a quarter smaller than in base64, and shrinks further in a zip.
-    svg = kind == "svg+xml"
-    data = f",{_in_address(picture.decode())}" if svg else f";base64,{base64.b64encode(picture).decode()}"
-    # A white ground of its own, so that it can be read where DARK does not reach; 12 pixels are the padding.
-    size = f'width="{round(width * 96) + 12}" height="{round(height * 96) + 12}"'
-    return f'<img alt="{alt}" class="on-white" {size} style="{FRAME}" src="data:image/{kind}{data}">'
-
-
 def _in_address(svg: str) -> str:
     """The text of an SVG in an address, in double quotes."""
     svg = svg.strip().encode("ascii", "xmlcharrefreplace").decode()
     for plain, written in (("%", "%25"), ("#", "%23"), ("<", "%3C"), (">", "%3E"), ("\n", " "), ("&", "&amp;")):
         svg = svg.replace(plain, written)
     return svg.replace('"', "%22" if "'" in svg else "'")
-
-
-def _with_caption(tag: str, caption: str) -> str:
-    if not caption:
-        return tag
-    # No color of its own: the page's, light or dark.
-    look = "max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em;text-wrap:pretty"  # no last line of one word
-    return f'{tag}<div style="{look}">{html.escape(caption)}</div>'

@@ -8,8 +8,9 @@ so that reading them runs nothing; a module is the learner's code like the noteb
 
 import os
 import re
-import stat
 from pathlib import Path
+
+from helpers.grading.notebook_file import Unreadable, read_regular
 
 LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000, ".txt": 200_000, ".csv": 200_000}  # bytes
 MOST = {".safetensors": 2, ".py": 8, ".txt": 4, ".csv": 4}
@@ -40,11 +41,11 @@ def read_files_beside(folder: Path, text: str = "", only_named: bool = False) ->
             if sum(taken.endswith(suffix) for taken in files) >= MOST[suffix]:
                 skipped += 1
                 continue
-            data, problem = _read_bounded(folder / name, LARGEST[suffix])
-            if data is None:
+            try:
+                files[name] = read_regular(folder / name, LARGEST[suffix])
+            except Unreadable as problem:
                 flags.append(f"{name} beside the notebook was left out: {problem}")
                 continue
-            files[name] = data
             if suffix == ".py":
                 flags.append(f"{name} was handed in beside the notebook and taken along")
         if suffix == ".safetensors" and (called := _name_in_code(folder, files, text)):
@@ -90,21 +91,3 @@ def _names_ending(folder: Path, suffix: str) -> list[str]:
     except OSError:
         return []
     return sorted(name for name in names if name.endswith(suffix) and NAME.fullmatch(name))
-
-
-def _read_bounded(path: Path, most: int) -> tuple[bytes | None, str]:
-    """The bytes of a regular file that is no link and no larger than `most`; or None and why not."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return None, "it is a link" if path.is_symlink() else "it cannot be opened"
-    try:
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None, "it is not a regular file"
-            content = file.read(most + 1)
-    except OSError:
-        return None, "it cannot be read"
-    if len(content) > most:
-        return None, f"it is larger than {most / 10**6:g} MB"
-    return content, ""

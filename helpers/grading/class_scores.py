@@ -14,7 +14,6 @@ from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result, read_result
 from helpers.grading.submission import Release
 
-GONE = re.compile(r"The check cell of (\w+) is gone; it counts as it stands at the end\.$")
 CHOICE = re.compile(r"^quiz_\d+ = [\"'](\w+)[\"']", re.MULTILINE)
 
 
@@ -199,7 +198,7 @@ def _row(report: ClassReport, grades: list[Grade], result: Result, late: float, 
     if changed:
         report.changed[student] = [name.removeprefix("check_") for name in changed]
     row.notes = [*_changed(result, changed), *([f"handed in {lateness(late)} late ({due})"] if late else [])]
-    row.notes += _together([text for text in [result.problem, *result.flags] if text])
+    row.notes += [text for text in [result.problem, *result.flags] if text]
     return row
 
 
@@ -238,16 +237,6 @@ def is_unanswered(grade, result: Result | None) -> bool:
     if not grade.name.startswith("check_"):
         return True
     return result is not None and result.mistakes.get(grade.name.removeprefix("check_"), [""])[0] == "not_answered"
-
-
-def _together(notes: list[str]) -> list[str]:
-    """The notes; what is the same of several check cells is one of them."""
-    gone = [match[1] for note in notes if (match := GONE.match(note))]
-    if len(gone) < 2:
-        return notes
-    names = f"{', '.join(gone[:-1])} and {gone[-1]}"
-    sentence = f"The check cells of {names} are gone; they count as they stand at the end."
-    return [*(note for note in notes if not GONE.match(note)), sentence]
 
 
 def _choices(release: Release) -> dict[str, tuple[list[str], str]]:

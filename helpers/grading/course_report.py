@@ -1,19 +1,15 @@
-"""`course report`: all graded lessons on one page, students by lessons, and a CSV file of the same.
-
-With a lesson it writes that lesson's report anew.
-"""
+"""`course report`: all graded lessons on one page, students by lessons, and a CSV file of the same."""
 
 import argparse
 import statistics
 from dataclasses import dataclass, field
 
-from helpers.grading.class_report import difficulty, mistakes, write_report
+from helpers.grading.class_report import difficulty, mistakes
 from helpers.grading.class_scores import ClassReport, Row, called, number, read_class
 from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.pages import as_table, template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.safe_text import one_line
 
 DROP, HALF = 0.25, 0.5  # of the points: so far below one's own earlier lessons, or so few of all, is falling behind
 HARDEST, COMMONEST = 2, 3  # exercises and mistakes that are named of each lesson
@@ -51,29 +47,16 @@ class CourseReport:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling (default: all that were graded)"
-    )
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
 def run(args: argparse.Namespace) -> int:
-    from nbgrader.api import MissingEntry
-
     folders, _ = load(args.gradebook)
-    if args.lesson is None:
-        report = write_course_report(folders)
-        behind = sum(bool(student.behind) for student in report.students)
-        lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
-        print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
-    else:
-        args.lesson = folders.lesson(args.lesson)
-        try:
-            write_report(folders, args.lesson)
-        except (MissingEntry, FileNotFoundError):
-            raise GradingStopped(f"Nothing of {one_line(args.lesson)} is graded yet.") from None
-    name = args.lesson or "course"
-    print(f"report: {shown(folders.report(name, 'html'))}   CSV: {shown(folders.report(name, 'csv'))}")
+    report = write_course_report(folders)
+    behind = sum(bool(student.behind) for student in report.students)
+    lessons = "1 lesson" if len(report.lessons) == 1 else f"{len(report.lessons)} lessons"
+    print(f"{len(report.students)} students, {lessons}, {behind} fell behind")
+    print(f"report: {shown(folders.report('course', 'html'))}   CSV: {shown(folders.report('course', 'csv'))}")
     return 0
 
 

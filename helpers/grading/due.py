@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from dateutil.tz import tzlocal
+
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, write_atomically
@@ -21,7 +23,7 @@ OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 def zone_of(name: str) -> tzinfo:
     """A zone by its IANA name or offset; "" is this computer's. CourseError: PST means three zones, IST too."""
     if not name:
-        return _here()
+        return tzlocal()
     if name in ("UTC", "GMT", "Z"):
         return UTC
     if match := OFFSET.fullmatch(name):
@@ -35,22 +37,6 @@ def zone_of(name: str) -> tzinfo:
     raise CourseError(
         f"{name!r} is not a known time zone. Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
     )
-
-
-class _here(tzinfo):
-    """This computer's zone, with its summer time."""
-
-    def utcoffset(self, moment):
-        return moment.replace(tzinfo=None).astimezone().utcoffset()
-
-    def tzname(self, moment):
-        return moment.replace(tzinfo=None).astimezone().tzname()
-
-    def dst(self, moment):
-        return None
-
-    def fromutc(self, moment):
-        return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
 
 
 def class_zone(folders: Folders | None = None) -> tzinfo:
@@ -132,13 +118,12 @@ def keep_due(folders: Folders, lesson: str | None, args: argparse.Namespace) -> 
 
 
 def _moment(text: str, zone: tzinfo) -> datetime:
-    """`2026-11-03 23:59`, with a zone behind it or in the given one, as UTC without a zone."""
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?) ?(\S*)", text.strip())
+    """`2026-11-03 23:59`, in the given zone if it names no offset, as UTC without a zone."""
     try:
-        moment = datetime.fromisoformat(match[1] if match else "")
+        moment = datetime.fromisoformat(text.strip() if ":" in text else "")
     except ValueError:
         raise CourseError(f'--due {text!r} is not a time. Write it as "2026-11-03 23:59".') from None
-    return moment.replace(tzinfo=zone_of(match[2]) if match[2] else zone).astimezone(UTC).replace(tzinfo=None)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC).replace(tzinfo=None)
 
 
 def _seconds(text: str) -> int:

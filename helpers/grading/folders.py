@@ -5,8 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.errors import CourseError
-from helpers.grading.safe_text import one_line
+from helpers.course import course
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,11 +55,7 @@ class Folders:
 
     def lesson(self, name: str) -> str:
         """A lesson by its name or number. Raises CourseError, which lists the lessons, if there is none."""
-        for lesson in self.lessons():
-            if name in (lesson, lesson[:2], lesson[:2].removeprefix("0")):
-                return lesson
-        known = ", ".join(self.lessons()) or "none is built yet; see `course build`"
-        raise CourseError(f"There is no lesson {one_line(name, 60)!r}. Lessons: {known}.")
+        return course().lesson(name).name
 
     def lessons(self) -> list[str]:
         return sorted(path.stem for path in self.source.glob("*/*.ipynb") if path.stem == path.parent.name)
@@ -100,10 +95,7 @@ def load(gradebook: str | Path | None = None):
 
 def shown(path: Path | str) -> str:
     """A path as a person at this prompt would type it."""
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # another drive
-        return str(path)
+    return os.path.relpath(path)
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:

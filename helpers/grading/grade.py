@@ -126,7 +126,7 @@ def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
     """The class report, which is returned, and the feedback pages, where there are some or `feedback` asks for them:
     none may tell of older points."""
     from helpers.grading.class_report import write_report
-    from helpers.grading.feedback import write_feedback
+    from helpers.grading.converters import write_feedback
 
     try:
         if feedback or has_pages(folders, lesson):
@@ -217,25 +217,14 @@ class ProgressBar(contextlib.AbstractContextManager):
             return
         from rich import progress as rich
 
-        self.bar = rich.Progress(
-            rich.TextColumn("grading"),
-            rich.BarColumn(),
-            rich.TaskProgressColumn(),
-            rich.MofNCompleteColumn(),
-            rich.TextColumn("{task.fields[rate]}"),
-            rich.TimeRemainingColumn(),
-            rich.TextColumn("left"),
-            transient=True,
-        )
-        self.began = time.monotonic()
-        self.task = self.bar.add_task("grading", total=new, rate="")
+        self.bar = rich.Progress(*rich.Progress.get_default_columns(), rich.MofNCompleteColumn(), transient=True)
+        self.task = self.bar.add_task("grading", total=new)
         self.bar.start()
 
     def step(self, student: str) -> None:
         self.done += 1
         if self.bar is not None:
-            rate = self.done / max(time.monotonic() - self.began, 1e-3)
-            self.bar.update(self.task, completed=self.done, rate=f"{rate:.1f}/s")
+            self.bar.advance(self.task)
         elif self.done == self.total or self.done % 25 == 0:
             print(f"graded {self.done} of {self.total}", flush=True)
 

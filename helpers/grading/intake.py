@@ -15,7 +15,7 @@ from helpers.grading.lesson_release import is_learners, read_release
 from helpers.grading.merge_cells import blank_cells, identify_cells, merge_cells
 from helpers.grading.missing_packages import missing_packages
 from helpers.grading.name_bindings import TopLevel
-from helpers.grading.newer_python import without_newer_syntax
+from helpers.grading.newer_python import HERE, names_bound, without_newer_syntax
 from helpers.grading.notebook_file import (
     ENDINGS,
     Unreadable,
@@ -31,7 +31,7 @@ from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Release, Submission
 
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
-FORBIDDEN_IN_NAMES = set('<>"\\')  # Formgrader writes names into its pages as they are
+FORBIDDEN_IN_NAMES = set('<>"\\[]*?')  # Formgrader writes names into its pages, nbgrader into patterns of paths
 MOST_NOTEBOOKS = 12  # of one submission, of which the answered one is looked for
 
 
@@ -117,10 +117,12 @@ def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str
     """Turn statements that only a newer Python can read into comments, and return the names that they would bind."""
     names: set[str] = set()
     for cell in cells:
-        if cell["cell_type"] == "code" and cell["source"] not in release.sources:
-            cell["source"], unread = without_newer_syntax(cell["source"], cell["ran"])
-            names.update(*(statement.names for statement in unread))
-            flags += [statement.flag(grade_id_of(cell) or cell["id"] or "without a name") for statement in unread]
+        if cell["cell_type"] == "code" and cell["ran"] and cell["source"] not in release.sources:
+            cell["source"], left_out = without_newer_syntax(cell["source"])
+            names.update(*map(names_bound, left_out))
+            where = f"Cell {grade_id_of(cell) or cell['id'] or 'without a name'} has a statement"
+            told = f"{where} that the grader's Python {HERE} cannot read, though it ran at home; left out: "
+            flags += [told + statement.split("\n")[0][:60] for statement in left_out]
     return names
 
 

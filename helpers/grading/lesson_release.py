@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from helpers.grading.name_bindings import TopLevel
@@ -15,28 +14,19 @@ from helpers.released import released_notebook
 UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on which no later cell's answer depends
 
 
-def _read_once(read: Callable[[Path], Release]) -> Callable[[Path], Release]:
-    """Read a notebook again only where it has changed: whoever collects reads all lessons', which takes half a second.
-    Nobody changes a release."""
-
-    @functools.lru_cache(maxsize=64)
-    def kept(path: Path, *_stamp: int) -> Release:
-        return read(path)
-
-    def looked_up(path: Path) -> Release:
-        stamp = path.stat()
-        return kept(path.absolute(), stamp.st_mtime_ns, stamp.st_size, stamp.st_ino)
-
-    return functools.wraps(read)(looked_up)
-
-
-@_read_once
 def course_release(solution: Path) -> Release:
     """The release of a lesson by its solution notebook, solutions/NN_topic/NN_topic.ipynb.
 
     The solution has the outputs of what need not run for every submission (skippable_cells.py). The set-up cell is one
-    of these, because the sandbox has found the course.
+    of these, because the sandbox has found the course. A notebook is read again only where it has changed: whoever
+    collects reads all lessons', which takes half a second. Nobody changes a release.
     """
+    status = solution.stat()
+    return _course_release(solution.absolute(), status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _course_release(solution: Path, *_version: int) -> Release:
     release = _parse_release(solution.stem, released_notebook(solution))
     for cell in json.loads(solution.read_text(encoding="utf-8"))["cells"]:
         source, name = joined_text(cell.get("source", "")), grade_id_of(cell)
@@ -49,7 +39,6 @@ def course_release(solution: Path) -> Release:
     return release
 
 
-@_read_once
 def read_release(path: Path) -> Release:
     return _parse_release(path.stem, json.loads(path.read_text(encoding="utf-8")))
 

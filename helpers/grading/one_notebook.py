@@ -7,55 +7,46 @@ https://gradescope-autograders.readthedocs.io/en/latest/specs/.
 
 import json
 import os
-import re
 import secrets
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.attachments import LARGEST
 from helpers.grading.folders import ROOT, write_atomically
-from helpers.grading.intake import read_submission
+from helpers.grading.intake import lesson_of, read_submission
 from helpers.grading.lesson_release import course_release
+from helpers.grading.notebook_file import Unreadable, read_cells
 from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.reports import ExerciseReport
 from helpers.grading.repository_files import SKIPPED
 from helpers.grading.safe_text import one_line
 
-NAMED = re.compile(r"set_up\('(\w+)'|\b(\d\d_[a-z_]+)")  # in the set-up cell, or the file's name
-
-
-@dataclass(frozen=True)
-class Scored:
-    """An exercise or quiz of one submission. worth: its points, of a bonus exercise 0: those are on top. waits: a
-    person must look, as in Cell."""
-
-    name: str
-    points: float
-    worth: float
-    report: ExerciseReport
-    waits: bool = False
+SOLUTIONS = ROOT / "solutions"
 
 
 @dataclass(frozen=True)
 class JudgedNotebook:
-    """scored: in the lesson's order. waiting: points of questions that a person grades. flags: for a person."""
+    """reports: in the lesson's order, each with the points of the release, of a bonus exercise 0: its points are on
+    top. waiting: the exercises that wait for a person. written: points of questions that a person grades. flags: for a
+    person."""
 
     lesson: str
-    scored: list[Scored]
-    waiting: float
+    reports: list[ExerciseReport]
+    waiting: set[str]
+    written: float
     flags: list[str]
 
     @property
     def points(self) -> float:
-        return sum(item.points for item in self.scored if item.worth)
+        return sum(report.points for report in self.reports if report.max_points)
 
     @property
     def bonus(self) -> float:
-        return sum(item.points for item in self.scored if not item.worth)
+        return sum(report.points for report in self.reports if not report.max_points)
 
 
 def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
@@ -67,31 +58,32 @@ def grade_file(notebook: Path, lesson: str | None, unsafe: bool) -> int:
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(page, "a", encoding="utf-8") as file:
             file.write(summary)
-    return int(any(item.points < item.worth and not item.waits for item in judged.scored))
+    needed = [report for report in judged.reports if report.exercise not in judged.waiting]
+    return int(any(report.points < report.max_points for report in needed))
 
 
 def as_markdown(judged: JudgedNotebook) -> str:
     """The points, a table of the exercises, the report of each that is not right, and what waits for a person."""
     bonus = f" and {judged.bonus:g} bonus points" if judged.bonus else ""
-    worth = sum(item.worth for item in judged.scored)
+    worth = sum(report.max_points for report in judged.reports)
     lines = [f"## {judged.lesson}: {judged.points:g} of {worth:g} points{bonus}", ""]
-    lines += ["| | exercise | points | |", "|---|---|---|---|", *map(_row, judged.scored), ""]
-    if judged.waiting:
-        lines += [f"The written question ({judged.waiting:g} points) waits for a person.", ""]
-    for item in judged.scored:
-        if item.report.answered and not item.report.passed:
+    lines += ["| | exercise | points | |", "|---|---|---|---|"]
+    lines += [*(_row(report, report.exercise in judged.waiting) for report in judged.reports), ""]
+    if judged.written:
+        lines += [f"The written question ({judged.written:g} points) waits for a person.", ""]
+    for report in judged.reports:
+        if report.answered and not report.passed:
             # Four spaces make a block of code that nothing in a learner's words can end.
-            lines += [f"`{item.name}`:", "", *(f"    {line}" for line in item.report.text.splitlines()), ""]
+            lines += [f"`{report.exercise}`:", "", *(f"    {line}" for line in report.text.splitlines()), ""]
     if judged.flags:
         lines += ["For a person to look at:", "", *(f"    {one_line(flag)}" for flag in judged.flags), ""]
     return "\n".join(lines)
 
 
-def _row(scored: Scored) -> str:
-    report = scored.report
-    score = f"{scored.points:g} of {scored.worth:g}" if scored.worth else f"{scored.points:g} bonus"
-    label = "" if report.passed else "waits for a person" if scored.waits else report.label.replace("|", "\\|")
-    return f"| {'✓' if report.passed else '✗' if report.answered else '–'} | `{scored.name}` | {score} | {label} |"
+def _row(report: ExerciseReport, waits: bool) -> str:
+    score = f"{report.points:g} of {report.max_points:g}" if report.max_points else f"{report.points:g} bonus"
+    label = "" if report.passed else "waits for a person" if waits else report.label.replace("|", "\\|")
+    return f"| {'✓' if report.passed else '✗' if report.answered else '–'} | `{report.exercise}` | {score} | {label} |"
 
 
 def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
@@ -106,7 +98,7 @@ def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
 
 def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
     """What Gradescope shows: one test an exercise, with its report. Flags stand where only instructors see them."""
-    output = [f"The written question ({judged.waiting:g} points) is graded by a person."] if judged.waiting else []
+    output = [f"The written question ({judged.written:g} points) is graded by a person."] if judged.written else []
     if unsafe:
         output.append("Judged without a sandbox.")
     return {
@@ -118,29 +110,31 @@ def as_results(judged: JudgedNotebook, unsafe: bool) -> dict:
         "extra_data": {"flags": judged.flags},
         "tests": [
             {
-                "name": item.name if item.worth else f"{item.name} (bonus)",
-                "score": item.points,
-                "max_score": item.worth,
-                "status": "passed" if item.report.passed else "failed",
-                "output": ("This answer waits for a person.\n" if item.waits else "") + item.report.text,
+                "name": report.exercise if report.max_points else f"{report.exercise} (bonus)",
+                "score": report.points,
+                "max_score": report.max_points,
+                "status": "passed" if report.passed else "failed",
+                "output": "This answer waits for a person.\n" * (report.exercise in judged.waiting) + report.text,
                 "output_format": "text",
             }
-            for item in judged.scored
+            for report in judged.reports
         ],
     }
 
 
 def lesson_named_in(notebook: Path) -> str:
-    """The lesson that a notebook is of, as its set-up cell or its name says. Raises GradingStopped if neither does."""
-    lessons = [item.name for item in course().lessons]
+    """The lesson that a notebook is of, as its cells say. Raises GradingStopped if they don't."""
     try:
-        text = notebook.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise GradingStopped(f"{notebook} cannot be read ({error.strerror}).") from None
-    for match in NAMED.finditer(f"{text}\n{notebook.name}"):
-        if (match[1] or match[2]) in lessons:
-            return match[1] or match[2]
-    raise GradingStopped(f"{notebook} is of no lesson of this course. Name one: course grade LESSON --ci {notebook}")
+        read_cells(notebook)
+    except Unreadable as problem:
+        raise GradingStopped(str(problem)) from None
+    releases = [course_release(SOLUTIONS / item.name / f"{item.name}.ipynb") for item in course().lessons]
+    lesson, _ = lesson_of(notebook, releases)
+    if lesson is None:
+        raise GradingStopped(
+            f"{notebook} is of no lesson of this course. Name one: course grade LESSON --ci {notebook}"
+        )
+    return lesson
 
 
 def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook:
@@ -148,8 +142,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
 
     Raises GradingStopped if it cannot be read or judged, or if the grader fails its own test: then it has no points.
     """
-    solutions = ROOT / "solutions"
-    release = course_release(solutions / lesson / f"{lesson}.ipynb")
+    release = course_release(SOLUTIONS / lesson / f"{lesson}.ipynb")
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     with tempfile.TemporaryDirectory() as scratch:
@@ -161,7 +154,7 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             beside = [path for path in handed_in.parent.iterdir() if path.suffix in LARGEST]
             for path in [handed_in, *beside]:
                 shutil.copy(path, folder, follow_symlinks=False)
-        submission = read_submission(Path(scratch), "handed_in", release, solutions)
+        submission = read_submission(Path(scratch), "handed_in", release, SOLUTIONS)
         if submission.problem:
             raise GradingStopped(submission.problem)
         with Pool(Batch(lesson, secrets.randbelow(2**31), unsafe), 1) as pool:
@@ -169,10 +162,12 @@ def judge_notebook(lesson: str, handed_in: Path, unsafe: bool) -> JudgedNotebook
             [(_, graded)] = pool.judge_each([submission], release, lambda student: None)
     if graded is None or submission.problem:
         raise GradingStopped(submission.problem or "The grader could not judge this notebook.")
-    waiting = {cell.exercise for cell in submission.cells if cell.kind == "check" and cell.waits}
-    scored = []
+    waits = {cell.exercise for cell in submission.cells if cell.kind == "check" and cell.waits}
+    reports = []
     for name, worth in release.checks.items():
         report = graded.verdicts[name]
         points = min(report.points, worth) if worth else report.points
-        scored.append(Scored(name, points, worth, report, name in waiting and not report.passed))
-    return JudgedNotebook(lesson, scored, sum(release.written.values()), [*submission.flags, *graded.flags])
+        reports.append(replace(report, points=points, max_points=worth))
+    waiting = {report.exercise for report in reports if report.exercise in waits and not report.passed}
+    flags = [*submission.flags, *graded.flags]
+    return JudgedNotebook(lesson, reports, waiting, sum(release.written.values()), flags)

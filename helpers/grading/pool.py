@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from helpers.grading.inside.namespaces import die_with_parent
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.skippable_cells import judge_input
-from helpers.grading.submission import Cell, LooseFile, Release, Submission
+from helpers.grading.submission import Cell, Release, Submission
 
 Item = TypeVar("Item")
 PORTION = 32  # submissions a judge takes between two self tests
@@ -69,16 +70,16 @@ class NoSandbox(GradingStopped):
 
 @dataclass(frozen=True)
 class Batch:
-    """What all judges of a batch know. key_cache: where its keys are kept for others; lock_folder: one that all
-    of them know, where there are several (judge_lock.py); notebook: submissions are notebooks, else loose files."""
+    """What all judges of a batch know. key_cache: where its keys are kept for others; notebook: submissions are
+    notebooks, else loose files; only: the exercises that are judged, else all."""
 
     lesson: str
     seed: int
     unsafe: bool = False
     cell_seconds: float | None = None
     key_cache: Path | None = None
-    lock_folder: str | None = None
     notebook: bool = True
+    only: list[str] | None = None
 
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
@@ -127,13 +128,9 @@ class Pool:
     def __init__(self, batch: Batch, jobs: int):
         if not hasattr(os, "fork"):
             raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
-        from helpers.grading.temporary_folders import Scratch
-
-        self.lock_folder = Scratch("turns") if jobs > 1 else None
-        if self.lock_folder is not None:
-            key_cache = batch.key_cache or self.lock_folder.path / "keys.npz"
-            batch = replace(batch, lock_folder=str(self.lock_folder.path), key_cache=key_cache)
-        self.batch = batch
+        self.folder = tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True)
+        key_cache = batch.key_cache or (Path(self.folder.name, "keys.npz") if jobs > 1 else None)
+        self.batch = replace(batch, key_cache=key_cache)
         self.patience = max(PATIENCE, 1.5 * course().lesson(batch.lesson).seconds)
         self.jobs = jobs
         self.judges: list[JudgeProcess] = []
@@ -144,14 +141,13 @@ class Pool:
         return self
 
     def _new_judge(self) -> "JudgeProcess":
-        return JudgeProcess(self.batch)
+        return JudgeProcess(self.batch, self.folder.name)
 
     def __exit__(self, kind=None, *exc) -> None:
         self.closed = True  # another thread may still wait for an answer
         for judge in self.judges:
             judge.stop(at_once=kind is not None)
-        if self.lock_folder is not None:
-            self.lock_folder.close()
+        self.folder.cleanup()
 
     def exercises(self) -> list[str]:
         """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
@@ -263,10 +259,11 @@ PROGRAM = (
 class JudgeProcess:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
 
-    def __init__(self, batch: Batch):
+    def __init__(self, batch: Batch, folder: str):
         self.pipe, theirs = multiprocessing.Pipe()
         program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
-        self.process = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        environment = os.environ | {"TMPDIR": folder}  # what it leaves there, if it is killed, goes with the pool
+        self.process = subprocess.Popen(program, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
         self.ask(batch)
 
@@ -320,9 +317,9 @@ def serve(handle: int) -> None:
             limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
             lesson = course().lesson(batch.lesson)
             keys = None if batch.key_cache is None else cached_keys(lesson, batch.seed, batch.key_cache)
-            with Judge(lesson.name, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.lock_folder) as judge:
+            with Judge(lesson.name, batch.seed, batch.unsafe, batch.notebook, limits, keys) as judge:
                 while True:
-                    pipe.send(_reply(judge, pipe.recv()))
+                    pipe.send(_reply(judge, pipe.recv(), batch.only))
         except SandboxMissing as error:
             pipe.send(("refused", str(error)))
         except ConnectionError:
@@ -332,11 +329,11 @@ def serve(handle: int) -> None:
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
 
 
-def _reply(judge, message) -> tuple[str, object]:
+def _reply(judge, message, only: list[str] | None) -> tuple[str, object]:
     from helpers.grading.bubblewrap import SandboxMissing
+    from helpers.grading.judge import TOO_LONG
     from helpers.grading.reference import GraderBroken
     from helpers.grading.selftest import self_test
-    from helpers.grading.trial import TOO_LONG
 
     try:
         if message == "test":
@@ -344,12 +341,8 @@ def _reply(judge, message) -> tuple[str, object]:
             return "tested", ""
         if message == "names":
             return "names", list(judge.keys)
-        if isinstance(message, LooseFile):
-            from helpers.grading.answer_file import judged_file
-
-            return "judged", judged_file(judge, message)
         cells, files, hurried, tested = message
-        graded = judge.judge_cells(cells, files=files, hurried=hurried)
+        graded = judge.judge_cells(cells, only, files, hurried)
         if hurried and graded.problem == TOO_LONG:
             return "slow", ""
         checks = {cell.exercise for cell in cells if cell.kind == "check"}
@@ -390,6 +383,7 @@ def rendered(verdict) -> ExerciseReport:
         as_text(verdict),
         as_html(verdict),
         _failed_parts(verdict),
+        verdict.message,
     )
 
 

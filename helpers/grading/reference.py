@@ -45,24 +45,18 @@ def cached_keys(lesson: Lesson, seed: int, path: Path) -> dict[str, ExerciseKey]
 
     A file that cannot be read or written only costs the time of drawing.
     """
-    from filelock import FileLock
-
     version = hashlib.sha256(f"{version_of(lesson.name)} {seed}".encode()).hexdigest()[:16]
     cache = path.with_name(f"{path.stem}-{version}{path.suffix}")
-    try:
-        with FileLock(path.with_suffix(".lock"), timeout=120):
-            with contextlib.suppress(OSError, ValueError):
-                return load_keys(lesson.name, cache)
-            keys = fresh_keys(lesson, seed)
-            with contextlib.suppress(OSError):
-                for old in path.parent.glob(f"{path.stem}-*{path.suffix}"):
-                    old.unlink()
-                fresh = cache.with_name(f".{os.getpid()}-{cache.name}")
-                save_keys(fresh, list(keys.values()))
-                fresh.replace(cache)
-            return keys
-    except (OSError, TimeoutError):
-        return fresh_keys(lesson, seed)
+    with contextlib.suppress(OSError, ValueError):
+        return load_keys(lesson.name, cache)
+    keys = fresh_keys(lesson, seed)
+    with contextlib.suppress(OSError):
+        for old in path.parent.glob(f"{path.stem}-*{path.suffix}"):
+            old.unlink()
+        fresh = cache.with_name(f".{os.getpid()}-{cache.name}")
+        save_keys(fresh, list(keys.values()))
+        fresh.replace(cache)
+    return keys
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:

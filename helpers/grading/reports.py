@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # the process that writes the gradebook does without torch
 class ExerciseReport:
     """A verdict that can be read without torch. label: the mistake in words; text and html: the learner's report.
 
-    failed: the parts that do not hold.
+    failed: the parts that do not hold. message: what the report says is wrong.
     """
 
     exercise: str
@@ -24,6 +24,7 @@ class ExerciseReport:
     text: str
     html: str
     failed: tuple[str, ...] = ()
+    message: str = ""
 
 
 @dataclass

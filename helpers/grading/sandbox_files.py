@@ -1,7 +1,6 @@
 """What learner code may import, copied for the sandbox: the learner's wing without this lesson's answers."""
 
 import contextlib
-import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -38,15 +37,18 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     hidden = {HELPERS / file for file in (*OTHER_WINGS, *WITHHELD_FILES.get(number, ()))}
 
     def left_out(folder: str, names: list[str]) -> set[str]:
-        by_lesson = Path(folder) in (HELPERS / "blocks", HELPERS / "answer_keys")
+        place = Path(folder)
+        if place.name == "__pycache__":  # what Python has compiled of a staged module spares the worker doing so
+            sources = {name: name.partition(".")[0] + ".py" for name in names}
+            there = {source for source in sources.values() if (place.parent / source).is_file()}
+            kept = there - left_out(str(place.parent), list(there))
+            return {name for name, source in sources.items() if source not in kept}
+        by_lesson = place in (HELPERS / "blocks", HELPERS / "answer_keys")
         later = {name for name in names if by_lesson and name[:2].isdigit() and name[:2] >= number}
-        compiled = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
-        return later | compiled | {name for name in names if Path(folder, name) in hidden}
+        return later | {name for name in names if place / name in hidden}
 
-    shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
-    shutil.copytree(INSIDE, target / "inside", ignore=left_out, copy_function=shutil.copyfile)
-    _lend_compiled(HELPERS, target / "helpers")
-    _lend_compiled(INSIDE, target / "inside")
+    shutil.copytree(HELPERS, target / "helpers", ignore=left_out)
+    shutil.copytree(INSIDE, target / "inside", ignore=left_out)
     for name in WITHHELD_DATA.get(number, ()):
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     if fonts:
@@ -69,17 +71,3 @@ def font_lists() -> list[Path]:
     places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
     places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
     return [file for place in places if place for file in Path(place).glob("fontlist-*.json")]
-
-
-def _lend_compiled(home: Path, staged: Path) -> None:
-    """Give the staged modules, and no others, what Python has compiled of them: the worker then need not."""
-    for path in staged.rglob("*.py"):
-        source = home / path.relative_to(staged)
-        compiled = Path(importlib.util.cache_from_source(str(source)))
-        with contextlib.suppress(OSError):
-            status = source.stat()
-            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-            if compiled.stat().st_mtime_ns >= status.st_mtime_ns:
-                place = path.parent / compiled.parent.name
-                place.mkdir(exist_ok=True)
-                shutil.copyfile(compiled, place / compiled.name)

@@ -12,12 +12,11 @@ from helpers.checking.key import ExerciseKey
 from helpers.checking.make_keys import best_outputs
 from helpers.checking.vocabulary import Draw
 from helpers.grading import reference
-from helpers.grading.judge import Judge
+from helpers.grading.judge import Judge, Trial
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.sandbox import SandboxFailed
 from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell
-from helpers.grading.trial import Trial
 
 HOSTILE_CANARY = """
 import os, socket

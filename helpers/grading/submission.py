@@ -1,4 +1,4 @@
-"""What was handed out and what was submitted: a lesson's release, a submission, its cells, a loose answer file."""
+"""What was handed out and what was submitted: a lesson's release, a submission, its cells."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,18 +36,6 @@ class Cell:
     @property
     def runs(self) -> bool:
         return self.kind != "check" and self.kind not in TEXT
-
-
-@dataclass(frozen=True)
-class LooseFile:
-    """What is judged. name: what its errors call it; files: what lies beside it; exercise: this one only, or None for
-    all that it defines; as_json: how the verdicts are written."""
-
-    name: str
-    source: str
-    files: dict[str, bytes]
-    exercise: str | None
-    as_json: bool
 
 
 @dataclass

@@ -3,7 +3,6 @@
 The class report links to these pages. Writing one takes a few milliseconds, and only what has changed is written.
 """
 
-import functools
 import hashlib
 import json
 from pathlib import Path
@@ -11,22 +10,19 @@ from pathlib import Path
 import nbformat
 
 from helpers.grading.class_scores import ClassReport, Row
-from helpers.grading.due import lateness
 from helpers.grading.folders import Folders, write_atomically
 from helpers.grading.lesson_release import course_release
-from helpers.grading.pages import template
-from helpers.grading.record import Result, joined
-from helpers.grading.sanitize import PICTURES
+from helpers.grading.record import Result
 from helpers.grading.submission import Release
 
-TEMPLATE = "submission_page.html.jinja"
+TEMPLATE = Path(__file__).parent / "notebook_page.html.jinja"
 
 
 def write_submission_pages(folders: Folders, report: ClassReport) -> None:
     """A page for each row of the report, where what it would tell is not there yet."""
     release = course_release(folders.executed(report.lesson))
     known = folders.gradebook / "batches" / f"{report.lesson}.pages.json"
-    look = hashlib.sha256((Path(__file__).parent / TEMPLATE).read_bytes()).hexdigest()
+    look = hashlib.sha256(TEMPLATE.read_bytes()).hexdigest()
     before = _marks(known)
     now = {}
     for row in report.rows:
@@ -36,7 +32,7 @@ def write_submission_pages(folders: Folders, report: ClassReport) -> None:
         told = [look, row.called, row.grades, row.notes, row.penalty, row.late, result.sha, _written(notebook)]
         now[row.student] = hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()[:16]
         if before.get(row.student) != now[row.student] or not page.is_file():
-            write_atomically(page, as_page(notebook, release, row, result, report.title))
+            write_atomically(page, _page(notebook, release, row, result, report.title))
     if now != before:
         write_atomically(known, json.dumps(now, indent=0))
 
@@ -52,22 +48,13 @@ def _written(path: Path) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-def as_page(path: Path, release: Release, row: Row, result: Result, title: str = "") -> str:
-    """The page of one autograded notebook, which the recorder has made harmless."""
-    from helpers.grading.feedback_page import facts, without_echoes
+def _page(path: Path, release: Release, row: Row, result: Result, title: str) -> str:
+    from helpers.grading.notebook_page import as_page, facts
 
-    late = lateness(row.late) if row.late else ""
     cells = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8"))).cells if path.is_file() else []
-    lesson = release.lesson
-    return _template().render(
-        lesson=lesson,
-        title=title or lesson,
-        facts=facts(row.grades, result, row.called, row.penalty, late),
-        notes=row.notes,
-        cells=[cell for cell in without_echoes(cells) if _is_learners(cell, release)],
-        report=f"../{lesson}.html",
-        styles=_formatter().get_style_defs(".code"),
-    )
+    cells = [cell for cell in cells if _is_learners(cell, release)]
+    told, lesson = facts(row.grades, result, row.called, row.penalty), release.lesson
+    return as_page(cells, told, lesson, title=title or lesson, notes=row.notes, report=f"../{lesson}.html")
 
 
 def _is_learners(cell, release: Release) -> bool:
@@ -75,34 +62,3 @@ def _is_learners(cell, release: Release) -> bool:
     facts = cell.metadata.get("nbgrader", {})
     is_added = bool(cell.source.strip()) and cell.source not in release.sources
     return bool(facts.get("grade") or facts.get("solution")) or is_added
-
-
-@functools.cache
-def _template():
-    from nbconvert.filters import ansi2html
-
-    return template(TEMPLATE, code=_code, markdown=_markdown, ansi=ansi2html, joined=joined, picture=_picture)
-
-
-def _picture(output) -> str:
-    return next((mime for mime in PICTURES if mime in output.data), "")
-
-
-@functools.cache
-def _formatter():
-    from pygments.formatters import HtmlFormatter
-
-    return HtmlFormatter(nowrap=True)
-
-
-def _code(source: str) -> str:
-    from pygments import highlight
-    from pygments.lexers import PythonLexer
-
-    return highlight(source, PythonLexer(), _formatter())
-
-
-def _markdown(cell) -> str:
-    from helpers.grading.feedback_page import as_html
-
-    return as_html(cell.source, cell.get("attachments", {}))

@@ -4,9 +4,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from helpers.grading.clean_outputs import clean_output, error_output
+from helpers.grading.inside.cell_outputs import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
 from helpers.grading.inside.cell_runner import PATIENCE
-from helpers.grading.judge_lock import JudgeLock
 from helpers.grading.learner_process import LearnerProcess, Lost
 from helpers.grading.sandbox import Sandbox
 from helpers.grading.submission import Cell
@@ -142,25 +141,16 @@ class SubmissionRun:
         self.seen_alive = self.seen_alive or self.process.alive()
         return self.seen_alive or self.restart()
 
-    def call_answer(
-        self, request: dict, lock: JudgeLock, patience: float, alone: bool = False
-    ) -> tuple[dict, list[str]]:
-        """The reply of a fork of the process that called an answer, and what it told at once. alone: while nobody else
-        is judged. Raises Lost."""
+    def call_answer(self, request: dict, patience: float) -> tuple[dict, list[str]]:
+        """The reply of a fork of the process that called an answer, and what it told at once. Raises Lost."""
         if self.is_late():
             raise Lost("too slow")
         if not self.ensure_alive():
             raise Lost("died")
-        started = time.monotonic()
+        started, self.seen_alive = time.monotonic(), False
+        most = min(patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.seconds_waited, LEAST_WAITED))
         try:
-            with lock.turn(alone) as waited:
-                self.end += waited
-                started = time.monotonic()
-                self.seen_alive = False
-                most = min(
-                    patience + GRACE, max(self.end - started, 1.0), max(MOST_WAITED - self.seconds_waited, LEAST_WAITED)
-                )
-                return self.process.observe(request, most)
+            return self.process.observe(request, most)
         except Lost as lost:
             self.is_late()
             self.seconds_waited += time.monotonic() - started
@@ -243,3 +233,33 @@ class SubmissionRun:
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")
         self.left_out[cell.id] = f"this code was left out: {reasons}"
         self.flags.append(f"Cell {cell.id} was left out: {reasons}.")
+
+
+def error_output(name: str, text: str) -> dict:
+    return {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+
+
+def clean_output(output: dict) -> dict:
+    """An output as nbformat wants it, whatever the learner's process made of it, and no longer than the worker makes
+    one. Raises KeyError if it is none."""
+    kind = output["output_type"]
+    if kind == "stream":
+        name = "stderr" if output["name"] == "stderr" else "stdout"
+        return {"output_type": "stream", "name": name, "text": str(output["text"])[: 2 * TEXT_BYTES]}
+    if kind == "error":
+        lines = [str(line)[:ERROR_BYTES] for line in output["traceback"][:200]]
+        while sum(map(len, lines)) > 2 * ERROR_BYTES:
+            del lines[: max(1, len(lines) // 2)]
+        return {
+            "output_type": "error",
+            "ename": str(output["ename"])[:100],
+            "evalue": str(output["evalue"])[:ERROR_BYTES],
+            "traceback": lines,
+        }
+    if kind not in ("display_data", "execute_result"):
+        raise KeyError(kind)
+    data = {str(mime)[:80]: body for mime, body in output["data"].items() if isinstance(body, str)}
+    if sum(map(len, data.values())) > 2 * RICH_BYTES:
+        data = {"text/plain": "This output is too large and was left out."}
+    cleaned = {"output_type": kind, "data": data, "metadata": {}}
+    return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned

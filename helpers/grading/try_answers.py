@@ -2,19 +2,21 @@
 
 import argparse
 import contextlib
-import itertools
+import json
 import secrets
 import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from helpers.course import course
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool, default_jobs
+from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.submission import LooseFile
+from helpers.grading.submission import Cell
 
 LARGEST_FILE = 1 << 20
 
@@ -36,64 +38,96 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit code 0, 1 where a verdict is not right (never with --json), 2 where something could not be judged."""
     lesson = course().lesson(args.lesson)
-    sources: list[tuple[str, str]] = []
+    files: list[Cell] = []
     for file in args.files:
         try:
-            sources.append((file, read_source(Path(file))))
+            files.append(Cell(file, read_source(Path(file))))
         except ValueError as error:
             print(error, file=sys.stderr)
-    complete, right = len(sources) == len(args.files), True
-    if not sources:
+    complete, right = len(files) == len(args.files), True
+    if not files:
         return 2
-    jobs = min(args.jobs if args.jobs > 0 else default_jobs(), len(sources))
+    jobs = min(args.jobs if args.jobs > 0 else default_jobs(), len(files))
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
-    batch = Batch(lesson.name, seed, args.unsafe, notebook=False)
-    files = [
-        LooseFile(name, text, read_files_beside(Path(name).parent, text, only_named=True)[0], args.exercise, args.json)
-        for name, text in sources
-    ]
-    try:
-        judged = judge_files(batch, jobs, files)
-        first = next(judged)
-    except NoSandbox as missing:
-        if args.unsafe:
-            raise
-        reason = str(missing).split(". ")[0].rstrip(".")
-        print(f"Note: {reason}; the files run in a plain process.", file=sys.stderr)
-        judged = judge_files(replace(batch, unsafe=True), jobs, files)
-        first = next(judged)
-    with contextlib.closing(judged):
-        for file, kind, answer in itertools.chain([first], judged):
-            if kind != "judged":
+    only = [args.exercise] if args.exercise else None
+    batch = Batch(lesson.name, seed, args.unsafe, notebook=False, only=only)
+    with contextlib.closing(judge_files(batch, jobs, files)) as judged:
+        for file, kind, answer in judged:
+            problem = answer.problem if kind == "judged" else str(answer)
+            if problem:
                 complete = False
-                print(f"{file.name} could not be judged: {one_line(str(answer)).rstrip('.')}.", file=sys.stderr)
+                print(f"{file.id} could not be judged: {one_line(problem).rstrip('.')}.", file=sys.stderr)
                 continue
-            for text, is_right in answer:
-                right = right and is_right
-                print(text, flush=True)
+            for report in reports_of(file, answer, lesson.name):
+                right = right and is_right(report)
+                print((as_json if args.json else as_lines)(file.id, report), flush=True)
     return 2 if not complete else int(not right and not args.json)
 
 
-def judge_files(batch: Batch, jobs: int, files: list[LooseFile]) -> Iterator[tuple[LooseFile, str, object]]:
+def judge_files(batch: Batch, jobs: int, files: list[Cell]) -> Iterator[tuple[Cell, str, Any]]:
     """(file, kind, answer) as the judges say, in the order of `files`, as soon as they are known.
 
-    Judges are processes: CPython 3.11's parser is not safe in two threads. Raises NoSandbox; GradingStopped where the
-    lesson has nothing to judge, or not this exercise.
+    Judges are processes: CPython 3.11's parser is not safe in two threads. Where nothing can be isolated, they run the
+    files in a plain process and say so. Raises GradingStopped where the lesson has nothing to judge, or not this
+    exercise.
     """
+
+    def message(number: int) -> tuple:
+        file = files[number]
+        beside, _ = read_files_beside(Path(file.id).parent, file.source, only_named=True)
+        return [file], beside, False, False
+
     with Pool(batch, jobs) as pool:
-        names = pool.exercises()
+        try:
+            names = pool.exercises()
+        except NoSandbox as missing:
+            reason = str(missing).split(". ")[0].rstrip(".")
+            print(f"Note: {reason}; the files run in a plain process.", file=sys.stderr)
+            yield from judge_files(replace(batch, unsafe=True), jobs, files)
+            return
         if not names:
             raise GradingStopped(f"{batch.lesson} has no exercises.")
-        if files[0].exercise not in (None, *names):
+        if unknown := set(batch.only or ()) - set(names):
             raise GradingStopped(
-                f"{batch.lesson} has no exercise {files[0].exercise!r}. Its exercises: {', '.join(names)}."
+                f"{batch.lesson} has no exercise {unknown.pop()!r}. Its exercises: {', '.join(names)}."
             )
         answers, next_number = {}, 0
-        for number, kind, answer in pool.answers(range(len(files)), files.__getitem__):
+        for number, kind, answer in pool.answers(range(len(files)), message):
             answers[number] = kind, answer
             while next_number in answers:
                 yield files[next_number], *answers.pop(next_number)
                 next_number += 1
+
+
+def reports_of(file: Cell, judged: SubmissionReport, lesson: str) -> list[ExerciseReport]:
+    """A report on each exercise of a file; one without an exercise where the file defines none."""
+    if judged.verdicts:
+        return list(judged.verdicts.values())
+    error = judged.errors.get(file.id)
+    mistake, message = ("raises", error) if error else ("not_answered", f"defines none of the exercises of {lesson}")
+    return [ExerciseReport("", 0.0, 0.0, False, bool(error), mistake, "", "", "", message=message)]
+
+
+def is_right(report: ExerciseReport) -> bool:
+    return report.passed and report.points == report.max_points
+
+
+def as_json(file: str, report: ExerciseReport) -> str:
+    """One line: a file, an exercise (null where the file defines none) and what became of it."""
+    fields = {
+        "file": file,
+        "exercise": report.exercise or None,
+        "points": report.points,
+        "max_points": report.max_points,
+        "passed": is_right(report),
+        "mistake": report.mistake,
+        "message": report.message,
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def as_lines(file: str, report: ExerciseReport) -> str:
+    return f"{file}\n{report.text}" if report.exercise else f"✗ {file}\n  {report.message}"
 
 
 def read_source(path: Path) -> str:
@@ -109,10 +143,6 @@ def read_source(path: Path) -> str:
             raise ValueError(f"{path} is larger than 1 MB, so it is no answer file.")
         with tokenize.open(path) as file:
             return file.read()
-    except FileNotFoundError:
-        raise ValueError(f"There is no file {path}.") from None
-    except PermissionError:
-        raise ValueError(f"{path} may not be read.") from None
     except (UnicodeDecodeError, SyntaxError):
         raise ValueError(f"{path} is no text in a known encoding.") from None
     except OSError as error:

@@ -39,8 +39,7 @@ def _with_cache(network, memory, src, attend) -> list[int]:
     ids, caches = [BOS], [None] * len(network.blocks)
     mask = (src != PAD)[:, None, None, :]
     for t in range(LONGEST):
-        tgt = torch.tensor([ids])
-        y = placed(network.parts, tgt, network.tokens, network.positions)[:, t:]  # (1, 1, D)
+        y = placed(network.parts, torch.tensor([ids]), network.tokens, network.positions)[:, t:]  # (1, 1, D)
         for i, block in enumerate(network.blocks):
             own = block.self_attention
             made = (layer(y) for layer in (own.W_q, own.W_k, own.W_v))

@@ -9,14 +9,21 @@ from typing import NamedTuple
 import torch
 
 from helpers.corpus import Pair, sentence_pairs
+from helpers.translator.finished_parts import make_batch
 from helpers.translator.network import Parts
 from helpers.translator.trained import D_MODEL, NUM_HEADS, NUM_LAYERS, greedy, machine, source_batch
-from helpers.translator.word_ids import BOS, EOS, PAD, french_ids, french_sentence
+from helpers.translator.word_ids import BOS, EOS, PAD, english_ids, french_ids, french_sentence
 
 MAX_WORDS = 20  # of a sentence that somebody types
 LOSS_SENTENCES = 200  # enough for a loss that one may show
 UNSEEN_SEED = 2014  # the sentences that nobody trains on
-RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to the previous word")
+# The head of the encoder (layer, head) with the largest mean weight for a relation, and the strongest relation first.
+TELLING = {
+    "article to noun": (1, 0),
+    "adjective to noun": (1, 0),
+    "verb to the previous word": (1, 3),
+    "preposition to place": (1, 0),
+}
 
 
 class Batch(NamedTuple):
@@ -31,12 +38,9 @@ class Batch(NamedTuple):
 
 
 def as_batch(pairs: list[Pair]) -> Batch:
-    rows = [french_ids(pair.french) for pair in pairs]
-    pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_value=PAD)
-    tgt_in = pad([torch.tensor([BOS, *row]) for row in rows])
-    tgt_out = pad([torch.tensor([*row, EOS]) for row in rows])
+    ids = [(english_ids(pair.english), french_ids(pair.french)) for pair in pairs]
     french, english = [pair.french for pair in pairs], [pair.english for pair in pairs]
-    return Batch(source_batch(english), tgt_in, tgt_out, french, english)
+    return Batch(**make_batch(ids, PAD, BOS, EOS), french=french, english=english)
 
 
 @functools.lru_cache(maxsize=4)
@@ -149,7 +153,7 @@ def attention_weights(model):
 
 
 def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
-    """For each of RELATIONS the pairs (query, key) of positions in an English sentence.
+    """For each relation of TELLING the pairs (query, key) of positions in an English sentence.
 
     The first three are what French needs to know: a gender for adjectives and articles, a country or a month for a
     preposition. A verb is paired with the word before it, its subject or not: the head that looks there asks for no
@@ -160,7 +164,7 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
     verbs = {"is", *lexicon.VERBS, *lexicon.PLACE_VERBS, *(verb for verb, _ in lexicon.MOVES)}
     nouns = lexicon.NOUNS
     words = sentence.split()
-    found = {relation: [] for relation in RELATIONS}
+    found = {relation: [] for relation in TELLING}
     for i, word in enumerate(words):
         noun = next((n for n in range(i + 1, min(i + 3, len(words))) if words[n] in nouns), None)
         if word in lexicon.ADJECTIVES and noun is not None:
@@ -174,23 +178,7 @@ def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-@functools.lru_cache(maxsize=1)
-@torch.no_grad()
-def head_table() -> dict[str, torch.Tensor]:
-    """For each relation (layers, heads): the mean weight on the true word, over 300 sentences."""
-    sums, batch = {}, unseen(300)
-    seen = torch.stack(look(machine(), batch.src).encoder)  # (L, B, H, T, T)
-    for i, english in enumerate(batch.english):
-        for relation, words in relation_pairs(english).items():
-            for query, key in words:
-                sums.setdefault(relation, []).append(seen[:, i, :, query, key])
-    return {relation: torch.stack(items).mean(dim=0) for relation, items in sums.items()}
-
-
 def telling_encoder_head(sentence: str) -> tuple[int, int, str]:
     """(layer, head, relation): the head with the largest mean weight for a relation that the sentence holds."""
-    table = head_table()
-    here = [name for name, pairs in relation_pairs(sentence).items() if pairs] or list(RELATIONS)
-    relation = max(here, key=lambda name: table[name].max())
-    layer, head = divmod(int(table[relation].argmax()), table[relation].shape[1])
-    return layer, head, relation
+    relation = next((name for name, pairs in relation_pairs(sentence).items() if pairs), "article to noun")
+    return *TELLING[relation], relation

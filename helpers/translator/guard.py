@@ -53,17 +53,14 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
             raise PartFailed(f"Your {name} returned None. Is there a return?")
         if first:
             first = False
-            if any(not _same(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)):
+            given = [(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)]
+            if not all(a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in given):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
             if not PART[name].whole:
                 _compare_shapes(name, result, FINISHED_PARTS[name](*before, **kwargs))
         return result
 
     return guarded
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 def _compare_shapes(name: str, result, expected) -> None:

@@ -192,8 +192,7 @@ class Transformer(nn.Module):
 
     def decode(self, tgt, memory, src):
         y = placed(self.parts, tgt, self.tokens, self.positions)  # (B, T_t, D)
-        causal = self.parts.causal_mask(tgt.shape[1])
-        self_mask = self.parts.combine_masks(causal, self.mask(tgt))  # (B, 1, T_t, T_t)
+        self_mask = self.parts.combine_masks(self.parts.causal_mask(tgt.shape[1]), self.mask(tgt))  # (B, 1, T_t, T_t)
         for block in self.blocks:
             y, _ = block(y, memory, self_mask, self.source_mask(src))
         return self.unembed(y)  # (B, T_t, V)

@@ -1,6 +1,6 @@
 """What one sees of a part besides the translation: one view for each kind of part; parts.py says which has which.
 
-A view is (trial, sentence, parts) -> (facts, pictures). `parts` holds the learner's functions, guarded.
+A view is (trial, sentence, parts) -> (facts, pictures). `parts.replaced` holds the learner's functions, guarded.
 """
 
 import math
@@ -10,7 +10,7 @@ import torch
 from helpers.translator import evaluation
 from helpers.translator import pictures as figures
 from helpers.translator.finished_parts import sinusoidal_positions
-from helpers.translator.network import FINISHED_PARTS
+from helpers.translator.network import FINISHED_PARTS, Parts
 from helpers.translator.parts import PARTS
 from helpers.translator.table import NATS, Fact, Row
 from helpers.translator.trained import D_MODEL, NUM_HEADS, machine, source_batch, state
@@ -20,7 +20,7 @@ from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, fr
 def view_of(trial, sentence: str, parts: dict) -> tuple[list[Fact], list]:
     """Facts and pictures for the latest lesson's part among `parts`."""
     latest = next((part for part in reversed(PARTS) if part.name in parts), None)
-    return globals()[latest.view if latest else "attention_view"](trial, sentence, parts)
+    return globals()[latest.view if latest else "attention_view"](trial, sentence, Parts(parts))
 
 
 def attention_view(trial, sentence, parts):
@@ -36,23 +36,18 @@ def _map(trial, sentence) -> list:
 def ids_view(trial, sentence, parts):
     """Lesson 1: ids, rows of the table, nearest words."""
     table, words = state()["encoder.tokens.weight"], sentence.split()
-    ids = [english[word] for word in words]
-    if "encode" in parts:
-        ids = parts["encode"](sentence, english).tolist()
+    ids = parts.encode(sentence, english).tolist()
     said = [Fact("ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False)))]
-    near = _neighbors(table, parts, ids)
-    for word, row in zip(words, near, strict=False):
+    for word, row in zip(words, _neighbors(table, parts, ids), strict=False):
         near_words = ", ".join(english_list[i] for i in row if 0 <= i < len(english_list))
         said.append(Fact(f"nearest to {word}: {near_words}"))
-    ids = torch.tensor(ids)
-    rows = parts["embed"](ids, table) if "embed" in parts else table[ids]  # (T, D)
-    return said, [figures.rows_of_table(rows, words)]
+    return said, [figures.rows_of_table(parts.embed(torch.tensor(ids), table), words)]
 
 
 def _neighbors(table, parts, ids) -> list[list[int]]:
-    if "fixed_neighbors" in parts:
-        return parts["fixed_neighbors"](table.clone(), 3)[ids].tolist()
-    cosines = parts.get("cosine_similarity", FINISHED_PARTS["cosine_similarity"])(table[ids], table.clone()).clone()
+    if "fixed_neighbors" in parts.replaced:
+        return parts.fixed_neighbors(table.clone(), 3)[ids].tolist()
+    cosines = parts.cosine_similarity(table[ids], table.clone()).clone()
     cosines[torch.arange(len(ids)), ids] = -torch.inf
     cosines[:, PAD] = -torch.inf
     return cosines.topk(3).indices.tolist()
@@ -67,8 +62,7 @@ def order_view(trial, sentence, parts):
     for row in src:
         length = int((row != PAD).sum())
         row[:length] = row[torch.randperm(length, generator=generator)]
-    shuffled = batch._replace(src=src)
-    mixed = evaluation.nats_a_word(trial.network, shuffled)
+    mixed = evaluation.nats_a_word(trial.network, batch._replace(src=src))
     said = [_loss("without any positions", blind), _loss("with the English words shuffled", mixed)]
     return said, _map(trial, sentence)
 
@@ -81,20 +75,15 @@ def _loss(label: str, nats: float, indent: str = "") -> Fact:
 def scores_view(trial, sentence, parts):
     """Lesson 3: the raw scores of a real head, and the edges that they draw."""
     layer, head, _ = evaluation.telling_encoder_head(sentence)
-    Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
-    scores = parts.get("attention_scores", FINISHED_PARTS["attention_scores"])(Q, K)  # (T, T)
+    network = machine()
+    x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
+    attention = network.encoder.blocks[layer].attention
+    made = (parts.project(x, W.weight) for W in (attention.W_q, attention.W_k))  # (1, T, D) each
+    Q, K = (FINISHED_PARTS["split_heads"](y, attention.num_heads)[0, head] for y in made)  # (T, d_k) each
+    scores = parts.attention_scores(Q, K)  # (T, T)
     if not scores.isfinite().any():
         return [Fact("none of these scores is a number: there is no map to draw")], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
-
-
-def _heads_of(trial, sentence, layer, letter, parts=None):
-    """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
-    network, project = machine(), (parts or {}).get("project", FINISHED_PARTS["project"])
-    x = evaluation.input_of(network, f"encoder.blocks.{layer}", source_batch([sentence]))  # (1, T, D)
-    attention = network.encoder.blocks[layer].attention
-    W = getattr(attention, f"W_{letter}").weight
-    return FINISHED_PARTS["split_heads"](project(x, W), attention.num_heads)[0]
 
 
 def divisor_view(trial, sentence, parts):
@@ -111,11 +100,12 @@ def divisor_view(trial, sentence, parts):
     for words, divisor in divisors.items():
         loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K, c=divisor: scores(Q, K) / c), batch)
         said.append(_loss(f"divided by {words}", loss, "  "))
-    if "weights_jacobian" in parts:
+    if "weights_jacobian" in parts.replaced:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
-        Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
+        x, numbers = evaluation.read_by_a_head(sentence, layer, head)
+        Q, K = (x @ numbers[f"W_{letter}.weight"].T for letter in "qk")  # (T, d_k) each
         for words, divisor in (("nothing", 1.0), ("the square root of the head's width", Q.shape[-1] ** 0.5)):
-            moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
+            moves = max(float(parts.weights_jacobian(q, K, divisor).abs().max()) for q in Q)
             label, shown = f"divided by {words}", f"{moves:.3f}"
             row = Row("largest derivative of a weight with respect to its query", label, moves, shown)
             said.append(Fact(f"  largest derivative of a weight with respect to its query, {label}: {shown}", (row,)))
@@ -135,13 +125,13 @@ def leak_view(trial, sentence, parts):
     found = "nothing leaks" if moved < 1e-6 else "the future leaks" if moved == moved else "NaN is everywhere"
     row = Row(what, "by up to", moved, f"{moved:.4f}", (found,), full=1.0)
     said = [Fact(f"{what} by up to {moved:.4f}; {found}", (row,))]
-    if "causal_mask" in parts:
+    if "causal_mask" in parts.replaced:
         said.append(Fact("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)"))
-    if "masked_softmax" in parts:
-        row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
+    if "masked_softmax" in parts.replaced:
+        row = parts.masked_softmax(torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
         said.append(Fact("a fully masked row becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
-    if "leaks_future" in parts:
-        said.append(_leaks_found(parts["leaks_future"]))
+    if "leaks_future" in parts.replaced:
+        said.append(_leaks_found(parts.leaks_future))
     return said, _map(trial, sentence)
 
 
@@ -157,13 +147,12 @@ def _leaks_found(leaks_future) -> Fact:
 
 def temperature_view(trial, sentence, parts):
     """Lesson 6: the loss against the temperature of the softmax in attention."""
-    softmax, points = parts.get("softmax", FINISHED_PARTS["softmax"]), []
-    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
+    batch, points = evaluation.unseen(evaluation.LOSS_SENTENCES), []
     for temperature in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0):
-        if "softmax_with_temperature" in parts:
-            heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts["softmax_with_temperature"](x, t)}
+        if "softmax_with_temperature" in parts.replaced:
+            heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts.softmax_with_temperature(x, t)}
         else:
-            heated = {"softmax": lambda x, dim=-1, t=temperature: softmax(x / t, dim)}
+            heated = {"softmax": lambda x, dim=-1, t=temperature: parts.softmax(x / t, dim)}
         points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return [Fact("the loss is NaN at every temperature: there is no curve to draw")], []
@@ -178,7 +167,7 @@ def head_view(trial, sentence, parts):
     for how, network in (("with", trial.network), ("without", machine(attention=_no_attention))):
         after = network.encode(src)[0]  # (T, D)
         before = state()["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
-        shifts = parts.get("context_shift", FINISHED_PARTS["context_shift"])(before, after)
+        shifts = parts.context_shift(before, after)
         turned = [(word, float(shift), f"{shift:.2f}") for word, shift in zip(words, shifts, strict=True)]
         what = f"context shift in the whole encoder, {how} attention"
         said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
@@ -196,10 +185,9 @@ def heads_view(trial, sentence, parts):
     """Lesson 8: all heads of the encoder, and how far the output of their attention moves without each."""
     network, src = trial.network, source_batch([sentence])
     x = FINISHED_PARTS["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
-    importance = parts.get("head_importance", FINISHED_PARTS["head_importance"])
     found = []
     for block in network.encoder.blocks:
-        found.append(importance(block.attention, x).tolist())
+        found.append(parts.head_importance(block.attention, x).tolist())
         x = block(x)
     seen = evaluation.look(network, src).encoder
     what, said = "how far attention's output moves without a head", []
@@ -221,8 +209,8 @@ def filter_view(trial, sentence, parts):
     said = [Fact("the second word at temperature 3:")]
     for words, cut in (
         ("all words", logits),
-        ("top_k=3", parts["filter_logits"](logits, top_k=3)),
-        ("top_p=0.9", parts["filter_logits"](logits, top_p=0.9)),
+        ("top_k=3", parts.filter_logits(logits, top_k=3)),
+        ("top_p=0.9", parts.filter_logits(logits, top_p=0.9)),
     ):
         values, ids = cut.softmax(-1).topk(4)
         shown = "  ".join(f"{french_list[i]} {p:.2f}" for p, i in zip(values.tolist(), ids.tolist(), strict=True) if p)
@@ -235,6 +223,6 @@ def beam_view(trial, sentence, parts):
     src = source_batch([sentence])
     network = trial.network
     memory = network.encode(src)
-    ids, score = parts["beam_search"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
+    ids, score = parts.beam_search(lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
     said = f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"
     return [Fact(said)], _map(trial, sentence)

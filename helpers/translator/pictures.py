@@ -74,8 +74,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         y = len(words) - 1 - i
         ax.text(-0.03, y, word, ha="right", va="center", fontsize=10)
         ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
-        end = len(words) - 1 - best[i]
-        arrow(ax, (0, y), (1, end), BLUE, 1.6)
+        arrow(ax, (0, y), (1, len(words) - 1 - best[i]), BLUE, 1.6)
     bare(ax, xlim=(-0.7, 1.7), ylim=(-0.6, len(words) - 0.4))
     said = "; ".join(f"{word} scores highest with {words[j]}" for word, j in zip(words, best, strict=True))
     return Picture(figure, f"Raw scores of block {layer}, head {head}: {said}.")

@@ -60,7 +60,6 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     problem = unknown_words(sentence)
     if problem:
         return _show_line(problem)
-    evaluation.head_table()  # made once, outside of anybody's time limit
     finished = attempt_finished(sentence)
     yours = attempt(parts, sentence)
     if yours.unanswered:

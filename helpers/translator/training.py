@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 from helpers.corpus import sentence_pairs
-from helpers.translator.evaluation import as_batch
+from helpers.translator.evaluation import as_batch, exact, nats_a_word, unseen
 from helpers.translator.finished_parts import sinusoidal_positions
 from helpers.translator.network import Transformer
-from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS
+from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS, machine
 from helpers.translator.word_ids import PAD
 from helpers.widgets.progress_bar import bar
 
@@ -71,9 +71,6 @@ def store(network: Transformer, folder: Path) -> Path:
 
 def build() -> None:
     """Train, store, measure, and say so in three lines."""
-    from helpers.translator import machine
-    from helpers.translator.evaluation import exact, nats_a_word, unseen
-
     start, cpu = time.perf_counter(), time.process_time()
     path = store(train(), Path(__file__).parent)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu

@@ -9,7 +9,7 @@ def answered(run):
     @functools.wraps(run)
     def safe(answer, *rest):
         try:
-            run(answer, *rest)
+            return run(answer, *rest)
         except Exception as error:
             print(f"{answer.__name__} runs here once it is answered ({type(error).__name__}).")
 

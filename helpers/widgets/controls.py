@@ -23,9 +23,8 @@ def powers(name: str, value: float, low: float, high: float, step: float) -> wid
 
 def choice(name: str, options: Iterable, value=None) -> widgets.SelectionSlider:
     """A slider over options, values or pairs (text, value); `panel` makes buttons of a few words. value: the first."""
-    options = list(options)
-    first = options[0][1] if isinstance(options[0], tuple) else options[0]
-    return widgets.SelectionSlider(options=options, value=first if value is None else value, description=name)
+    chosen = {} if value is None else {"value": value}
+    return widgets.SelectionSlider(options=list(options), description=name, **chosen)
 
 
 def typed(hint: str) -> widgets.Text:

@@ -1,25 +1,8 @@
 """Sliders above a picture. Works with ipywidgets 7.7 and 8, in JupyterLab and Colab, core widgets only.
 
-For authors. The short way is a function that draws anew each time; it will do where a redraw takes under 100 ms (the
-margins of the first picture are kept, so leave room in it for longer texts):
-
-    def waves():
-        panel(figures.waves, t=whole("t", 10, 0, 79))          # a slider of helpers/widgets/controls.py
-
-The quick way keeps its figure and changes what moves; it halves the time:
-
-    class Weights:
-        def __init__(self, scores):
-            self.scores = scores
-            self.figure, ax = new_figure(6.4, 3.0)
-            self.bars = MovingBars(ax, range(len(scores)), "0.000", ylim=(0, 1.1))
-            self.title = ax.set_title("temperature 10.00")  # the longest text there will be: it makes the room
-        def __call__(self, temperature):
-            self.bars.show(torch.softmax(self.scores / temperature, dim=0).tolist(), ".3f")
-            self.title.set_text(f"temperature {temperature:.2f}")
-            return Picture(self.figure, alt=...)
-
-    panel(Weights(scores), temperature=powers("temperature", 1.0, -1, 2, 0.01))
+For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It
+will do where a redraw takes under 100 ms; its first picture needs room for longer texts, as its margins are kept.
+The quick way keeps its figure and changes what moves, as `Temperature` in lesson 4's explore.py; it halves the time.
 
 - The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
   alone. A box for a text needs suggestions there: a `Combobox` has some.
@@ -30,8 +13,8 @@ The quick way keeps its figure and changes what moves; it halves the time:
 """
 
 import html
-import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import ipywidgets as widgets
 from IPython.display import HTML, display
@@ -60,19 +43,14 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
     if static_page():
         display(HTML(_html(draw(**values))))
         return
-    shown = show(values)
-    page, tallest = widgets.HTML(_live(shown)), _height(shown)
+    page = widgets.HTML(_live(show(values)))
 
-    def redraw(change):
-        nonlocal tallest
-        name = next(name for name, control in controls.items() if control is change["owner"])
+    def redraw(change, name):
         values[name] = change["new"]
-        shown = show(values)
-        tallest = max(tallest, _height(shown))
-        page.value = _live(shown, tallest)
+        page.value = _live(show(values))
 
-    for control in controls.values():
-        control.observe(redraw, names="value")
+    for name, control in controls.items():
+        control.observe(partial(redraw, name=name), names="value")
     row = list(controls.values())
     if across:  # buttons have names of their own
         columns = f"repeat({across}, minmax(110px, 190px))"
@@ -84,12 +62,10 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:
-    """The control with room for its track; a slider in the place of a dropdown, buttons in that of a few words."""
+    """The control with room for its track; buttons in the place of a slider over a few words."""
     if isinstance(control, widgets.ToggleButton):
         control.layout = widgets.Layout(width="auto", min_width="110px")
         return control
-    if isinstance(control, widgets.Dropdown):
-        control = widgets.SelectionSlider(options=control.options, value=control.value, description=control.description)
     if isinstance(control, widgets.SelectionSlider) and few_words(control._options_labels):
         control = widgets.ToggleButtons(options=control.options, value=control.value, description=control.description)
         control.style = {"description_width": "initial", "button_width": "auto"}
@@ -111,7 +87,7 @@ class Shown:
     """Draws again and again, in the margins that the first picture was laid out with: quicker, and nothing wobbles."""
 
     def __init__(self, draw: Callable[..., object]):
-        self.draw, self.size, self.positions = draw, None, []
+        self.draw, self.positions = draw, []
         figure = getattr(draw, "figure", None)
         if figure and all(ax.has_data() or ax.texts for ax in figure.axes):
             lay_out(figure)  # with the texts that it was made with: they make the room for all that follow
@@ -123,14 +99,12 @@ class Shown:
         figure = getattr(picture, "figure", None)
         if figure is None:
             return _html(picture)
-        size = tuple(figure.get_size_inches()), len(figure.axes)
-        if size == self.size and figure.get_layout_engine() is not None:
+        if self.positions and figure.get_layout_engine() is not None:
             figure.set_layout_engine("none")
             for ax, position in zip(figure.axes, self.positions, strict=True):
                 ax.set_position(position, which="original")
         shown = picture.html(live=True)
-        if size != self.size:
-            self.size, self.positions = size, [ax.get_position(original=True) for ax in figure.axes]
+        self.positions = self.positions or [ax.get_position(original=True) for ax in figure.axes]
         return shown
 
 
@@ -141,8 +115,6 @@ def _pin_names(figure) -> None:
     """
     width, height = 72 * figure.get_size_inches()  # points, in which an SVG is drawn
     for ax in figure.axes:
-        if ax.name != "rectilinear":
-            continue
         keep_title(ax)
         box = ax.get_position()
         (along, below), (beside, up) = ax.xaxis.label.get_position(), ax.yaxis.label.get_position()
@@ -154,17 +126,9 @@ def _html(picture: object) -> str:
     return picture if isinstance(picture, str) else picture._repr_html_()
 
 
-def _live(picture: str, tallest: int = 0) -> str:
-    """The picture where a screen reader hears it change. One that is lower than `tallest` leaves its room, narrow pages
-    included, so that the page below stays where it is."""
-    room, width = "", re.search(r'<img [^>]*?width="(\d+)"', picture)
-    if width and tallest > _height(picture):
-        room = f' style="max-width:{width[1]}px;aspect-ratio:{width[1]}/{tallest}"'
-    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>{DARK}'
-
-
-def _height(picture: str) -> int:
-    return max(map(int, re.findall(r'<img [^>]*?height="(\d+)"', picture)), default=0)
+def _live(picture: str) -> str:
+    """The picture where a screen reader hears it change."""
+    return f'<div role="group" aria-label="picture" aria-live="polite">{picture}</div>{DARK}'
 
 
 def _spoken(controls: dict) -> str:

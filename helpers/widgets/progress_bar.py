@@ -3,44 +3,30 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 WIDTH = 30
 
 
-def bar(steps: Collection, label: str = "", every: int | None = None) -> Iterator:
+def bar(steps: Collection, label: str = "") -> Iterator:
     """Go through `steps` (anything with a length) and show how far the loop is.
 
     In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
     In a terminal it is rewritten; where the output is a file nothing but the finished line is written.
     """
-    total = len(steps)
-    every = every or max(1, total // 100)
-    show = _line()
+    total, show = len(steps), in_place()
+    every = max(1, total // 100)
+    on_the_way = show or (partial(print, end="\r", flush=True) if sys.stdout.isatty() else lambda _text: None)
     for done, step in enumerate(steps):
         if done % every == 0:
-            show(_text(label, done, total), False)
+            on_the_way(_text(label, done, total))
         yield step
-    show(_text(label, total, total), True)
+    (show or print)(_text(label, total, total))
 
 
 def _text(label: str, done: int, total: int) -> str:
     full = WIDTH * done // max(total, 1)
     return f"{label} {'█' * full}{'░' * (WIDTH - full)} {100 * done // max(total, 1):3d}%  {done} of {total}".lstrip()
-
-
-def _line():
-    """A function (text, finished) that shows the text where the last one stood."""
-    show = in_place()
-    if show:
-        return lambda text, _finished: show(text)
-
-    def write(text: str, finished: bool):
-        if sys.stdout.isatty():
-            print(f"\r{text}", end="\n" if finished else "", flush=True)
-        elif finished:
-            print(text)
-
-    return write
 
 
 def in_place() -> Callable[..., None] | None:

@@ -31,20 +31,31 @@ def cases_equivariance_error(draw):
     blind, still, double = "functions blind to order", "a permutation that moves nothing", "float64 inputs"
     far = 1000 + draw.normal(5, 3, dtype=torch.float64)
     tiny = draw.normal(5, 3, dtype=torch.float64, scale=1e-5)
+
+    def so_far(T, width):
+        return Stub("mixed_rows", (torch.ones(T, T).tril() / torch.arange(1, T + 1)[:, None], width))
+
+    def numbered(T, width):
+        return Stub("mixed_rows", (torch.arange(1.0, T + 1).diag(), width))
+
+    def alone(width):
+        return Stub("mixed_rows", (torch.eye(5), width))
+
+    average = "each row is a mean of the rows so far"
     return [
         # An odd function at x and at -x: the largest difference is the smallest one with its sign changed.
-        Case((Stub("running_mean"), x, perm), note="running_mean"),
-        Case((Stub("running_mean"), -x, perm), note="running_mean"),
-        Case((Stub("numbered_rows", (4,)), draw.normal(5, 4), _cycle(draw, 5)), note="rows times their position"),
-        Case((Stub("bare_self_attention"), draw.normal(7, 3), _cycle(draw, 7)), part=blind, note="attention"),
-        Case((Stub("tokenwise", (4,)), draw.normal(5, 4), _cycle(draw, 5)), part=blind, note="a tokenwise map"),
-        Case((Stub("running_mean"), draw.normal(5, 4), torch.arange(5)), part=still, note="running_mean"),
-        Case((Stub("numbered_rows", (7,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
-        Case((Stub("numbered_rows", (1,)), draw.normal(6, 3), _cycle(draw, 6)), part="output of another width"),
-        Case((Stub("tokenwise", (2,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
+        Case((so_far(6, 4), x, perm), note=average),
+        Case((so_far(6, 4), -x, perm), note=average),
+        Case((numbered(5, 4), draw.normal(5, 4), _cycle(draw, 5)), note="rows times their position"),
+        Case((Stub("looking_around", (3,)), draw.normal(7, 3), _cycle(draw, 7)), part=blind, note="attention"),
+        Case((alone(4), draw.normal(5, 4), _cycle(draw, 5)), part=blind, note="a tokenwise map"),
+        Case((so_far(5, 4), draw.normal(5, 4), torch.arange(5)), part=still, note=average),
+        Case((numbered(5, 7), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
+        Case((numbered(6, 1), draw.normal(6, 3), _cycle(draw, 6)), part="output of another width"),
+        Case((alone(2), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
         # Rounded to float32, values near 1000 are off by up to 3e-5; rounded to four digits, an error of 1e-5 is 0.
-        Case((Stub("running_mean"), far, _cycle(draw, 5)), part=double, tolerance=1e-9, note="values near 1000"),
-        Case((Stub("running_mean"), tiny, _cycle(draw, 5)), part=double, tolerance=1e-12, note="tiny values"),
+        Case((so_far(5, 3), far, _cycle(draw, 5)), part=double, tolerance=1e-9, note="values near 1000"),
+        Case((so_far(5, 3), tiny, _cycle(draw, 5)), part=double, tolerance=1e-12, note="tiny values"),
     ]
 
 

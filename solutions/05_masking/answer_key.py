@@ -354,71 +354,81 @@ FROM_ANY = "a leak from any place"
 
 
 def cases_leaks_future(draw):
-    clean, norms = "functions that do not leak", "rows centered or scaled, before and behind"
-    small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
+    clean, norms = "functions that do not leak", "layer norms, before and behind"
+    small, one_spot, f64 = "a weak leak", "a leak in one sentence", torch.float64
     replaced = "all rows after t are new"
     below = "changes below 1e-6"
 
-    def one(name, *args, T=6, B=2, D=4, dtype=torch.float32):
+    def one(table, width=4, B=2, D=4, dtype=torch.float32, norm="none"):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
-        return Stub(name, args), draw.normal(B, T, D, dtype=dtype, scale=1.5)
+        x = draw.normal(B, table.shape[-1], D, dtype=dtype, scale=1.5)
+        return Stub("rows_of_a_text", (table.to(dtype), width, norm)), x
 
-    def between(before, behind, position, source):
-        return one("peeking_between", before, behind, position, source, 5, 6, dtype=f64)
+    def so_far(T=6):
+        return torch.ones(T, T, dtype=f64).tril() / torch.arange(1, T + 1)[:, None]
 
-    def in_one(position, source, sentence, feature, height, part, note, width=4, B=2, strength=1.0):
-        """Row `source` lies so far off that the rows which replace it move row `position` in one direction."""
-        f, x = one("peeking_in_one", position, source, sentence, feature, width, 6, strength, B=B)
-        x[:, source] = height
-        return Case((f, x), part=part, note=note)
+    def whole(T=6):
+        return torch.eye(T) + 1 / T
+
+    def shifted(by, T=6):
+        return torch.ones(T - 1).diag(by)
+
+    def peeking(position, source, strength=1.0, T=6):
+        """The mean so far, but row `position` also sees row `source` (no leak if equal)."""
+        table = so_far(T)
+        table[position, source] += strength
+        return table
+
+    def in_one(sentence, height, part, note, width=1, B=2, strength=1.0, **options):
+        """Row 4 lies so far off that the rows which replace it move row 2 of this sentence in one direction."""
+        tables = so_far().repeat(B, 1, 1)
+        tables[sentence, 2, 4] = strength
+        f, x = one(tables, width, B, **options)
+        x[:, 4] = height
+        return Case((f, x), part=part, note=f"token 2 sees token 4 in sentence {sentence} alone{note}")
 
     def one_number_each():
-        f, x = one("next_row", 1, T=2, B=1, D=1)
+        f, x = one(shifted(1, T=2), 1, B=1, D=1)
         x[:, 1] = -4.0
         return Case((f, x), part=FROM_ANY, note="two tokens of one number each; token 0 sees token 1")
 
     def of_zeros():
-        f, x = one("peeking", 0, 3, 1.0, 4, 6)
+        f, x = one(peeking(0, 3))
         x[:, 3] = 0.0
         return Case((f, x), part=replaced, note="token 0 sees token 3, whose numbers are all 0")
 
-    def peeking(position, source):
+    def leak(position, source):
         note = f"token {position} sees token {source}"
-        return Case(one("peeking", position, source, 1.0, 4, 4, T=4), part=FROM_ANY, note=note)
+        return Case(one(peeking(position, source, T=4)), part=FROM_ANY, note=note)
 
     alike = draw.normal(2, 1, 4, scale=1.5).repeat(1, 6, 1)
     copies = draw.normal(1, 6, 4, scale=1.5).repeat(3, 1, 1)
+    of_copies, _ = one(whole(), norm="batch")
+    first_alone = torch.eye(6)[:1].expand(6, 6)
     again = "a mean over all tokens. A second call: token 1 of x holds the numbers that your first call drew for it"
     return [
-        Case(one("whole_average", 4), note="a mean over all tokens"),
-        Case(one("causal_average", 4), note="a mean over the tokens so far"),
-        Case(one("causal_average", 3, T=5, B=3), part=clean, note="a mean over the tokens so far"),
-        Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
-        Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
-        Case(one("first_row", 4, dtype=f64), part=clean, note="each token sees the first; x and f are float64"),
-        Case(one("next_row", 5), part=FROM_ANY, note="each token sees the next"),
+        Case(one(whole()), note="a mean over all tokens"),
+        Case(one(so_far()), note="a mean over the tokens so far"),
+        Case(one(so_far(5), 3, B=3), part=clean, note="a mean over the tokens so far"),
+        Case(one(peeking(0, 0), 5, norm="layer"), part=clean, note="layer norms, no leak"),
+        Case(one(shifted(-1)), part=clean, note="each token sees the one before it, not itself"),
+        Case(one(first_alone, dtype=f64), part=clean, note="each token sees the first; x and f are float64"),
+        Case(one(shifted(1), 5), part=FROM_ANY, note="each token sees the next"),
         one_number_each(),
-        *[peeking(position, source) for position in range(4) for source in range(position + 1, 4)],
-        Case((Stub("whole_average", (4,)), alike), part=replaced, note="a mean over all tokens, which are all alike"),
-        Case((Stub("batch_centered", (4,)), copies), part=replaced, note="the batch's mean taken off; equal sentences"),
-        Case(one("whole_average", 4, T=2), part=replaced, via="drawn_before", note=again),
+        *[leak(position, source) for position in range(4) for source in range(position + 1, 4)],
+        Case((one(whole())[0], alike), part=replaced, note="a mean over all tokens, which are all alike"),
+        Case((of_copies, copies), part=replaced, note="the batch's mean taken off; equal sentences"),
+        Case(one(whole(2)), part=replaced, via="drawn_before", note=again),
         of_zeros(),
-        Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
-        Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
-        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1; token 0 sees token 5"),
-        in_one(2, 4, 1, 2, -8.0, one_spot, "in sentence 1, feature 2; token 4 is -8"),
-        in_one(2, 4, 1, 2, 8.0, one_spot, "in sentence 1, feature 2; token 4 is 8"),
-        in_one(1, 4, 1, 3, -8.0, one_spot, "in sentence 1, feature 3 alone"),
-        in_one(2, 3, 0, 0, -8.0, one_spot, "in sentence 0, feature 0 alone", B=3),
-        *[
-            Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
-            for k in (0, 3)
-        ],
+        Case(one(peeking(0, 3), 5, norm="layer"), part=norms, note="layer norms; token 0 sees token 3"),
+        in_one(1, -8.0, one_spot, "; it is -8"),
+        in_one(1, 8.0, one_spot, "; it is 8"),
+        in_one(0, -8.0, one_spot, "; it is -8", B=3),
         # Here the mean change of an output is below 1e-6.
-        in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
-        Case(one("peeking", 1, 4, 2e-5, 4, 6, dtype=f64), part=small, note="token 1 sees a little of token 4"),
-        Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
-        Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
+        in_one(1, -4.0, small, ", and changes very little", 512, B=20, strength=2e-6, dtype=f64),
+        Case(one(peeking(1, 4, 2e-5), dtype=f64), part=small, note="token 1 sees a little of token 4"),
+        Case(one(peeking(1, 4, 1e-11), dtype=f64), part=below, note="a change far below 1e-6"),
+        Case(one(whole(1)), part="T = 1", note="one token"),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, MODULE, Case, Exercise, listed_quizzes, tensor_cases
 
 MASK = "a mask"
 BROADCAST = "masks that broadcast"
@@ -201,9 +201,13 @@ def cases_head(draw):
         return ((D, d_head), state, (x, *rest), kwargs)
 
     def case(x, *rest, part="values", gradient=False, d_head=None, note="", **kwargs):
-        return Case(
-            module(x, *rest, d_head=d_head, **kwargs), part=part, gradient=gradient, via="module_in_training", note=note
-        )
+        return Case(module(x, *rest, d_head=d_head, **kwargs), part=part, gradient=gradient, via=MODULE, note=note)
+
+    def called_again():
+        init, state, call, _ = module(draw.normal(2, 5, 10))
+        note = "one module called twice in training mode"
+        calls = call, (draw.normal(2, 5, 10),)
+        return Case((init, state, *calls), {"training": True}, part="no dropout", via="module_called_again", note=note)
 
     def blind():
         mask = draw.mask(5, 5)
@@ -232,8 +236,8 @@ def cases_head(draw):
         case(draw.normal(2, 5, 10, dtype=float64, scale=40.0), part="large scores"),
         case(draw.normal(3, 1, 10), part="any number of tokens", note="a single token"),
         case(draw.normal(300, 3), d_head=2, part="any number of tokens", note="300 tokens"),
-        Case(((10, 6), draw.normal(2, 5, 10)), part="no dropout", via="called_twice"),
-        Case(((10, 6), ("W_q", "W_k", "W_v")), part="three linear layers without bias", via="linear_layers"),
+        called_again(),
+        Case(((10, 6), ("W_q", "W_k", "W_v")), part="three linear layers without bias", via="parts_made"),
     ]
 
 
@@ -377,7 +381,7 @@ def cases_context_shift(draw):
         Case((0.001 * signs, 0.001 * tilted), part=lengths, tolerance=1e-4, note="lengths of a thousandth"),
         Case((300 * signs, 0.001 * tilted), part=lengths, note="lengths of hundreds and of a thousandth"),
         Case((zero_before, zero_after), part=zero),
-        Case((zero_before, zero_after), part=zero, via="with_its_gradient", note="gradients at zero vectors"),
+        Case((zero_before, zero_after), part=zero, via="finite_gradients", note="gradients at zero vectors"),
         Case((batch, torch.zeros_like(batch)), part=zero, note="everything becomes zero"),
     ]
 
@@ -562,8 +566,9 @@ def cases_tiled_attention(draw):
         Q, K = draw.normal(*lead, queries, d_k), draw.normal(*lead, keys, d_k)
         return Case(
             (Q, K, draw.normal(*lead, keys, d_v), block),
+            {"together": together},
             part=MEMORY,
-            via="in_little_memory_together" if together else "in_little_memory",
+            via="in_little_memory",
             note=f"{queries} queries, {keys} keys, block {block}",
         )
 

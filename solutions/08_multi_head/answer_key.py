@@ -20,6 +20,7 @@ LARGE = "scores up to ±10⁴"
 MORE_QUERIES = "more queries than keys"
 VIEW = "tensors that are views of others"
 TRANSPOSED = "inputs that are views of others, transposed"
+PARTS = ("W_q", "W_k", "W_v", "W_o", "num_heads")
 FLOAT64 = torch.float64
 SMALL = (ONE_HEAD, NARROW, ONE_SENTENCE, VALUE_ALONE, VIEW)
 
@@ -206,9 +207,9 @@ def cases_multi_head_attention(draw):
             "a key, a value and a mask",
         ),
         case(4, y(2, 5, dtype=FLOAT64) * 60, part=LARGE, mask=padded(5, 1)),
-        Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
-        Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
-        Case(((6, 12),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
+        Case(((24, 4), PARTS), part="layers, and num_heads kept", via="parts_made"),
+        Case(((10, 4), PARTS), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
+        Case(((6, 12), PARTS), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
     ]
 
 
@@ -302,7 +303,7 @@ IN_PLACE = "copied in place, no memory shared"
 
 
 def cases_load_from_torch(draw):
-    def case(D, num_heads, part="values", dtype=torch.float32, bias=0.0, view=None, note=""):
+    def case(D, num_heads, part="values", dtype=torch.float32, bias=0.0, what="numbers", note=""):
         state = {
             "in_proj_weight": draw.normal(3 * D, D, dtype=dtype),
             "in_proj_bias": draw.normal(3 * D, dtype=dtype, scale=bias),
@@ -310,15 +311,15 @@ def cases_load_from_torch(draw):
             "out_proj.bias": draw.normal(D, dtype=dtype, scale=bias),
         }
         args = (D, num_heads, state, attention_state(draw, D, dtype))
-        return Case(args, part=part, via="transplanted", view=view, note=note)
+        return Case(args, {"what": what}, part=part, via="transplanted", note=note)
 
     return [
-        case(6, 2, note="biases of zero, as nn.MultiheadAttention starts", view="what_was_copied"),
-        case(12, 3, bias=1.0, part="random biases", view="what_was_copied", note="width 12, 3 heads"),
-        case(5, 1, bias=1.0, part="random biases", view="what_was_copied", note="width 5, 1 head"),
-        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied", note="float64 weights in both"),
-        case(6, 2, bias=1.0, part=IN_PLACE, view="apart_from_theirs", note="width 6, 2 heads"),
-        case(6, 3, bias=1.0, part="theirs is left as it was", view="theirs_is_unchanged", note="width 6, 3 heads"),
+        case(6, 2, note="biases of zero, as nn.MultiheadAttention starts"),
+        case(12, 3, bias=1.0, part="random biases", note="width 12, 3 heads"),
+        case(5, 1, bias=1.0, part="random biases", note="width 5, 1 head"),
+        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, note="float64 weights in both"),
+        case(6, 2, bias=1.0, part=IN_PLACE, what="apart", note="width 6, 2 heads"),
+        case(6, 3, bias=1.0, part="theirs is left as it was", what="theirs", note="width 6, 3 heads"),
     ]
 
 
@@ -540,11 +541,11 @@ grouped_query_attention = Exercise(
 
 
 def cases_head_importance(draw):
-    def case(B, T, D, num_heads, part="values", dtype=torch.float32, view="importance_alone"):
+    def case(B, T, D, num_heads, part="values", dtype=torch.float32, what="importance"):
         args = (D, num_heads, attention_state(draw, D, dtype), draw.normal(B, T, D, dtype=dtype))
         heads = "1 head" if num_heads == 1 else f"{num_heads} heads"
         note = f"mha of width {D} and {heads}, x of shape {(B, T, D)}"
-        return Case(args, part=part, via="importance", view=view, note=note)
+        return Case(args, {"what": what}, part=part, via="importance", note=note)
 
     return [
         case(2, 5, 12, 4),
@@ -553,7 +554,7 @@ def cases_head_importance(draw):
         case(1, 1, 12, 3, part=ONE_SENTENCE),
         case(2, 5, 12, 1, part=ONE_HEAD),
         case(2, 5, 7, 7, part=NARROW),
-        case(2, 5, 12, 4, part="mha is left as it was", view="left_as_it_was"),
+        case(2, 5, 12, 4, part="mha is left as it was", what="mha"),
     ]
 
 

@@ -486,12 +486,7 @@ PASSING = "parts that return the tensor that they get"
 
 def cases_fixed_block(draw):
     phase = draw.integer(1, 9) / 10
-    parts = (
-        Stub("averaging", (phase,)),
-        Stub("tokenwise_network", (phase + 1,)),
-        Stub("shrinking", (round(phase - 0.5, 2),)),
-        Stub("shrinking", (round(phase + 0.25, 2),)),
-    )
+    parts = Stub("averaging", (phase,)), *(Stub("activation", (name,)) for name in ("gelu", "tanh", "square"))
 
     def x(*shape, dtype=torch.float32):
         return draw.normal(*shape, dtype=dtype) * 2
@@ -507,7 +502,7 @@ def cases_fixed_block(draw):
         Case((x(5, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
         Case((x(2, 5, 6), *parts, draw.mask(2, 5, 5)), part=MASK, note="a mask (H, T, T)"),
         Case((x(1, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),
-        Case((x(2, 5, 6), Stub("passing_on", (True,)), *[Stub("passing_on", (False,))] * 3), part=PASSING),
+        Case((x(2, 5, 6), Stub("passing_on"), *[Stub("activation", ("none",))] * 3), part=PASSING),
     ]
 
 
@@ -616,26 +611,22 @@ block_macs = Exercise(
 
 
 def cases_token_influence(draw):
-    def case(name, T, D, width, dtype=torch.float32, **options):
-        args = (Stub(name, (width,)), draw.normal(T, D, dtype=dtype))
+    def case(T, D, width, dtype=torch.float32, **options):
+        args = (Stub("looking_around", (width,)), draw.normal(T, D, dtype=dtype))
         return Case(args, **{"tolerance": influence(dtype)} | options)
 
-    float64 = torch.float64
+    convolution = Stub("mixed_rows", (draw.normal(6, 6).tril(1).triu(-1), 3)), draw.normal(6, 4)
+    layer = Stub("linear", (draw.normal(6, 4), draw.normal(6))), draw.normal(5, 4)
+    near = influence(torch.float32)
     return [
-        case("looking_around", 5, 4, 3, note="an attention"),
-        case("sliding", 6, 4, 3, note="a convolution"),
-        case("running_products", 5, 3, 7, note="a causal function"),
-        case("looking_around", 5, 4, 3, dtype=float64, part=DTYPE),
-        case("running_products", 5, 3, 4, dtype=float64, part=DTYPE),
-        Case(
-            (Stub("linear_layer", (6, draw.integer(1, 9) / 10)), draw.normal(5, 4)),
-            part="a function of each token alone",
-            note="an nn.Linear",
-            tolerance=influence(torch.float32),
-        ),
-        case("looking_around", 5, 4, 1, part="one output channel"),
-        case("looking_around", 1, 4, 3, part="a single token"),
-        case("looking_around", 4, 3, 2, via="influence_on_x", part="x stays as it was"),
+        case(5, 4, 3, note="an attention"),
+        Case(convolution, note="a convolution", tolerance=near),
+        case(5, 3, 7, note="an attention with a wider output"),
+        case(5, 4, 3, dtype=torch.float64, part=DTYPE),
+        Case(layer, part="a function of each token alone", note="an nn.Linear", tolerance=near),
+        case(5, 4, 1, part="one output channel"),
+        case(1, 4, 3, part="a single token"),
+        case(4, 3, 2, via="influence_on_x", part="x stays as it was"),
     ]
 
 

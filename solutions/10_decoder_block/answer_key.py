@@ -129,7 +129,7 @@ def cases_DecoderBlock(draw):
         args = (D, H, F, *order), weights(), (*pair(), *both()), pair()
         return Case(args, {"training": True}, via="module_called_again", part=part, note=note)
 
-    heads, words = draw.mask(H, T_t, T_t), draw.mask(T_t, T_s)
+    gelu, heads, words = Stub("activation", ("gelu",)), draw.mask(H, T_t, T_t), draw.mask(T_t, T_s)
     one_word_hidden = torch.arange(T_t) != draw.integers(0, T_t, (B, 1, 1, 1))  # (B, 1, 1, T_t)
     only_padding = draw.mask(B, 1, 1, T_s)
     only_padding[1] = False
@@ -156,8 +156,8 @@ def cases_DecoderBlock(draw):
         case(order=(True,), T_s=3, part=PRE_NORM, note="norm_first=True, more target words than source words"),
         case(*both(B=T_t), order=(True,), B=T_t, part=PRE_NORM),
         case(*both(), **small, order=(True,), part=PRE_NORM, gradient=True),
-        case(order=(False, Stub("gelu")), part=ACTIVATION),
-        case(order=(True, Stub("gelu")), part=PRE_NORM),
+        case(order=(False, gelu), part=ACTIVATION, note="activation: F.gelu"),
+        case(order=(True, gelu), part=PRE_NORM, note="norm_first=True, activation: F.gelu"),
         case(*both(B=1), B=1, H=4, part="a batch of one"),
         again((), AGAIN, "one module called twice in training mode: with masks, and on other inputs without"),
         again((True,), PRE_NORM, "norm_first=True, one module called twice in training mode"),
@@ -586,8 +586,7 @@ def cases_greedy_decode(draw):
         case(
             table_with_length(draw, 12, 1, 2, 9, 3, 6, rows=31, scale=0.3),
             *(1, 2, 9),
-            via="written_again_and_again",
-            note="logits that are all about alike, five times the same ones",
+            note="logits that are all about alike",
         ),
         case(table_with_length(draw, 6, 0, 5, 8, 3, 6), 0, 5, 8, note="eos comes after a few words"),
         case(table_with_length(draw, 6, 4, 0, 8, 3, 6), 4, 0, 8, part="eos of 0"),
@@ -842,7 +841,7 @@ def cases_filter_logits(draw):
         case(rows(8), k=8, p=True, part="top_k = V"),
         case(rows(9, dtype=f64), k=4, part=DTYPE),
         case(rows(9, dtype=f64), k=6, p=True, part=BOTH),
-        case(rows(2, 9, dtype=f64), k=6, p=True, via="kept_logits", part=GRADIENT, gradient=True),
+        case(rows(2, 9, dtype=f64), k=6, p=True, via="finite_entries", part=GRADIENT, gradient=True),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Stub, listed_quizzes
+from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, listed_quizzes
 
 BATCH_OF_ONE, ONE_TOKEN = "a batch of one", "a single token"
 VIEW = "tensors that lie in memory in another order"
@@ -367,14 +367,12 @@ search = Exercise("search", cases_search).with_mistakes("""
 
 
 def cases_fixed_sentence_vectors(draw):
-    def case(*lengths, T=None, D=5, pad_id=0, dtype="float32", **options):
+    def case(*lengths, T=None, D=5, pad_id=0, dtype=torch.float32, **options):
         T = T or max(lengths)
         ids = draw.integers(1, 9, (len(lengths), T))
         ids = torch.where(ids == pad_id, 0, ids)  # 0 is a word where it is not the padding
         ids = torch.where(torch.arange(T) < torch.tensor(lengths)[:, None], ids, pad_id)
-        if options.get("gradient"):
-            return Case((draw.normal(9, D, dtype=torch.float64), ids, pad_id), via="with_a_table", **options)
-        return Case((Stub("mixing", (D, dtype)), ids, pad_id), **options)
+        return Case((draw.normal(9, D, dtype=dtype), ids, pad_id), via="with_a_table", **options)
 
     return [
         case(5, 2, 3, note="sentences of 5, 2 and 3 tokens"),
@@ -383,8 +381,16 @@ def cases_fixed_sentence_vectors(draw):
         case(4, T=6, part=BATCH_OF_ONE, note="one sentence of 4 tokens, padded to 6"),
         case(3, 3, T=5, part="every sentence padded equally", note="two sentences of 3 tokens, padded to 5"),
         case(4, 4, 4, part="nothing padded", note="three sentences of 4 tokens"),
-        case(5, 2, 3, dtype="float64", part=DTYPE),
-        case(5, 2, 3, part=GRADIENT, gradient=True, note="a network that learns the vectors of its words"),
+        case(5, 2, 3, dtype=torch.float64, part=DTYPE, note="a network of float64 numbers"),
+        case(
+            5,
+            2,
+            3,
+            dtype=torch.float64,
+            part=GRADIENT,
+            gradient=True,
+            note="a network that learns the vectors of its words",
+        ),
     ]
 
 

@@ -10,6 +10,7 @@ from helpers.checking.vocabulary import (
     Case,
     Exercise,
     Raises,
+    Stub,
     listed_quizzes,
     tensor_cases,
 )
@@ -602,7 +603,7 @@ PLAIN = "AB ABC ABCD ABAB EF EFG AB CAB ABC EF GH AAB EFEF ABH"
 
 def cases_train_bpe(draw):
     def case(text, num_merges, **options):
-        return Case((text, num_merges), via="merges_learned", **options)
+        return Case((text, num_merges), **options)
 
     letters = sorted(draw.sample(ALPHABET, 8))
     return [
@@ -675,16 +676,11 @@ train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII)).wi
 """)
 
 
-def learned(text, num_merges):
-    """The merges of a text, each token as a text of its bytes: what encode_bpe is asked with."""
+def cases_encode_bpe(draw):
     from helpers.blocks import train_bpe
 
-    return [tuple(map(repr, pair)) for pair in train_bpe(text, num_merges)]
-
-
-def cases_encode_bpe(draw):
     def case(text, taught, num_merges, **options):
-        return Case((text, learned(taught, num_merges)), via="text_in_tokens", **options)
+        return Case((text, train_bpe(taught, num_merges)), **options)
 
     letters = sorted(draw.sample(ALPHABET, 8))
 
@@ -773,20 +769,21 @@ START, MERGED, LEARNS = "at the start", "merged", "learning"
 def cases_LoRA(draw):
     def numbers(fan_in, fan_out, rank, dtype, bias):
         weight = draw.normal(fan_out, fan_in, dtype=dtype, scale=fan_in**-0.5)
-        b = draw.normal(fan_out, dtype=dtype) if bias else None
-        thin = draw.normal(rank, fan_in, dtype=dtype, scale=fan_in**-0.5), draw.normal(fan_out, rank, dtype=dtype)
-        return weight, b, *thin
+        layer = Stub("linear", (weight, draw.normal(fan_out, dtype=dtype) if bias else None))
+        A, B = draw.normal(rank, fan_in, dtype=dtype, scale=fan_in**-0.5), draw.normal(fan_out, rank, dtype=dtype)
+        return layer, {"A": A, "B": B}
 
-    def case(lead, fan_in=7, fan_out=5, rank=3, alpha=2.0, dtype=FLOAT32, bias=False, via="lora_of", **options):
-        weight, b, A, B = numbers(fan_in, fan_out, rank, dtype, bias)
+    def case(lead, fan_in=7, fan_out=5, rank=3, alpha=2.0, dtype=FLOAT32, bias=False, via=MODULE, **options):
+        layer, thin = numbers(fan_in, fan_out, rank, dtype, bias)
         x = draw.normal(*lead, fan_in, dtype=dtype)
         note = f"a layer from {fan_in} to {fan_out}, rank {rank}, alpha {'not given' if alpha is None else alpha}"
-        return Case((weight, b, rank, alpha, A, B), {"x": x}, via=via, **{"note": note} | options)
+        init = (layer, rank) if alpha is None else (layer, rank, alpha)
+        return Case((init, thin, (x,), {}), via=via, **{"note": note} | options)
 
     def start(dtype, bias, rank=3, via="lora_at_the_start", part=START):
-        weight, b, _, _ = numbers(7, 5, rank, dtype, bias)
+        layer, _ = numbers(7, 5, rank, dtype, bias)
         note = f"a layer from 7 to 5 of {str(dtype).removeprefix('torch.')}, rank {rank}"
-        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via=via, part=part, note=note)
+        return Case((layer, rank, draw.normal(4, 7, dtype=dtype)), via=via, part=part, note=note)
 
     return [
         case((4,)),

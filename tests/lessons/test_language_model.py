@@ -25,11 +25,10 @@ from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.scenarios import WrongParts
 from helpers.corpus.source import BETWEEN, Source
-from helpers.lessons.language_model import figures, watch, writing
+from helpers.lessons.language_model import figures, stand_ins, watch, writing
 from helpers.lessons.language_model import probes as check_12
 from helpers.lessons.language_model.figures import COMPUTE, DROPOUT, LADDER
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
-from helpers.lessons.language_model.stand_ins import STAND_INS
 from tests.judged import made_key
 from tests.lessons.lesson_text import says, text_of
 
@@ -501,12 +500,12 @@ def test_the_trained_gpt_is_within_six_hundredths_of_the_line(executed_solution)
 
 def test_the_stand_in_gpt_is_causal_and_writes():
     torch.manual_seed(0)
-    model = STAND_INS["GPT"](7, 6, 8, 2, 2).eval()
+    model = stand_ins.GPT(7, 6, 8, 2, 2).eval()
     ids = torch.randint(7, (2, 6), generator=seeded(0))
     changed = ids.clone()
     changed[:, 4:] = (changed[:, 4:] + 1) % 7
     assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
-    written = STAND_INS["generate"](model, ids, 5, generator=seeded(1))
+    written = stand_ins.generate(model, ids, 5, generator=seeded(1))
     assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
     cached = writing.write_with_cache(model, ids[:, :1], 5, cached_attention)
     plain = ids[:, :1]
@@ -545,12 +544,12 @@ def test_the_answer_may_use_the_block_that_the_lesson_hands_out():
 
 def test_a_model_that_a_cell_has_made_is_nobodys_answer():
     """The lesson's own GPT, trained where exercise 12.3 is not passed, may be asked for its logits in 12.4."""
-    assert course_part(STAND_INS["GPT"](7, 6, 8, 2, 2)) == "" and course_part(STAND_INS["GPT"])
+    assert course_part(stand_ins.GPT(7, 6, 8, 2, 2)) == "" and course_part(stand_ins.GPT)
 
 
 def test_weights_fit_into_the_learners_gpt_and_into_the_stand_in():
     """After a restart the trained weights are loaded, whichever of the two is there."""
-    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), STAND_INS["GPT"](7, 6, 8, 2, 2).eval()
+    mine, theirs = blocks.GPT(7, 6, 8, 2, 2).eval(), stand_ins.GPT(7, 6, 8, 2, 2).eval()
     theirs.load_state_dict(mine.state_dict())
     ids = torch.arange(6)[None]
     torch.testing.assert_close(theirs(ids), mine(ids))

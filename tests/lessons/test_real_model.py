@@ -10,8 +10,6 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from helpers import blocks, pretrained
@@ -166,19 +164,7 @@ MORE = [
 def test_pieces_are_those_of_tokenizers(tokenizer, sentence):
     expected = tokenizer.encode(sentence).tokens
     assert pretrained.pieces(sentence, wordpiece) == expected
-    assert pretrained.pieces(sentence, real_network.cut) == expected
-
-
-@pytest.mark.full
-@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
-def test_pieces_of_any_text(tokenizer, text):
-    try:
-        expected = tokenizer.encode(text).tokens
-    except Exception:  # what the library itself refuses
-        return
-    if "[" in text or any(ord(letter) > 0x2FFF for letter in text):
-        return  # "[SEP]" written out is a token to them and text to us; rare letters' kinds change with Unicode
-    assert pretrained.pieces(text, wordpiece) == expected
+    assert pretrained.pieces(sentence, blocks.wordpiece) == expected
 
 
 def test_batch_pads_on_the_right(real):

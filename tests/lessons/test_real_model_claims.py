@@ -36,7 +36,7 @@ def encoder():
 @torch.no_grad()
 def top(encoder, sentence):
     """The last vectors (T, D) of a sentence."""
-    ids, mask = pretrained.batch([sentence], real_network.cut)
+    ids, mask = pretrained.batch([sentence], blocks.wordpiece)
     x = blocks.bert_embeddings(ids, pretrained.numbers())
     for block in encoder.blocks:
         x = block(x, mask[:, None, None])
@@ -211,7 +211,7 @@ def test_what_ablating_the_head_of_it_changes(text, encoder):
 
     def change(sentence, head):
         index, changes = (
-            pretrained.pieces(sentence, real_network.cut).index("it"),
+            pretrained.pieces(sentence, blocks.wordpiece).index("it"),
             change_without(encoder, sentence, 3, head),
         )
         return changes[index].item(), 1 + int((changes[1:-1] > changes[index]).sum())
@@ -250,7 +250,7 @@ def test_what_padding_does_to_the_wrong_titles(text):
     network = real_network.network()
 
     def vectors(sentences, masked, kept):
-        ids, mask = pretrained.batch([*sentences, figures.LONG], real_network.cut)
+        ids, mask = pretrained.batch([*sentences, figures.LONG], blocks.wordpiece)
         x = network.up(network.embed(ids), padding=mask == 0 if masked else None)
         return mean_pool(x, mask if kept else torch.ones_like(mask))[:-1]
 

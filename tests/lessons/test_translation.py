@@ -1,4 +1,4 @@
-"""Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
+"""Lesson 11: its functions and their measure, the trained translator on sentences that it has not seen, the numbers
 that its text says."""
 
 import functools
@@ -10,7 +10,6 @@ import time
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from helpers import blocks, corpus, or_finished, translator
 from helpers.authoring.keys import load_answer_key
@@ -40,17 +39,6 @@ LESSON = "11_translation"
 # ---------------------------------------------------------------- the functions
 
 
-def test_a_batch_is_the_one_that_the_courses_own_training_uses():
-    pairs = corpus.unseen_pairs()[:20]
-    theirs = evaluation.as_batch(pairs)
-    ids = [
-        ([translator.english[w] for w in p.english.split()], [translator.french[w] for w in p.french.split()])
-        for p in pairs
-    ]
-    mine = blocks.make_batch(ids, PAD, BOS, EOS)
-    assert all(torch.equal(mine[name], getattr(theirs, name)) for name in mine)
-
-
 def test_the_smoothed_loss_on_paper():
     q = torch.tensor([0.92, 0.02, 0.02, 0.02, 0.02], dtype=torch.float64)
     least = blocks.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
@@ -62,28 +50,6 @@ def test_the_smoothed_loss_on_paper():
     at_best = blocks.label_smoothed_loss(logits.requires_grad_(), torch.tensor([7]), 0.1, 0)
     assert at_best.item() == pytest.approx(figures.best_smoothed(0.1, 194)[2])
     assert torch.autograd.grad(at_best, logits)[0].abs().max() < 1e-9  # nothing left to gain
-
-
-def test_the_rate_on_paper():
-    assert blocks.noam_lr(1, 64, 100) == pytest.approx(0.000125)
-    assert blocks.noam_lr(100, 64, 100) == pytest.approx(0.0125)
-    assert blocks.noam_lr(400, 64, 100) == pytest.approx(0.00625)
-    assert 0.3 * blocks.noam_lr(60, 64, 60) == pytest.approx(0.005, rel=0.05)
-    for width, warmup in ((64, 60), (512, 4000)):
-        rates = [blocks.noam_lr(step, width, warmup) for step in range(1, 3 * warmup)]
-        assert rates.index(max(rates)) == warmup - 1
-        assert max(rates) == pytest.approx((width * warmup) ** -0.5)
-
-
-def test_the_accuracy_on_paper():
-    targets = torch.tensor([[5, 6, EOS, *[PAD] * 6], [3, 4, 5, 6, 7, 3, 4, 5, EOS]])
-    guesses = torch.where(targets == PAD, EOS, targets)
-    logits = F.one_hot(guesses, 8).double()
-    assert blocks.token_accuracy(logits, targets, PAD) == 1.0
-    published = (logits.argmax(dim=-1) == targets).float().mean().item()
-    assert published == pytest.approx(0.67, abs=0.005)
-    always_pad = F.one_hot(torch.zeros_like(targets), 8).double()
-    assert (always_pad.argmax(dim=-1) == targets).float().mean().item() == pytest.approx(0.33, abs=0.005)
 
 
 def test_bleu_is_sacrebleus():

@@ -12,30 +12,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import dask
 from distributed import Client, Future, LocalCluster
 
 from helpers.course import course
 from helpers.grading.cluster import worker as far
-from helpers.grading.cluster.parcels import (
-    LARGEST_HAND_IN,
-    LARGEST_REPLY,
-    LARGEST_REQUEST,
-    REPLY,
-    pack,
-    parcel_of,
-    unpack,
-    unsealed,
-)
 from helpers.grading.course_version import version_of
 from helpers.grading.pool import WORTH_A_JUDGE, Batch, GradingStopped, judge_message, report_of_answer
 from helpers.grading.reports import SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.submission import Release, Submission
+from helpers.grading.submission import Cell, Release, Submission
 
 LOCAL = "local:"
 PORTION = 64  # submissions at most that travel together: what came back is recorded while others judge on
+LARGEST = 64 << 20  # bytes of code and files, after which a portion takes no further submission
 FEW = 4  # of those that take long
 TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
 WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
@@ -43,6 +35,7 @@ FETCH = 120.0  # seconds that a reply may take from a worker to here
 LOST_WITH = 2  # workers, after which a portion is handed to no other
 
 Judged = dict[str, SubmissionReport | None]
+Asked = tuple[list[Cell], dict[str, bytes]]  # what a judge is asked about a submission
 
 
 @dataclass
@@ -50,20 +43,18 @@ class Portion:
     """Submissions that travel together. lost: workers lost with it. hurried: what takes long is not judged."""
 
     submissions: list[Submission] = field(default_factory=list)
-    parcels: list[dict] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     lost: int = 0
     hurried: bool = True
 
 
 @dataclass
 class Worker:
-    """One of dask's workers. token: of its process, once it may judge. asked: what it has not answered yet. why: it
-    gets no work."""
+    """One of dask's workers. asked: what it has not answered yet. why: it gets no more work."""
 
     address: str
     asked: Future | None = None
     portion: Portion | None = None
-    token: str = ""
     why: str = ""
 
 
@@ -80,12 +71,12 @@ class Cluster:
             )
         self.where, self.stack = where, contextlib.ExitStack()
         self.version = version_of(course().lesson(batch.lesson).name)
-        self.batch = {"lesson": batch.lesson, "seed": batch.seed, "cell_seconds": batch.cell_seconds}
+        self.batch = replace(batch, key_cache=None)  # a file of this machine
         self.scheduler = ""
         self.workers: dict[str, Worker] = {}
         self.looked = 0.0
         self.waiting: deque[Portion] = deque()
-        self.slow: deque[tuple[Submission, dict]] = deque()  # with their parcels
+        self.slow: deque[tuple[Submission, Asked]] = deque()
         self.finished: deque[tuple[list[Submission], Judged]] = deque()
 
     def __enter__(self) -> "Cluster":
@@ -93,7 +84,7 @@ class Cluster:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         # A portion is data, however large, and no graph that should have been scattered.
         silent = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-        settings = {"distributed.admin.large-graph-warning-threshold": 2 * LARGEST_REQUEST, **silent}
+        settings = {"distributed.admin.large-graph-warning-threshold": 2 * LARGEST, **silent}
         self.stack.enter_context(dask.config.set(settings))
         try:
             place = self.where
@@ -117,8 +108,8 @@ class Cluster:
 
     def __exit__(self, *exc) -> None:
         with contextlib.suppress(Exception):  # a worker that misses this ends its judge with the next batch, or itself
-            idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
-            for farewells in [self._ask(worker, far.let_go, b"") for worker in idle]:
+            idle = [worker for worker in self.workers.values() if worker.asked is None]
+            for farewells in [self._ask(worker, far.let_go) for worker in idle]:
                 farewells.result(timeout=15)
         self.stack.close()
 
@@ -135,7 +126,7 @@ class Cluster:
             for worker in list(self.workers.values()):
                 if worker.asked is not None and worker.asked.done():
                     self._hear(worker)
-                if worker.token and worker.asked is None:
+                if worker.asked is None and not worker.why:
                     self._give(worker, submissions, total, release)
             while self.finished:
                 portion, judged = self.finished.popleft()
@@ -154,7 +145,7 @@ class Cluster:
             time.sleep(TICK)
 
     def _look(self) -> None:
-        """Greet who is new. What was with somebody who is gone waits again, as does all where the scheduler is new."""
+        """See who is there. What was with somebody who is gone waits again, as does all where the scheduler is new."""
         if self.client.status == "closed":
             raise GradingStopped(
                 f"Stopped: the scheduler at {one_line(self.where)} is gone. What was recorded so far stays; grade "
@@ -173,29 +164,26 @@ class Cluster:
         for address in set(self.workers) - set(seen["workers"]):
             worker = self.workers.pop(address)
             self._tell(worker, "was lost")
-            self._lose(worker)
+            self._lose(worker.portion)
         for address in set(seen["workers"]) - set(self.workers):
-            worker = self.workers[address] = Worker(address)
-            greeting = {"lesson": self.batch["lesson"], "version": self.version}
-            worker.asked = self._ask(worker, far.greet, pack(greeting))
+            self.workers[address] = Worker(address)
 
-    def _ask(self, worker: Worker, function: Callable[[bytes], bytes], data: bytes) -> Future:
-        """Let this worker, and no other one, run a function of the course on bytes."""
-        return self.client.submit(function, data, workers=[worker.address], allow_other_workers=False, pure=False)
+    def _ask(self, worker: Worker, function: Callable, *arguments) -> Future:
+        """Let this worker, and no other one, run a function of the course."""
+        return self.client.submit(function, *arguments, workers=[worker.address], allow_other_workers=False, pure=False)
 
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
         if portion.submissions:
-            request = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
-            request["submissions"] = portion.parcels
-            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(request))
+            request = far.Request(self.version, self.batch, portion.hurried, portion.asked)
+            worker.portion, worker.asked = portion, self._ask(worker, far.judge, request)
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
         """The next submissions, as many as fit a request, then those that take long; none where all are given out.
         What cannot be read is done."""
-        able = sum(bool(worker.token) for worker in self.workers.values())
+        able = sum(not worker.why for worker in self.workers.values())
         size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
-        portion, room = Portion(), LARGEST_REQUEST - LARGEST_HAND_IN
+        portion, room = Portion(), LARGEST
         while len(portion.submissions) < size and room > 0:
             submission = next(submissions, None)
             if submission is None:
@@ -204,53 +192,44 @@ class Cluster:
                 self.finished.append(([submission], {submission.student: None}))
                 continue
             portion.submissions.append(submission)
-            portion.parcels.append(parcel_of(*judge_message(submission, release)))
-            room -= len(pack(portion.parcels[-1]))
+            cells, files = judge_message(submission, release)
+            portion.asked.append((cells, files))
+            room -= sum(len(cell.source) for cell in cells) + sum(map(len, files.values()))
         if not portion.submissions and self.slow:
             few = [self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))]
-            return Portion([submission_of for submission_of, _ in few], [parcel for _, parcel in few], hurried=False)
+            return Portion(*map(list, zip(*few, strict=True)), hurried=False)
         return portion
 
     def _hear(self, worker: Worker) -> None:
-        """Take what a worker answered, to a greeting or a portion."""
-        reply, portion = self._reply(worker), worker.portion
-        worker.asked = None
-        if reply is None:  # the worker is not to blame: it is greeted anew, if it is there
-            del self.workers[worker.address]
-            worker.token = ""
-            self.waiting.extendleft([portion] if portion else [])
-        elif "ready" in reply and portion is None:
-            worker.token = reply["ready"]
-        elif "judged" in reply and portion is not None:
-            worker.portion = None
-            self._finish(portion, [unsealed(parcel) for parcel in reply["judged"]])
+        """Take what a worker answered."""
+        (kind, answer), portion = self._reply(worker), worker.portion
+        worker.asked = worker.portion = None
+        if kind == "judged":
+            self._finish(portion, answer)
+        elif kind == "forgotten":  # the worker is not to blame
+            self.waiting.appendleft(portion)
         else:
-            worker.why = one_line(reply.get("refused") or reply.get("failed") or "it answered something else")
-            worker.token = ""
+            worker.why = one_line(answer)
             self._tell(worker, f"takes no work: {worker.why}")
-            if "refused" in reply:
-                self.waiting.extendleft([portion] if portion else [])
-                worker.portion = None
+            if kind == "refused":
+                self.waiting.appendleft(portion)
             else:
-                self._lose(worker)
+                self._lose(portion)
 
-    def _reply(self, worker: Worker) -> dict | None:
-        """What came back; None where dask forgot that it was asked, as the scheduler was gone."""
+    def _reply(self, worker: Worker) -> tuple[str, Any]:
+        """(kind, answer): judged, refused or failed; forgotten where dask was, as the scheduler was gone."""
         future = worker.asked
         try:
             if future.status == "error":
-                return {"failed": f"{type(future.exception()).__name__}: {future.exception()}"}
-            if future.status != "finished":
-                return None
-            return unpack(future.result(timeout=FETCH), REPLY, LARGEST_REPLY)
+                return "failed", f"{type(future.exception()).__name__}: {future.exception()}"
+            return future.result(timeout=FETCH) if future.status == "finished" else ("forgotten", "")
         except Exception as error:  # whatever it is, it is no reply
-            return {"failed": f"{type(error).__name__}: {error}"}
+            return "failed", f"{type(error).__name__}: {error}"
         finally:
             future.release()
 
-    def _lose(self, worker: Worker) -> None:
-        """Whatever this worker has judged of its portion counts no more."""
-        portion, worker.portion = worker.portion, None
+    def _lose(self, portion: Portion | None) -> None:
+        """Whatever was judged of this portion counts no more."""
         if portion is None:
             return
         portion.lost += 1
@@ -261,14 +240,10 @@ class Cluster:
             self._finish(portion, [("died", reason)] * len(portion.submissions))
 
     def _finish(self, portion: Portion, answers: list[tuple[str, SubmissionReport | str]]) -> None:
-        """Of a portion the answers that came; what there was no room for is sent again."""
-        count = len(answers)
-        remainder = replace(portion, submissions=portion.submissions[count:], parcels=portion.parcels[count:])
-        self.waiting.extendleft([remainder] if remainder.submissions else [])
         finished, judged = [], {}
-        for submission, parcel, (kind, answer) in zip(portion.submissions, portion.parcels, answers, strict=False):
+        for submission, asked, (kind, answer) in zip(portion.submissions, portion.asked, answers, strict=True):
             if kind == "slow" and portion.hurried:
-                self.slow.append((submission, parcel))
+                self.slow.append((submission, asked))
                 continue
             finished.append(submission)
             judged[submission.student] = report_of_answer(submission, kind, answer)

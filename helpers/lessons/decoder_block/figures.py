@@ -15,6 +15,8 @@ from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, 
 from helpers.drawing.diagrams import TARGET, box, tokens
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
+from helpers.translator.network import Transformer
+from helpers.translator.word_ids import french_list, french_sentence
 
 ENGLISH = "jane visits africa in september"
 FRENCH = "jane visite l' afrique en septembre"
@@ -50,14 +52,6 @@ def teacher_forcing() -> Picture:
     return Picture(figure, alt, caption)
 
 
-@torch.no_grad()
-def _adam(p, g, m, v, step, rate=8e-3):
-    """One step of Adam (Kingma and Ba, 2015), in place; torch.optim takes seconds to import."""
-    m.mul_(0.9).add_(g, alpha=0.1)
-    v.mul_(0.999).addcmul_(g, g, value=0.001)
-    p -= rate * m / (1 - 0.9**step) / ((v / (1 - 0.999**step)).sqrt() + 1e-8)
-
-
 class Training(NamedTuple):
     """A small Transformer's loss curve, how many of its own sentences it writes word for word, and one of them."""
 
@@ -73,20 +67,17 @@ def copying_loss(model, src, tgt, pad_id):
 
 def trained_with(loss_of) -> Training:
     """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
-    from helpers.translator.network import Transformer
-    from helpers.translator.word_ids import french_sentence
-
     batch = evaluation.unseen(SENTENCES)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)  # (B, T_t + 1): bos, words, eos, padding
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Transformer(len(translator.english), len(translator.french), 32, 4, 64, 1, 24)
-    parameters, curve = list(model.parameters()), []
-    means = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
-    for step in range(1, STEPS + 1):
+    adam, curve = torch.optim.Adam(model.parameters(), lr=8e-3), []
+    for _ in range(STEPS):
         loss = loss_of(model, batch.src, tgt, translator.PAD)
-        for p, g, (m, v) in zip(parameters, torch.autograd.grad(loss, parameters), means, strict=True):
-            _adam(p, g, m, v, step)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
         curve.append(loss.item())
     rows = translator.greedy(model.eval(), batch.src, 14).tolist()
     right = sum(french_sentence(row) == french for row, french in zip(rows, batch.french, strict=True))
@@ -126,14 +117,6 @@ def two_trainings(fixed_loss) -> Picture:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def last_cross_weights() -> torch.Tensor:
-    """The translator's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
-    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in FRENCH.split())]])  # (1, T_t)
-    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
-    return seen.cross[0].mean(dim=0)  # (T_t, T_s)
-
-
 @torch.no_grad()
 def with_source_hidden(english: str, french: str) -> list[tuple[str, float, float]]:
     """For each word that the decoder has to predict: the word, its probability, and its probability when that position
@@ -158,7 +141,10 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
 
 
 def cross_attention() -> Picture:
-    weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
+    english, french = ENGLISH.split(), FRENCH.split()
+    tgt = torch.tensor([[translator.BOS, *(translator.french[word] for word in french)]])  # (1, T_t)
+    seen = evaluation.look(translator.machine(), translator.source_batch([ENGLISH]), tgt)
+    weights = seen.cross[0].mean(dim=0)  # (T_t, T_s), of the last block
     reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, (ax, right) = new_figure(8.6, 4.2, columns=2)
     weight_map(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, tilted=True)
@@ -206,13 +192,10 @@ class Beams:
                 self.ax.text(*spot, text, fontsize=9.5, ha="center", va="center", bbox=ground)
             self.boxes[words] = box(self.ax, (x, y), (0.6, 0.48), words[-1], fontsize=11)
             if len(words) == 3:
-                self.ax.text(x + 0.4, y, f"{self.chance(words):.2f}", va="center", fontsize=10.5)
+                chance = SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
+                self.ax.text(x + 0.4, y, f"{chance:.2f}", va="center", fontsize=10.5)
         self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
         bare(self.ax, xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
-
-    @staticmethod
-    def chance(words):
-        return SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
 
     def __call__(self, width: int) -> Picture:
         beams, (winner, p) = small_beam(width)
@@ -242,8 +225,7 @@ def first_word_logits() -> torch.Tensor:
 
 
 def _names(order) -> list[str]:
-    words = {index: word for word, index in translator.french.items()}
-    return [words[int(i)] for i in order]
+    return [french_list[int(i)] for i in order]
 
 
 def next_words() -> Picture:
@@ -272,10 +254,8 @@ class NextWord:
         self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
 
     def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
-        from helpers.translator import FINISHED_PARTS
-
         logits = self.logits / temperature
-        cut = FINISHED_PARTS["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
+        cut = translator.FINISHED_PARTS["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
         before, after = torch.softmax(logits, dim=0), torch.softmax(cut, dim=0)  # (V,)
         self.before.show(before[:SHOWN].tolist())
         self.after.show(after[:SHOWN].tolist())

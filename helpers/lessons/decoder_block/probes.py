@@ -4,14 +4,13 @@ import itertools
 
 import torch
 
-from helpers.checking.model_probes import row_of
+from helpers.checking.model_probes import causal_logits, require_ids
 from helpers.checking.scenarios import WrongParts, loaded_module, scenario
 from helpers.checking.stubs import stub
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 from helpers.checking.views import view
 from helpers.checking.vocabulary import Call
 
-CALLS = 5  # of greedy_decode, on the same logits
 MOST_STEPS, MOST_WORDS = 500, 200  # of one search and of one prefix: far more than any right answer needs
 
 # ---------------------------------------------------------------- beside learner code
@@ -24,39 +23,14 @@ def step_from_table(table):
     calls = itertools.count(1)
 
     def step(prefix):
-        _require_ids(prefix, "step wants the prefix as a LongTensor of shape (1, t)", 1)
+        require_ids(prefix, "step wants the prefix as a LongTensor of shape (1, t)", 1)
         if prefix.shape[1] > MOST_WORDS:
             raise WrongParts(f"your code has written {prefix.shape[1]} words and goes on; does your loop use max_len?")
         if next(calls) > MOST_STEPS:
             raise WrongParts(f"your code has called step {MOST_STEPS:,} times; does your beam keep beam_size prefixes?")
-        positions = torch.arange(1, prefix.shape[1] + 1)  # (t,)
-        return table[row_of(prefix * positions, table)]  # (1, V)
+        return causal_logits(table, prefix)[:, -1]  # (1, V)
 
     return step
-
-
-def _require_ids(ids, wish, batch=None):
-    if not isinstance(ids, torch.Tensor):
-        raise TypeError(f"{wish}; it got a {type(ids).__name__}")
-    fits = ids.dim() == 2 and ids.dtype == torch.int64 and batch in (None, ids.shape[0])
-    if not fits:
-        raise ValueError(f"{wish}; it got {ids.dtype} of shape {tuple(ids.shape)}")
-
-
-@stub
-def gelu():
-    """The activation of BERT and GPT-2."""
-    return torch.nn.functional.gelu
-
-
-@scenario
-def written_again_and_again(answer, args, kwargs):
-    """The answer's list, where CALLS calls give the same one. WrongParts says so where one gives another: no known
-    mistake can tell of words that are drawn."""
-    first, *others = (answer(*args, **kwargs) for _ in range(CALLS))
-    if isinstance(first, list) and any(isinstance(other, list) and first != other for other in others):
-        raise WrongParts("your code writes different sentences from the same logits (is a word drawn by chance?)")
-    return first, []
 
 
 @scenario
@@ -66,20 +40,11 @@ def with_model_from_table(answer, args, kwargs):
     table, *rest = args
 
     def model(src, tgt):
-        _require_ids(src, "the model wants src as a LongTensor of shape (B, T_s)")
-        _require_ids(tgt, "the model wants the decoder's ids as a LongTensor of shape (B, T)")
-        positions = torch.arange(1, tgt.shape[1] + 1)  # (T,)
-        heard = (tgt * positions).cumsum(-1) + 13 * src.sum(-1, keepdim=True)  # (B, T)
-        return table[row_of(heard[..., None], table)]  # (B, T, V)
+        require_ids(src, "the model wants src as a LongTensor of shape (B, T_s)")
+        require_ids(tgt, "the model wants the decoder's ids as a LongTensor of shape (B, T)")
+        return causal_logits(table, tgt, 13 * src.sum(-1, keepdim=True))  # (B, T, V)
 
     return answer(model, *rest, **kwargs), []
-
-
-@scenario
-def kept_logits(answer, args, kwargs):
-    """answer(logits, ...) with what was cut set to 0, so that no gradient is asked for at minus infinity."""
-    output = answer(*args, **kwargs)
-    return torch.where(output.isfinite(), output, torch.zeros_like(output)), []
 
 
 @scenario
@@ -127,7 +92,7 @@ def work_of_one_more(answer, args, kwargs):
         for t in range(q.shape[-2] - 1):
             _, cache = _pair(answer(*(x[..., t : t + 1, :] for x in (q, k, v)), cache))
         with FlopCounterMode(display=False) as counter:
-            _, seen = tensors_alive(answer, *(x[..., -1:, :] for x in (q, k, v)), cache, long=0)
+            _, seen = tensors_alive(answer, *(x[..., -1:, :] for x in (q, k, v)), cache)
     require_in_sight(seen.made, q.shape[:-1].numel(), "the work")  # at least a score of each key
     return {"products": counter.get_total_flops() // 2}, []
 

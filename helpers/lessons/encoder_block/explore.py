@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.encoder_block.figures import KINDS, climb, layers, receptive
+from helpers.lessons.encoder_block.figures import KINDS, arranged, climb, layers, receptive
 from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
@@ -18,7 +18,7 @@ DEPTH, WIDTH = 12, 16
 def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
     """(size of the residual stream, gradient there) before and after each of 12 small blocks, in float64."""
     x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
-    stream = climb(kind, layers(DEPTH, WIDTH, gain, dtype=torch.float64), x)
+    stream = climb(arranged(kind), layers(DEPTH, WIDTH, gain, dtype=torch.float64), x)
     end = F.layer_norm(stream[-1], (WIDTH,))
     total = (end * torch.randn(end.shape, generator=torch.Generator().manual_seed(2)).double()).sum()
     grads = torch.autograd.grad(total, stream)

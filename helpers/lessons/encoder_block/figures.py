@@ -69,8 +69,7 @@ def shared_statistics() -> Picture:
     }
     for ax, (title, group) in zip(axes, groups.items(), strict=True):
         for b, t, d in itertools.product(range(2), range(4), range(5)):
-            lit = group(b, t, d) == group(0, 1, 2)
-            face = ORANGE if lit else "#F1F1F1"
+            face = ORANGE if group(b, t, d) == group(0, 1, 2) else "#F1F1F1"
             ax.add_patch(Rectangle((d, 3 - t - 5 * b), 1, 1, facecolor=face, edgecolor="#8C8C8C", lw=0.8))
         ax.add_patch(Rectangle((2, 2), 1, 1, facecolor="none", edgecolor="black", lw=2.2))
         ax.set(xlim=(-0.2, 5.2), ylim=(-5.3, 4.2), aspect="equal", xticks=[], yticks=[])
@@ -137,8 +136,17 @@ def recipe(kind: str, x, norm, sublayer):
         return x + sublayer(x)
     if kind == "post-norm":
         return norm(x + sublayer(x))
-    residual = x if kind == "pre-norm" else norm(x)
-    return residual + sublayer(norm(x))
+    return (x if kind == "pre-norm" else norm(x)) + sublayer(norm(x))
+
+
+def arranged(kind: str):
+    """A block in one of the arrangements of LOOKS, called as fixed_block is."""
+
+    def block(x, attention, feed_forward, norm1, norm2):
+        x = recipe(kind, x, norm1, lambda z: attention(z)[0])
+        return recipe(kind, x, norm2, feed_forward)
+
+    return block
 
 
 @torch.no_grad()
@@ -147,8 +155,8 @@ def loss_when_rewired(kind: str) -> float:
 
     class Rewired(translator.FINISHED_PARTS["EncoderBlock"]):
         def forward(self, x, mask=None):
-            x = recipe(kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
-            return recipe(kind, x, self.norm2, self.feed_forward)
+            attend = functools.partial(self.attention, mask=mask)
+            return arranged(kind)(x, attend, self.feed_forward, self.norm1, self.norm2)
 
     return evaluation.nats_a_word(translator.machine(EncoderBlock=Rewired), evaluation.unseen(200))
 
@@ -175,14 +183,16 @@ def layers(
     return pairs
 
 
-def climb(kind: str, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
-    """The stream (B, T, D) before the first block and after each."""
-    stream = [x]
+def climb(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
+    """The stream (B, T, D) before the first block and after each. block: of `arranged`, or a function such as
+    fixed_block."""
+    norm, stream = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:]), [x]
     for attention, feed in pairs:
-        norm = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:])
-        x = recipe(kind, x, norm, lambda z, attention=attention: attention(z, z, z, need_weights=False)[0])
-        x = recipe(kind, x, norm, feed)
-        stream.append(x)
+
+        def attend(z, mask=None, attention=attention):
+            return attention(z, z, z, need_weights=False)
+
+        stream.append(block(stream[-1], attend, feed, norm, norm))
     return stream
 
 
@@ -195,7 +205,7 @@ def gradients(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed
     pairs = layers(depth, width, gain, seed, torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
     x = torch.randn(2, 5, width, generator=generator).double().requires_grad_()
-    stream = climb(kind, pairs, x)
+    stream = climb(arranged(kind), pairs, x)
     end = F.layer_norm(stream[-1], (width,)) if last_norm and kind != "post-norm" else stream[-1]
     total = (end * torch.randn(end.shape, generator=generator).double()).sum()
     *along, up = torch.autograd.grad(total, [*stream, pairs[-1][1][0].weight])
@@ -281,19 +291,10 @@ def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
 def measured_traces() -> dict[str, list[tuple[float, float]]]:
     """`traces` of twelve untrained blocks, by kind."""
     kinds = ("no residual", "post-norm", "pre-norm", BUG)
-    return {kind: traces(climb(kind, layers(TRACED), random_words())) for kind in kinds}
+    return {kind: traces(climb(arranged(kind), layers(TRACED), random_words())) for kind in kinds}
 
 
 @torch.no_grad()
-def climb_with(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
-    """As `climb`, with a function of a block's parts, such as fixed_block."""
-    norm, stream = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:]), [x]
-    for attention, feed in pairs:
-        x = block(x, lambda z, mask=None, attention=attention: attention(z, z, z, need_weights=False), feed, norm, norm)
-        stream.append(x)
-    return stream
-
-
 def traces_of_words(fixed_block=None) -> Picture:
     """How much of the word below is left above, and how different the tokens still are, block by block.
 
@@ -302,7 +303,7 @@ def traces_of_words(fixed_block=None) -> Picture:
     found = {kind: rows for kind, rows in measured_traces().items() if kind != BUG}
     if fixed_block is not None:
         found = {kind: measured_traces()[kind] for kind in ("post-norm", BUG, "pre-norm")}
-        found[REPAIRED] = traces(climb_with(fixed_block, layers(TRACED), random_words()))
+        found[REPAIRED] = traces(climb(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
     kept = "fraction of the word's own vector\nthat a linear map recovers (R²)"
     differs = "fraction of the variance\nthat differs between tokens"

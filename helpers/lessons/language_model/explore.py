@@ -5,7 +5,7 @@ import html
 import torch
 
 from helpers.lessons.language_model.figures import NextToken
-from helpers.lessons.language_model.watch import is_sentence
+from helpers.lessons.language_model.watch import is_sentence, sampled
 from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
@@ -17,17 +17,12 @@ def next_token(model):
     panel(draw, position=whole("position", 21, 0, len(draw.text) - 2))
 
 
-@torch.no_grad()
 def written(model, symbols: str, length: int = 150) -> dict[float, str]:
     """A text of the model for each temperature, all in one batch."""
     device = next(model.parameters()).device
     ids = torch.full((len(TEMPERATURES), 1), symbols.index("."), device=device)
     heat = torch.tensor(TEMPERATURES, device=device)[:, None]
-    generator = torch.Generator(device).manual_seed(5)
-    for _ in range(length):
-        logits = model(ids[:, -model.block_size :])[:, -1] / heat  # (temperatures, V)
-        drawn = torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)
-        ids = torch.cat([ids, drawn], dim=1)
+    ids = sampled(model, ids, length, torch.Generator(device).manual_seed(5), heat)  # (temperatures, T)
     rows = ["".join(symbols[i] for i in row[1:]) for row in ids.tolist()]
     return dict(zip(TEMPERATURES, rows, strict=True))
 

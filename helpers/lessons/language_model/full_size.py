@@ -7,6 +7,7 @@ split, checkpoints from which it continues, and early stopping.
 
 import os
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.blocks import filter_logits
 from helpers.corpus.real_text import Characters
 from helpers.drawing.measured import measured
+from helpers.lessons.language_model.watch import sampled
 from helpers.widgets.progress_bar import bar
 
 EVALUATED = 64  # windows of each split whose mean loss is reported
@@ -245,15 +248,9 @@ class Training:
         print(f"{self.file}: the run continues at step {self.step}. Delete the file to begin again.")
 
 
-@torch.no_grad()
 def write(model, text: Characters, prompt: str, length: int, temperature=0.8, top_p=0.95, generator=None) -> str:
     """Continue a prompt by `length` characters, with the temperature and top-p of lesson 10."""
-    from helpers.blocks import filter_logits
-
     device = next(model.parameters()).device
     ids = text.encode(prompt)[None].to(device)  # (1, T)
-    for _ in range(length):
-        logits = model(ids[:, -model.block_size :])[:, -1].float() / temperature  # (1, V)
-        p = torch.softmax(filter_logits(logits, top_p=top_p), dim=-1)  # (1, V)
-        ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], dim=1)  # (1, T + 1)
+    ids = sampled(model, ids, length, generator, temperature, partial(filter_logits, top_p=top_p))  # (1, T)
     return text.decode(ids[0].tolist())

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.checking.metrics import Score, metric
-from helpers.checking.model_probes import SAME, gap_between, row_of, shape_of
+from helpers.checking.model_probes import SAME, causal_logits, gap_between, require_ids, shape_of
 from helpers.checking.scenarios import WrongParts, scenario
 from helpers.checking.views import view
 
@@ -60,25 +60,18 @@ class _TableModel(nn.Module):
         self.table, self.block_size = table, block_size
 
     def forward(self, ids):
-        fits = isinstance(ids, torch.Tensor) and ids.dim() == 2 and ids.dtype == torch.int64
-        if not fits:
-            raise ValueError("the model expects ids as a LongTensor of shape (B, T)")
+        require_ids(ids, "the model expects ids as a LongTensor of shape (B, T)")
         if not 1 <= ids.shape[1] <= self.block_size:
             raise ValueError(f"the model reads 1 to {self.block_size} ids (its block_size); it got {ids.shape[1]}")
-        positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
-        heard = (ids * positions).cumsum(-1)  # (B, T)
-        return self.table[row_of(heard[..., None], self.table)]  # (B, T, V)
+        return causal_logits(self.table, ids)  # (B, T, V)
 
 
 @scenario
 def with_table_model(answer, args, kwargs):
     """args = (table, block_size, ids, max_new_tokens): what the answer writes with a causal model that reads its
-    logits off a table; the options of the answer in kwargs, `seed` for its generator."""
-    table, block_size, ids, more = args
-    options = {name: value for name, value in kwargs.items() if name != "seed"}
-    if "seed" in kwargs:
-        options["generator"] = torch.Generator().manual_seed(kwargs["seed"])
-    return answer(_TableModel(table, block_size), ids, more, **options), []
+    logits off a table; the options of the answer in kwargs."""
+    table, block_size, *rest = args
+    return answer(_TableModel(table, block_size), *rest, **kwargs), []
 
 
 @scenario
@@ -95,8 +88,9 @@ def without_gradient(answer, args, kwargs):
 
 @scenario
 def drawn_texts(answer, args, kwargs):
-    """As with_table_model, three times: from a seed, from the same one and from another one; where there are no options
-    once more without a generator. And a few rows twice in a row: from the first generator, and without one."""
+    """As with_table_model, three times: from the `seed` in kwargs, from the same one and from another one; where there
+    are no options once more without a generator. And a few rows twice in a row: from the first generator, and without
+    one."""
     table, block_size, ids, more = args
     options = {name: value for name, value in kwargs.items() if name != "seed"}
     seed = kwargs["seed"]
@@ -160,12 +154,8 @@ def _kinds(x, y) -> str:
     """What x and y are, in words."""
     if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
         return "no tensors"
-    one, other = (
-        f"of shape {tuple(z.shape)}"
-        if z.dtype == torch.int64
-        else f"of shape {tuple(z.shape)} and dtype {str(z.dtype).removeprefix('torch.')}"
-        for z in (x, y)
-    )
+    dtypes = ["" if z.dtype == torch.int64 else f" and dtype {str(z.dtype).removeprefix('torch.')}" for z in (x, y)]
+    one, other = (f"of shape {tuple(z.shape)}{dtype}" for z, dtype in zip((x, y), dtypes, strict=True))
     kind = "LongTensors" if x.dtype == y.dtype == torch.int64 else "tensors"
     return f"{kind} {one}" if one == other else f"{kind} {one}, and {other}"
 
@@ -187,35 +177,27 @@ SHIFTS = {"x, one position further on": 1, "x itself": 0, "x, one position back"
 @view
 def whole_contexts_only(args, kwargs, output):
     """An n-gram loss; one that also counts the first few tokens of the test, with shorter contexts, as without them."""
-    names = ("train", "test", "order", "vocab_size", "alpha")
-    train, test, order, V, alpha = (kwargs[name] if name in kwargs else args[i] for i, name in enumerate(names))
-    if not isinstance(output, float) or not math.isfinite(output):
-        return output
+    train, test, order, V, alpha = args
     train, test = [int(i) for i in train], [int(i) for i in test]
-    n, rest = len(test), len(test) - order + 1
 
-    def cost(windows, t):  # of token t, its whole past as the context, counted in some windows of the training text
-        context, pair = tuple(test[:t]), tuple(test[: t + 1])
-        seen = sum(w == pair for w in windows(t + 1))
-        return -math.log((seen + alpha) / (sum(w[:t] == context for w in windows(t + 1)) + alpha * V))
+    def everywhere(length):
+        return [tuple(train[i : i + length]) for i in range(len(train) - length + 1)]
 
-    everywhere = lambda k: [tuple(train[i : i + k]) for i in range(len(train) - k + 1)]  # noqa: E731
-    at_the_start = lambda k: [tuple(train[:k])]  # noqa: E731
-    for windows in (everywhere, at_the_start):
-        extra = sum(cost(windows, t) for t in range(order - 1))
-        without = (output * n - extra) / rest
-        if order > 1 and abs(without - _whole(train, test, order, V, alpha)) < 1e-6:
-            return without
-    return output
+    def short_ones_at_the_start(length):
+        return everywhere(length) if length == order else [tuple(train[:length])]
 
+    def loss(first, windows):
+        """The mean over the tokens from `first` on, with as much context as each has, counted in these windows."""
+        total = 0.0
+        for t in range(first, len(test)):
+            own = tuple(test[max(0, t - order + 1) : t + 1])
+            seen = windows(len(own))
+            total -= math.log((seen.count(own) + alpha) / (sum(w[:-1] == own[:-1] for w in seen) + alpha * V))
+        return total / (len(test) - first)
 
-def _whole(train, test, order, V, alpha):
-    windows = [tuple(train[i : i + order]) for i in range(len(train) - order + 1)]
-    total = 0.0
-    for t in range(order - 1, len(test)):
-        own = tuple(test[t - order + 1 : t + 1])
-        total -= math.log((windows.count(own) + alpha) / (sum(w[:-1] == own[:-1] for w in windows) + alpha * V))
-    return total / (1 + len(test) - order)
+    others = (loss(0, windows) for windows in (everywhere, short_ones_at_the_start))
+    short = isinstance(output, float) and any(abs(output - other) < 1e-6 for other in others)
+    return loss(order - 1, everywhere) if short else output
 
 
 @view
@@ -294,7 +276,7 @@ def _how(drawn, p) -> str:
 @view
 def continues_segments(args, kwargs, output):
     """How a model of two hand-made layers continues texts in which a segment comes twice."""
-    V, M = (kwargs.get(name, args[i] if i < len(args) else None) for i, name in enumerate(("vocab_size", "max_len")))
+    V, M = args
     C = 3 * V + M
     layers = list(output) if isinstance(output, (list, tuple)) else []
     found = {"two layers": len(layers) == 2}

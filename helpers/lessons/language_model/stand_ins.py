@@ -5,26 +5,26 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def _windows(data, block_size, batch_size, generator):
+def get_batch(data, block_size, batch_size, generator):
     """Rows of a table of all windows, and the same rows without their first token: (B, T) each."""
     windows = data.unfold(0, block_size + 1, 1)  # (N - block_size, T + 1)
     drawn = windows[torch.randint(len(windows), (batch_size,), generator=generator)]  # (B, T + 1)
     return drawn[:, :-1], drawn[:, 1:]
 
 
-def _loss(logits, targets):
+def next_token_loss(logits, targets):
     """The mean loss of all places, classes moved to where torch wants them."""
     return F.cross_entropy(logits.movedim(-1, 1), targets)
 
 
-def _counted(train, test, order, vocab_size, alpha):
+def ngram_loss(train, test, order, vocab_size, alpha):
     """The figures' own counting."""
     from helpers.lessons.language_model.figures import count_loss
 
     return count_loss(torch.as_tensor(train).cpu(), torch.as_tensor(test).cpu(), order, vocab_size, alpha)
 
 
-class _GPT(nn.Module):
+class GPT(nn.Module):
     """A stack of lesson 12's rotary blocks under a causal mask, with the names that the exercise prescribes, so that
     weights fit into both."""
 
@@ -48,7 +48,7 @@ class _GPT(nn.Module):
         return self.unembed(x)  # (B, T, V)
 
 
-def _written(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """Token after token, drawn; top_k is left to the exercise."""
     rows = ids
     for _ in range(max_new_tokens):
@@ -57,6 +57,3 @@ def _written(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=
         chances = F.softmax(scores.div(temperature), dim=1)  # (B, V)
         rows = torch.hstack([rows, chances.multinomial(1, generator=generator)])  # (B, T + 1)
     return rows
-
-
-STAND_INS = {"get_batch": _windows, "next_token_loss": _loss, "ngram_loss": _counted, "GPT": _GPT, "generate": _written}

@@ -123,8 +123,7 @@ def induction_score(weights: list[tuple[str, torch.Tensor]], texts: list[str]) -
         return 0.0, 0, 0
     b, t, j = (torch.tensor(column) for column in zip(*targets, strict=True))
     means = [w.cpu()[b, :, t, j].mean(0).tolist() for _, w in weights]  # a number for each head of each layer
-    best = [(value, layer, head) for layer, row in enumerate(means) for head, value in enumerate(row)]
-    return max(best)
+    return max((value, layer, head) for layer, row in enumerate(means) for head, value in enumerate(row))
 
 
 @dataclass
@@ -221,11 +220,19 @@ def write(model, step: int, passages: int = 8, length: int = 60) -> Written:
     was = model.training
     model.eval()
     ids = torch.full((passages, 1), symbols.index("."), device=device)  # (B, 1)
-    generator = torch.Generator(device).manual_seed(7)
-    for _ in range(length):
-        p = torch.softmax(model(ids)[:, -1].float(), dim=-1)  # (B, V)
-        ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], dim=1)  # (B, T + 1)
+    ids = sampled(model, ids, length, torch.Generator(device).manual_seed(7))  # (B, T)
     model.train(was)
     texts = ["".join(symbols[i] for i in row[1:]) for row in ids.tolist()]
     sentences = [sentence for text in texts for sentence in text.split(".")[:-1]]
     return Written(step, texts[0], sum(map(is_sentence, sentences)), len(sentences))
+
+
+@torch.no_grad()
+def sampled(model, ids, count: int, generator, temperature=1.0, cut=lambda logits: logits):
+    """`count` tokens more, each drawn from what `cut` leaves of the logits: (B, T) -> (B, T + count). temperature: a
+    number, or one for each row (B, 1)."""
+    for _ in range(count):
+        logits = model(ids[:, -getattr(model, "block_size", count) :])[:, -1].float() / temperature  # (B, V)
+        p = torch.softmax(cut(logits), dim=-1)  # (B, V)
+        ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], dim=1)  # (B, T + 1)
+    return ids

@@ -5,6 +5,8 @@ Any other model writes without a cache, and a sentence says why.
 
 import torch
 
+from helpers.blocks import apply_rope, merge_heads, split_heads
+
 
 def write_with_cache(model, ids, max_new_tokens: int, attend):
     """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
@@ -32,8 +34,6 @@ def write_with_cache(model, ids, max_new_tokens: int, attend):
 
 def _new_rows(model, new, first: int, caches, attend):
     """The logits (B, T_new, V) of new tokens, from position `first` on, and the caches of all blocks with them in."""
-    from helpers.blocks import apply_rope, merge_heads, split_heads
-
     caches = [None] * len(model.blocks) if caches is None else caches
     positions = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
     x = model.tokens(new)  # (B, T_new, D)

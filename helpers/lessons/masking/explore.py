@@ -80,7 +80,8 @@ class Cells:
             self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in cells})
         left.set_ylabel("query")
 
-    def __call__(self, mask: torch.Tensor) -> Picture:
+    def __call__(self, **allowed: bool) -> Picture:
+        mask = torch.tensor(list(allowed.values())).reshape(self.scores.shape)  # (T, T), row by row
         weights = torch.softmax(self.scores.masked_fill(~mask, -math.inf), dim=-1)
         for (i, j), patch in self.patches[0].items():
             seen, weight = bool(mask[i, j]), float(weights[i, j])
@@ -100,12 +101,7 @@ class Cells:
 def cells(tokens: list[str], scores: torch.Tensor):
     names = {f"{query} sees {key}": j <= i for i, query in enumerate(tokens) for j, key in enumerate(tokens)}
     buttons = {name: widgets.ToggleButton(value=seen, description=name) for name, seen in names.items()}
-    picture = Cells(tokens, scores)
-
-    def draw(**seen: bool) -> Picture:
-        return picture(torch.tensor(list(seen.values())).reshape(scores.shape))
-
-    panel(draw, across=len(tokens), **buttons)
+    panel(Cells(tokens, scores), across=len(tokens), **buttons)
 
 
 class Fill:
@@ -124,8 +120,7 @@ class Fill:
         hidden = torch.tensor([False, False, True, True])
         filled = torch.softmax(torch.where(hidden, number, scores), -1)
         added = torch.softmax(scores + hidden * number, -1)
-        ways = zip((filled, added), ("filled in", "added"), strict=True)
-        for k, (weights, way) in enumerate(ways):
+        for k, (weights, way) in enumerate(((filled, "filled in"), (added, "added"))):
             self.bars[k].show(weights.tolist(), ".3g")
             names = ["visible", "visible", "blocked", "blocked"]
             ticks = [f"{n}\n{s:g}" for n, s in zip(names, scores.tolist(), strict=True)]

@@ -165,14 +165,18 @@ def before_or_after(tokens, scores, mask) -> Picture:
     return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
 
 
-def attend(Q, K, V, masked: bool):
-    """Attention (..., T, d_v) with a causal mask or without one."""
-    scores = Q @ K.mT / Q.shape[-1] ** 0.5  # (..., T, T)
-    if masked:
-        scores = torch.where(torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), scores, -math.inf)
-    return scores.softmax(-1) @ V
+@contextlib.contextmanager
+def _one_thread():
+    """Tensors this small only lose by being shared out."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
+@_one_thread()
 def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
     """(losses, loss while writing) of a model with one layer, attention(Q, K, V), for the next of T random letters.
 
@@ -207,21 +211,9 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
     return losses, sum(writing) / T
 
 
-@contextlib.contextmanager
-def _one_thread():
-    """Tensors this small only lose by being shared out."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def too_good() -> Picture:
-    with _one_thread():
-        runs = [trained(functools.partial(attend, masked=masked)) for masked in (True, False)]
-    (honest, _), (leaking, writing) = runs
+    attend = F.scaled_dot_product_attention
+    (honest, _), (leaking, writing) = (trained(functools.partial(attend, is_causal=masked)) for masked in (True, False))
     figure, ax = new_figure(7.4, 3.8)
     ax.plot(honest, color=BLUE, label=f"causal mask, ends at {sum(honest[-20:]) / 20:.2f}")
     ax.plot(leaking, color=RED, label=f"no mask, ends at {sum(leaking[-20:]) / 20:.2f}")
@@ -240,9 +232,8 @@ def too_good() -> Picture:
 
 
 def last_loss(attention, seed: int = 5) -> float:
-    """The mean of the last twenty training losses of `trained`, without touching the caller's number of threads."""
-    with _one_thread():
-        return sum(trained(attention, seed)[0][-20:]) / 20
+    """The mean of the last twenty training losses of `trained`."""
+    return sum(trained(attention, seed)[0][-20:]) / 20
 
 
 def influences() -> dict[str, torch.Tensor]:

@@ -1,6 +1,6 @@
 """Explorers of lesson 8: what heads cost, and what the translator's heads attend to."""
 
-from helpers.lessons.multi_head.figures import Budget, Heads, known_sentences
+from helpers.lessons.multi_head.figures import SENTENCES, Budget, Heads
 from helpers.widgets.controls import choice, whole
 from helpers.widgets.panel import panel
 
@@ -12,7 +12,7 @@ def budget():
 
 def heads():
     # The rows show the words; a full sentence next to its slider would run into the next one.
-    sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
+    sentences = [(str(number), sentence) for number, sentence in enumerate(SENTENCES, 1)]
     sentence, positions = choice("sentence", sentences), choice("positions", [("with", True), ("without", False)])
     place = {"block": whole("block", 1, 0, 1), "head": whole("head", 0, 0, 3)}
     panel(Heads(), sentence=sentence, **place, positions=positions)

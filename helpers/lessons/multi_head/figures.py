@@ -19,12 +19,7 @@ HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
 ATTENTIONS = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"
 DISTANCES = range(-3, 4)
-SENTENCES = (
-    "jane visits africa in september",
-    "a clever teacher sees the white house",
-    "the red apple is small",
-    "she buys a red apple",
-)
+SENTENCES = ("jane visits africa in september", "a clever teacher sees the white house", "the red apple is small")
 
 
 # ---------------------------------------------------------------- the translator, measured
@@ -278,15 +273,12 @@ class Budget:
 @torch.no_grad()
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
     """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
-    T = len(x)
     other = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
-    before = layer(x[None])[0]
-    rows = []
-    for j in range(T):
-        changed = x.clone()
-        changed[j] = other[j]
-        rows.append((layer(changed[None])[0] - before).norm(dim=-1))
-    return torch.stack(rows, dim=1)
+    changed = torch.where(
+        torch.eye(len(x), dtype=torch.bool)[..., None], other, x
+    )  # (T, T, D): token j of row j is new
+    before, *after = layer(torch.cat([x[None], changed]))  # (T, D) each
+    return (torch.stack(after, dim=1) - before[:, None]).norm(dim=-1)
 
 
 def leak(layer, x: torch.Tensor) -> Picture:
@@ -418,11 +410,6 @@ def shared_keys(attend) -> Picture:
     alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
     caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
     return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)
-
-
-def known_sentences() -> list[str]:
-    """Those of SENTENCES whose words the translator knows."""
-    return [sentence for sentence in SENTENCES if all(word in translator.english for word in sentence.split())]
 
 
 class Heads:

@@ -1,12 +1,10 @@
-"""Lesson 8. Beside learner code: the scenarios and their module of heads. Only on numbers: the views."""
+"""Lesson 8. Beside learner code: the scenarios and their module of heads. Only on numbers: nothing."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.model_probes import layers_of
-from helpers.checking.scenarios import WrongParts, scenario
-from helpers.checking.views import view
+from helpers.checking.scenarios import scenario
 
 LAYERS = ("W_q", "W_k", "W_v", "W_o")
 
@@ -22,23 +20,15 @@ class _Layers(nn.Module):
 
 
 class _Heads(_Layers):
-    """The same with a forward made of torch's own attention, head after head: an answer that uses it is refused."""
+    """The same with a forward made of torch's own attention: an answer that uses it is refused."""
 
     def forward(self, query, key=None, value=None, mask=None):
-        source = key if key is not None else query
-        value = value if value is not None else source
-        key = source
-        parts = (self.W_q(query), self.W_k(key), self.W_v(value))
-        each = list(zip(*(part.chunk(self.num_heads, dim=-1) for part in parts), strict=True))
-        if mask is not None:
-            shape = (len(query), self.num_heads, query.shape[1], key.shape[1])
-            masks = mask.expand(shape).unbind(1)
-        else:
-            masks = [None] * self.num_heads
-        out = [F.scaled_dot_product_attention(q, k, v, m) for (q, k, v), m in zip(each, masks, strict=True)]
-        units = torch.eye(key.shape[1], dtype=query.dtype).expand(len(key), -1, -1)
-        seen = [F.scaled_dot_product_attention(q, k, units, m) for (q, k, _), m in zip(each, masks, strict=True)]
-        return self.W_o(torch.cat(out, dim=-1)), torch.stack(seen, dim=1)
+        key = query if key is None else key
+        parts = self.W_q(query), self.W_k(key), self.W_v(key if value is None else value)
+        Q, K, V = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)  # (B, H, T, D/H)
+        units = torch.eye(K.shape[2], dtype=K.dtype).expand(*K.shape[:2], -1, -1)
+        heads, weights = (F.scaled_dot_product_attention(Q, K, values, mask) for values in (V, units))
+        return self.W_o(heads.transpose(1, 2).flatten(2)), weights
 
 
 # Messages of PyTorch name the class, and a learner knows it by its own name.
@@ -52,24 +42,9 @@ def _built(kind, D, num_heads, state):
 
 
 @scenario
-def attention_layers(answer, args, kwargs):
-    """args = (init_args,): what a new module of many heads is made of."""
-    built = answer(*args[0])
-    if not hasattr(built, "num_heads"):
-        raise WrongParts("your module has no num_heads; keep the number in self.num_heads")
-    return layers_of(built, LAYERS) | {"num_heads": built.num_heads}, []
-
-
-@scenario
-def attention_made(answer, args, kwargs):
-    """args = (init_args,): whether a new module of many heads can be made at all."""
-    answer(*args[0])
-    return "a module", []
-
-
-@scenario
 def transplanted(answer, args, kwargs):
-    """args = (D, num_heads, their state, my state): answer(mine, theirs), and what both are made of then."""
+    """args = (D, num_heads, their state, my state): answer(mine, theirs), and `what` then: the numbers of mine, whether
+    they are apart from theirs, whether theirs is as it was."""
     D, num_heads, their_state, my_state = args
     dtype = my_state["W_q.weight"].dtype
     theirs = nn.MultiheadAttention(D, num_heads, batch_first=True).to(dtype)
@@ -82,46 +57,33 @@ def transplanted(answer, args, kwargs):
     homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
     return {
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
-        "apart": all(tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()),
-        "can be trained": all(tensor.requires_grad for tensor in numbers.values()),
-        "leaves": all(tensor.is_leaf for tensor in numbers.values()),
-        "the same parameters": all(tensor is own[name] for name, tensor in numbers.items()),
+        "apart": {
+            "mine shares no memory with theirs": all(
+                tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()
+            ),
+            "mine can still be trained": all(tensor.requires_grad for tensor in numbers.values()),
+            "to autograd the numbers of mine are parameters, not results of a computation": all(
+                tensor.is_leaf for tensor in numbers.values()
+            ),
+            "mine has the parameters that it had, and no new ones": all(
+                tensor is own[name] for name, tensor in numbers.items()
+            ),
+        },
         "theirs": {
             "theirs holds the numbers that it held": _holds(theirs, their_state),
             "theirs can still be trained": all(tensor.requires_grad for tensor in theirs.parameters()),
             "theirs is in training mode, as before": theirs.training,
         },
-    }, []
+    }[kwargs["what"]], []
 
 
 def _holds(module, state) -> bool:
     return all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
 
 
-@view
-def what_was_copied(args, kwargs, output):
-    """The eight tensors of the learner's module."""
-    return output["numbers"]
-
-
-@view
-def apart_from_theirs(args, kwargs, output):
-    return {
-        "mine shares no memory with theirs": output["apart"],
-        "mine can still be trained": output["can be trained"],
-        "to autograd the numbers of mine are parameters, not results of a computation": output["leaves"],
-        "mine has the parameters that it had, and no new ones": output["the same parameters"],
-    }
-
-
-@view
-def theirs_is_unchanged(args, kwargs, output):
-    return output["theirs"]
-
-
 @scenario
 def importance(answer, args, kwargs):
-    """args = (D, num_heads, state, x): answer(mha, x), and what is still true of mha then."""
+    """args = (D, num_heads, state, x), `what`: answer(mha, x), or what is still true of mha then."""
     D, num_heads, state, x = args
     mha = _built(_Heads, D, num_heads, state)
     with torch.no_grad():
@@ -139,15 +101,4 @@ def importance(answer, args, kwargs):
             "mha can still be trained": all(p.requires_grad and p.is_leaf for p in parameters.values()),
             "mha(x) gives what it gave": same,
         },
-    }, []
-
-
-@view
-def importance_alone(args, kwargs, output):
-    """One number for each head."""
-    return output["importance"]
-
-
-@view
-def left_as_it_was(args, kwargs, output):
-    return output["mha"]
+    }[kwargs["what"]], []

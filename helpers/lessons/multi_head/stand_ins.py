@@ -17,7 +17,3 @@ def grouped_query_attention(Q, K, V, mask=None):
 def _with_rows(mask):
     """A mask (T_k,) is the same for every query; torch's function asks for at least two axes."""
     return None if mask is None else torch.atleast_2d(mask)
-
-
-FUNCTIONS = (fixed_heads, grouped_query_attention)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}

@@ -7,18 +7,13 @@ from helpers.drawing.charts import heatmap, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator.finished_parts import sinusoidal_positions
 
 
 def hands(positions, d_model: int) -> np.ndarray:
     """The pairs of the given positions as complex numbers: cosine to the right, sine upwards, (T, d_model / 2)."""
     speeds = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
     return np.exp(1j * np.outer(positions, speeds))
-
-
-def columns(positions, d_model: int) -> np.ndarray:
-    """The table of sinusoids, sine and cosine alternating: (T, d_model)."""
-    points = hands(positions, d_model)
-    return np.dstack([points.imag, points.real]).reshape(len(points), d_model)
 
 
 def apart(t: int, s: int, d_model: int) -> np.ndarray:
@@ -29,8 +24,7 @@ def apart(t: int, s: int, d_model: int) -> np.ndarray:
 
 def two_orders(tokens, x, perm) -> Picture:
     weights = (x @ x.T).softmax(-1)
-    order = perm.tolist()
-    shuffled = [tokens[i] for i in order]
+    shuffled = [tokens[i] for i in perm]
     figure, axes = new_figure(8.2, 3.2, columns=2)
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
         weight_map(ax, table, names, title=" ".join(names), xlabel="key: the word that is attended to")
@@ -62,9 +56,8 @@ def counting(length: int = 16) -> Picture:
 
 def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     figure, ax = new_figure(7.6, 4.4)
-    image = heatmap(ax, columns(np.arange(length), d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
+    image = heatmap(ax, sinusoidal_positions(length, d_model), cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
     ax.set_xticks(range(0, d_model, 4), range(0, d_model, 4))
-    ax.set_yticks(range(0, length, 10), range(0, length, 10))
     ax.set(xlabel="column (even: sine, odd: cosine)", ylabel="position t", title=f"sinusoidal positions, D = {d_model}")
     figure.colorbar(image, ax=ax, shrink=0.8)
     slowest = 10000 ** (-(d_model - 2) / d_model)
@@ -79,7 +72,7 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
-    table = columns(np.arange(length), d_model)
+    table = sinusoidal_positions(length, d_model).numpy()
     dots = table @ table.T
     figure, axes = new_figure(8.6, 3.6, columns=2)
     image = heatmap(axes[0], dots, cmap=WEIGHTS, vmin=dots.min(), vmax=dots.max(), numbers=False)
@@ -106,9 +99,7 @@ def words_and_positions(words, x, positions) -> Picture:
     parts = ((x, "words"), (positions, "positions"), (x + positions, "words + positions"))
     names = words, [f"position {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
     for ax, (part, title), rows in zip(axes, parts, names, strict=True):
-        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False, title=title)
-    ticks = range(0, x.shape[1], 8)
-    axes[2].set_xticks(ticks, ticks)
+        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False, every=8, title=title)
     axes[2].set_xlabel("column")
     figure.colorbar(image, ax=axes, shrink=0.7)
     long, longer = (np.linalg.norm(part, axis=1) for part in (x, positions))
@@ -203,15 +194,13 @@ def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
     positions = np.arange(length)
     q, k = example_words(d_model)
-    table = columns(positions, d_model)
+    table = sinusoidal_positions(length, d_model).numpy()
     added = (q + table) @ (k + table).T
     rotated = rotary_score(positions, positions, d_model)
     figure, axes = new_figure(8.6, 3.8, columns=2)
     for ax, scores, title in zip(axes, (added, rotated), ("position vectors added", "RoPE"), strict=True):
-        image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)
-        ax.set_xticks(range(0, length, 3), range(0, length, 3))
-        ax.set_yticks(range(0, length, 3), range(0, length, 3))
-        ax.set(title=title, xlabel="position of the key")
+        look = {"cmap": "Greys", "vmin": scores.min(), "vmax": scores.max(), "numbers": False, "every": 3}
+        image = heatmap(ax, scores, title=title, xlabel="position of the key", **look)
         figure.colorbar(image, ax=ax, shrink=0.85)
     axes[0].set_ylabel("position of the query")
     return Picture(

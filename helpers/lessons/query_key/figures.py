@@ -12,6 +12,8 @@ from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
+from helpers.translator.evaluation import read_by_a_head
+from helpers.widgets.answered import answered
 
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
@@ -162,8 +164,6 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
 @functools.lru_cache(maxsize=1)
 def one_real_head():
     """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
-    from helpers.translator.evaluation import read_by_a_head
-
     x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
     return x, numbers["W_q.weight"], numbers["W_k.weight"]
 
@@ -480,13 +480,10 @@ class GraphBesideTable:
         return Picture(self.figure, alt, "The same weights as a table and as a graph.")
 
 
-def drawn_by(find_edges, weights, tokens, threshold: float):
-    """The graph of the edges that `find_edges(weights, tokens, threshold)` returns, or a line where it does not."""
-    try:
-        found = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
-    except Exception as error:
-        print(f"attention_edges draws this graph once it is answered ({type(error).__name__}).")
-        return None
+@answered
+def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
+    """The graph of the edges that `find_edges(weights, tokens, threshold)` returns."""
+    found = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
     figure, ax = new_figure(8.6, 2.6)
     draw_wires(ax, tokens, found, "")
     said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)

@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
 from helpers import pretrained
-from helpers.drawing.charts import bars, named
+from helpers.blocks import wordpiece
+from helpers.drawing.charts import bars, named, without_spines
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, ORANGE, PINK, RED, WEIGHTS
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.real_model import network as real_network
@@ -91,8 +92,7 @@ def words_of(sentence: str) -> list[str]:
 
 def habits(weights: torch.Tensor) -> torch.Tensor:
     """The mean weight that each head gives to the previous token, to the next and to the token itself: (L, H, 3)."""
-    means = [weights.diagonal(offset, -2, -1).mean(-1) for offset in (-1, 1, 0)]
-    return torch.stack(means, dim=-1)
+    return torch.stack([weights.diagonal(offset, -2, -1).mean(-1) for offset in (-1, 1, 0)], dim=-1)
 
 
 @needs_numbers
@@ -116,8 +116,7 @@ def gallery(sentence: str = SENTENCE) -> Picture:
     ax.set_xticks([T / 2 + step * h for h in range(heads)], [f"head {h}" for h in range(heads)], fontsize=SMALLEST)
     ax.set_yticks([T / 2 + step * i for i in range(layers)], [f"layer {i}" for i in range(layers)], fontsize=SMALLEST)
     ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    without_spines(ax)
     marks = [Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=c, ls=line, lw=2) for c, line in looks.values()]
     labels = [f"mostly the {name}" if name != "itself" else "mostly itself" for name in looks]
     figure.legend(marks, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=10)
@@ -229,7 +228,7 @@ def untrained(std: float = 0.02, seed: int = 0):
 
 def own_share(network, sentence: str) -> float:
     """The fraction of the influence on a word's last vector that its own embedding has, a mean over the words."""
-    ids, _ = pretrained.batch([sentence], real_network.cut)
+    ids, _ = pretrained.batch([sentence], wordpiece)
     table = influence(lambda x: network.up(x[None])[0], network.embed(ids)[0], directions=8)
     return (table / table.sum(1, keepdim=True)).diagonal()[1:-1].mean().item()
 

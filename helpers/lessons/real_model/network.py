@@ -12,7 +12,16 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import pretrained
+from helpers.blocks import wordpiece
 from helpers.lessons.real_model.stand_ins import EPS, bert_embeddings, mean_pool
+
+LAYERS = {  # a layer of nn.TransformerEncoderLayer: BERT's name of the same
+    "self_attn.out_proj": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "linear1": "intermediate.dense",
+    "linear2": "output.dense",
+    "norm2": "output.LayerNorm",
+}
 
 
 @dataclass(frozen=True)
@@ -39,20 +48,12 @@ class Network(nn.Module):
         look = {"dropout": 0.0, "activation": "gelu", "layer_norm_eps": EPS, "batch_first": True}
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(width, heads, inner, **look) for _ in range(depth))
         for i, layer in enumerate(self.layers):
-            fused = ("query", "key", "value")
+            at, numbers = f"encoder.layer.{i}.", {}
             for kind in ("weight", "bias"):
-                at = f"encoder.layer.{i}."
-                rows = [state[f"{at}attention.self.{part}.{kind}"] for part in fused]
-                getattr(layer.self_attn, f"in_proj_{kind}").data = torch.cat(rows)
-                pairs = (
-                    (layer.self_attn.out_proj, "attention.output.dense"),
-                    (layer.norm1, "attention.output.LayerNorm"),
-                    (layer.linear1, "intermediate.dense"),
-                    (layer.linear2, "output.dense"),
-                    (layer.norm2, "output.LayerNorm"),
-                )
-                for part, name in pairs:
-                    getattr(part, kind).data = state[f"{at}{name}.{kind}"].clone()
+                rows = [state[f"{at}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
+                numbers[f"self_attn.in_proj_{kind}"] = torch.cat(rows)
+                numbers |= {f"{ours}.{kind}": state[f"{at}{theirs}.{kind}"] for ours, theirs in LAYERS.items()}
+            layer.load_state_dict(numbers)
         self.eval().requires_grad_(False)
 
     def embed(self, ids):
@@ -71,8 +72,8 @@ class Network(nn.Module):
         return attention(x, x, x, key_padding_mask=padding, need_weights=True, average_attn_weights=False)[1]
 
     def read(self, sentences: list[str]) -> Reading:
-        tokens = [pretrained.pieces(sentence, cut) for sentence in sentences]
-        ids, mask = pretrained.batch(sentences, cut)
+        tokens = [pretrained.pieces(sentence, wordpiece) for sentence in sentences]
+        ids, mask = pretrained.batch(sentences, wordpiece)
         padding = None if mask.all() else ~mask
         with torch.no_grad():
             hidden, looks = [self.embed(ids)], []
@@ -102,36 +103,19 @@ def reading(*sentences: str) -> Reading:
 @contextlib.contextmanager
 def other_setting(encoder, eps: float = EPS, activation=F.gelu):
     """Inside, the norms of an Encoder have this epsilon and its feed-forward networks this activation."""
-    norms = [norm for block in encoder.blocks for norm in (block.norm1, block.norm2)]
-    feed_forwards = [block.feed_forward for block in encoder.blocks]
-    before = [norm.eps for norm in norms], [part.activation for part in feed_forwards]
-
-    def put(epsilons, activations):
-        for norm, own in zip(norms, epsilons, strict=True):
-            norm.eps = own
-        for part, own in zip(feed_forwards, activations, strict=True):
-            part.activation = own
-
-    put([eps] * len(norms), [activation] * len(feed_forwards))
+    parts = [(block.feed_forward, "activation", activation) for block in encoder.blocks]
+    parts += [(norm, "eps", eps) for block in encoder.blocks for norm in (block.norm1, block.norm2)]
+    before = [getattr(part, name) for part, name, _ in parts]
+    for part, name, value in parts:
+        setattr(part, name, value)
     try:
         yield
     finally:
-        put(*before)
+        for (part, name, _), value in zip(parts, before, strict=True):
+            setattr(part, name, value)
 
 
 def among_words(attention):
     """Weights among the words alone, without [CLS] and [SEP]; rows sum to 1. (..., T, T) -> (..., T-2, T-2)"""
     inner = attention[..., 1:-1, 1:-1]
     return inner / inner.sum(-1, keepdim=True)
-
-
-def cut(word: str, vocab) -> list[str]:
-    """Greedy longest match first, from the right end of each try."""
-    found, rest = [], word
-    while rest:
-        mark = "##" if found else ""
-        length = next((n for n in range(len(rest), 0, -1) if mark + rest[:n] in vocab), 0)
-        if not length:
-            return ["[UNK]"]
-        found, rest = [*found, mark + rest[:length]], rest[length:]
-    return found

@@ -1,9 +1,8 @@
-"""Lesson 13. Beside learner code: the stub and the scenario. Only on numbers: the view."""
+"""Lesson 13. Beside learner code: the scenario. Only on numbers: the view."""
 
 import torch
 
 from helpers.checking.scenarios import scenario
-from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
 
@@ -13,20 +12,6 @@ def entries_of_blocks(args, kwargs, output):
     if not isinstance(output, dict):
         return output
     return {name: tensor for name, tensor in output.items() if str(name).startswith("blocks.")}
-
-
-@stub
-def mixing(width, dtype):
-    """encode(ids, mask=None) -> (B, T, D): two heads in which each token looks at all tokens that the mask allows."""
-    kind = getattr(torch, dtype)
-
-    def encode(ids, mask=None):
-        B, T = ids.shape
-        channel = torch.arange(1, 2 * width + 1, dtype=kind)
-        x = torch.sin((ids[..., None] + 1) * channel * 0.7 + torch.arange(T)[:, None] * 0.3)  # (B, T, 2·width)
-        return _mixed(x.unflatten(-1, (2, width)).transpose(1, 2), mask)
-
-    return encode
 
 
 @scenario

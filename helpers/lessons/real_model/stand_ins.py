@@ -3,31 +3,30 @@
 An answer that calls anything from here is refused, like a block.
 """
 
+import re
+
 import torch
 from torch.nn import functional as F
 
 EPS = 1e-12
-PARTS = {  # a name of lesson 9's block: BERT's name of the same layer
-    "attention.W_q": "attention.self.query",
-    "attention.W_k": "attention.self.key",
-    "attention.W_v": "attention.self.value",
-    "attention.W_o": "attention.output.dense",
-    "norm1": "attention.output.LayerNorm",
-    "feed_forward.up": "intermediate.dense",
-    "feed_forward.down": "output.dense",
-    "norm2": "output.LayerNorm",
+PARTS = {  # BERT's name of a layer: that of lesson 9's block
+    "attention.self.query": "attention.W_q",
+    "attention.self.key": "attention.W_k",
+    "attention.self.value": "attention.W_v",
+    "attention.output.dense": "attention.W_o",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "feed_forward.up",
+    "output.dense": "feed_forward.down",
+    "output.LayerNorm": "norm2",
 }
 
 
 def rename_weights(state_dict):
     mine = {}
     for name, tensor in state_dict.items():
-        if name.startswith("encoder.layer."):
-            number, _, rest = name.removeprefix("encoder.layer.").partition(".")
-            part, _, kind = rest.rpartition(".")
-            ours = next((ours for ours, theirs in PARTS.items() if theirs == part), None)
-            if ours is not None:
-                mine[f"blocks.{number}.{ours}.{kind}"] = tensor
+        parts = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)\.(weight|bias)", name)
+        if parts and parts[2] in PARTS:
+            mine[f"blocks.{parts[1]}.{PARTS[parts[2]]}.{parts[3]}"] = tensor
     return mine
 
 
@@ -58,7 +57,3 @@ def search(query, keys, values, k):
 def fixed_sentence_vectors(encode, ids, pad_id):
     mask = ids.ne(pad_id)
     return mean_pool(encode(ids, mask[:, None, None]), mask)
-
-
-FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, strongest_head, search, fixed_sentence_vectors)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}

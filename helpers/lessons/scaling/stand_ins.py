@@ -19,6 +19,3 @@ def max_gradient(scores):
 def head_scores(x, W_q, W_k):
     queries, keys = F.linear(x, W_q), F.linear(x, W_k)  # (..., T, d_head) each
     return torch.einsum(PRODUCTS, queries, keys).mul(len(W_q) ** -0.5)  # (..., T, T)
-
-
-STAND_INS = {function.__name__: function for function in (score_variance, max_gradient, head_scores)}

@@ -108,13 +108,11 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     figure, axes = new_figure(8.6, 3.9, 1, 2)
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
-        seen = torch.ones_like(weights, dtype=torch.bool).tril()
-        weight_map(ax, weights, mask=seen)
+        weight_map(ax, weights, mask=torch.ones_like(weights).tril() > 0)
         for i, total in enumerate(weights.sum(-1).tolist()):
             _sum_text(ax, weights.shape[1] - 0.4, i, total, "left")
+        ax.text(weights.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
-    axes[1].text(wrong.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
-    axes[0].text(right.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
     alt = "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
     alt += f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
     return Picture(

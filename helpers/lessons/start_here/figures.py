@@ -259,6 +259,5 @@ def row_times_jacobian() -> Picture:
 def turned_by(swap_last_two) -> None:
     """The columns of a small table of three tokens, reshaped as published and transposed by the learner's function."""
     tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
-    turned = swap_last_two(tokens)
-    for name, table in (("published", tokens.view(2, 3)), ("yours", turned)):
+    for name, table in (("published", tokens.view(2, 3)), ("yours", swap_last_two(tokens))):
         print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))

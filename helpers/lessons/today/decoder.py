@@ -46,16 +46,8 @@ def reach(block, mask, layers: int) -> list[int]:
         torch.manual_seed(0)
         stack = [block(8, 2, 1, 16).double() for _ in range(layers)]
         x = torch.randn(1, len(mask), 8, dtype=torch.float64)  # (1, T, 8)
-
-    def last(x):
-        for one in stack:
-            x = one(x, mask)
-        return x[0, -1]
-
-    before, found = last(x), []
-    for t in range(len(mask)):
-        other = x.clone()
-        other[0, t] += 1
-        if (last(other) - before).abs().max() > 1e-9:
-            found.append(t)
-    return found
+    x = torch.cat([x, x + torch.eye(len(mask), dtype=x.dtype)[..., None]])  # (1 + T, T, 8): as it is, and each changed
+    for one in stack:
+        x = one(x, mask)
+    moved = (x[1:, -1] - x[0, -1]).abs().amax(dim=-1)  # (T,)
+    return (moved > 1e-9).nonzero().flatten().tolist()

@@ -130,9 +130,7 @@ def in_bytes(number: float) -> str:
 
 def kind(model: Model) -> str:
     """How a model's heads share keys and values, in the field's words."""
-    if model.kv_heads == model.heads:
-        return "MHA"
-    return "MQA" if model.kv_heads == 1 else "GQA"
+    return "MHA" if model.kv_heads == model.heads else "MQA" if model.kv_heads == 1 else "GQA"
 
 
 def cache_bytes() -> Picture:

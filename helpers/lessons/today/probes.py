@@ -1,13 +1,14 @@
 """Lesson 14. Beside learner code: the scenarios. Only on numbers: the view."""
 
-import ast
+import copy
 import re
 
 import torch
 from torch import nn
 
-from helpers.checking.scenarios import WrongParts, scenario
+from helpers.checking.scenarios import WrongParts, loaded_module, scenario
 from helpers.checking.views import view
+from helpers.checking.vocabulary import Call
 
 OURS = re.compile(
     r"(blocks\.\d+\.(W_[qkvo]|norm[12]|feed_forward\.(gate|up|down))|tokens|norm|unembed)\.weight"
@@ -33,66 +34,7 @@ def entries_of_the_state(answer, args, kwargs):
     }, []
 
 
-# ---------------------------------------------------------------- bytes, which travel as text
-
-
-def _said(value):
-    """A tree with all bytes written as Python writes them: b'ab'."""
-    if isinstance(value, (bytes, bytearray)):
-        return repr(bytes(value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_said(item) for item in value)
-    return value
-
-
-@scenario
-def merges_learned(answer, args, kwargs):
-    """args = (text, num_merges): the merges, bytes written as Python writes them."""
-    return _said(answer(*args)), []
-
-
-@scenario
-def text_in_tokens(answer, args, kwargs):
-    """args = (text, merges): merges as pairs of bytes, written as Python writes them."""
-    text, merges = args
-    return _said(answer(text, [tuple(map(ast.literal_eval, pair)) for pair in merges])), []
-
-
 # ---------------------------------------------------------------- LoRA
-
-
-def _around(answer, weight, bias, rank, alpha):
-    """A linear layer with these numbers, and the answer's module around it."""
-    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
-    with torch.no_grad():
-        linear.weight.copy_(weight)
-        if bias is not None:
-            linear.bias.copy_(bias)
-    return linear, answer(linear, rank) if alpha is None else answer(linear, rank, alpha)
-
-
-def _filled(built, A, B):
-    """The module with these numbers in its A and B."""
-    for name, value in (("A", A), ("B", B)):
-        own = getattr(built, name, None)
-        if not isinstance(own, nn.Parameter):
-            kind = "missing" if own is None else f"a {type(own).__name__}"
-            raise WrongParts(f"{name} of your module should be an nn.Parameter, and is {kind}")
-        if own.shape != value.shape:
-            raise WrongParts(f"your parameter {name} has shape {tuple(own.shape)} instead of {tuple(value.shape)}")
-        own.data = value.detach().clone()
-    return built
-
-
-@scenario
-def lora_of(answer, args, kwargs):
-    """args = (weight, bias or None, rank, alpha or None, A, B), x by name: the module's output for x."""
-    weight, bias, rank, alpha, A, B = args
-    built = _filled(_around(answer, weight, bias, rank, alpha)[1], A, B)
-    frozen = [name for name in "AB" if not getattr(built, name).requires_grad]
-    if frozen and kwargs["x"].requires_grad:
-        raise WrongParts(f"your parameter {frozen[0]} is frozen (its requires_grad is False), so it would never learn")
-    return built(kwargs["x"]), [built.A, built.B]
 
 
 def _where(linear, built) -> str:
@@ -105,12 +47,12 @@ def _where(linear, built) -> str:
 
 @scenario
 def lora_at_the_start(answer, args, kwargs):
-    """args = (weight, bias or None, rank, x): what holds before anything is learned."""
-    weight, bias, rank, x = args
-    linear, built = _around(answer, weight, bias, rank, None)
-    again = _around(answer, weight, bias, rank, None)[1]
-    with torch.no_grad():
-        same = bool(torch.allclose(built(x), x @ weight.T + (0 if bias is None else bias), rtol=1e-5, atol=1e-5))
+    """args = (linear, rank, x): what holds before anything is learned."""
+    linear, rank, x = args
+    again = answer(copy.deepcopy(linear), rank)
+    expected = linear(x)
+    built = answer(linear, rank)
+    same = bool(torch.allclose(built(x), expected, rtol=1e-5, atol=1e-5))
     A, B = (getattr(built, name, None) for name in "AB")
     if not isinstance(A, torch.Tensor) or not isinstance(B, torch.Tensor):
         raise WrongParts(f"your module has no {'B' if isinstance(A, torch.Tensor) else 'A'}")
@@ -130,9 +72,9 @@ def lora_at_the_start(answer, args, kwargs):
 
 @scenario
 def lora_after_a_step(answer, args, kwargs):
-    """args = (weight, bias or None, rank, x): whether the first step of training changes the output."""
-    weight, bias, rank, x = args
-    built = _around(answer, weight, bias, rank, None)[1]
+    """args = (linear, rank, x): whether the first step of training changes the output."""
+    linear, rank, x = args
+    built = answer(linear, rank)
     thin = [item for name, item in built.named_parameters() if name in ("A", "B") and item.requires_grad]
     with torch.enable_grad():
         before = built(x)
@@ -146,10 +88,9 @@ def lora_after_a_step(answer, args, kwargs):
 
 @scenario
 def lora_merged(answer, args, kwargs):
-    """args = (weight, bias or None, rank, alpha, A, B), x by name: the merged layer's output, and what else holds."""
-    weight, bias, rank, alpha, A, B = args
-    linear, built = _around(answer, weight, bias, rank, alpha)
-    _filled(built, A, B)
+    """args as for `module`: the merged layer's output, and what else holds."""
+    (linear, *sizes), numbers, (x,), _ = args
+    built, _ = loaded_module(False, answer, Call((), {}, (linear, *sizes), numbers))
     before = {name: tensor.clone() for name, tensor in built.state_dict().items()}
     new = built.merged()
     if not isinstance(new, nn.Linear):
@@ -159,7 +100,7 @@ def lora_merged(answer, args, kwargs):
     changed = sorted({name if name in "AB" else "the old layer" for name in changed})
     old = {tensor.data_ptr() for tensor in (*built.parameters(), *linear.parameters())}
     with torch.no_grad():
-        output = new(kwargs["x"])
+        output = new(x)
     return {
         "its output": output,
         "its bias": "none" if new.bias is None else "one",

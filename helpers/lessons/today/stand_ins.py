@@ -3,6 +3,7 @@
 An answer that calls anything from here is refused, like a block.
 """
 
+import copy
 import re
 from collections import Counter
 
@@ -26,12 +27,10 @@ class SwiGLU(nn.Module):
 
 
 def apply_rope_half_split(x, positions, base=10000.0):
-    d = x.shape[-1]
-    slow = torch.arange(0, d, 2, dtype=torch.float64, device=x.device).div(-d)
-    angles = positions.double()[:, None] * torch.pow(float(base), slow)  # (T, d/2)
-    pairs = torch.stack(x.chunk(2, dim=-1), dim=-1).double()  # (..., T, d/2, 2)
-    turned = torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat(torch.view_as_real(turned).unbind(-1), dim=-1).to(x.dtype)
+    from helpers.blocks import apply_rope  # in the notebooks of earlier lessons it may be missing
+
+    interleaved = x.unflatten(-1, (2, -1)).mT.flatten(-2)  # (..., T, d), the two of each pair side by side
+    return apply_rope(interleaved, positions, base).unflatten(-1, (-1, 2)).mT.flatten(-2)
 
 
 def interleaved_to_half_split(W, num_heads):
@@ -53,13 +52,13 @@ class LlamaBlock(nn.Module):
         self.feed_forward = SwiGLU(d_model, d_ff)
 
     def forward(self, x, mask=None):
+        from helpers.blocks import causal_mask, grouped_query_attention
+
         places, y = torch.arange(x.shape[1], device=x.device), self.norm1(x)
         heads = (W(y).unflatten(-1, (-1, self.width)).movedim(-2, 1) for W in (self.W_q, self.W_k, self.W_v))
         q, k, v = heads  # (B, H, T, d), (B, G, T, d) twice
         q, k = apply_rope_half_split(q, places, self.base), apply_rope_half_split(k, places, self.base)
-        found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
-        if mask is not None:  # what sees nothing gets zeros, in every version of torch
-            found = torch.where(mask.any(-1, keepdim=True), found, 0.0)
+        found = grouped_query_attention(q, k, v, causal_mask(x.shape[1]).to(x.device) if mask is None else mask)
         x = x + self.W_o(found.movedim(1, -2).flatten(-2))
         return self.feed_forward(self.norm2(x)).add(x)
 
@@ -95,16 +94,9 @@ def _pieces(text):
     return [[bytes([byte]) for byte in piece.encode()] for piece in re.findall(r" ?\S+|\s", text)]
 
 
-def _joined(tokens, pair):
-    found, rest = [], list(tokens)
-    while rest:
-        found.append(rest.pop(0))
-        if rest and (found[-1], rest[0]) == pair:
-            found[-1] += rest.pop(0)
-    return found
-
-
 def train_bpe(text, num_merges):
+    from helpers.blocks import merge_pair
+
     pieces, merges = Counter(map(tuple, _pieces(text))), []
     for _ in range(num_merges):
         seen = Counter()
@@ -113,15 +105,17 @@ def train_bpe(text, num_merges):
             seen.update({pair: number * times for pair, times in counts.items()})
         if seen:
             merges.append(sorted(seen, key=lambda pair: (seen[pair], pair))[-1])
-            pieces = Counter({tuple(_joined(tokens, merges[-1])): number for tokens, number in pieces.items()})
+            pieces = Counter({tuple(merge_pair(tokens, merges[-1])): number for tokens, number in pieces.items()})
     return merges
 
 
 def encode_bpe(text, merges):
+    from helpers.blocks import merge_pair
+
     found = []
     for tokens in _pieces(text):
         for pair in merges:
-            tokens = _joined(tokens, tuple(pair))
+            tokens = merge_pair(tokens, tuple(pair))
         found.extend(tokens)
     return found
 
@@ -139,16 +133,6 @@ class LoRA(nn.Module):
         return F.linear(x, self.linear.weight, self.linear.bias) + self.share * F.linear(F.linear(x, self.A), self.B)
 
     def merged(self):
-        old = self.linear
-        new = nn.Linear(old.in_features, old.out_features, old.bias is not None, dtype=old.weight.dtype)
-        new = new.to(old.weight.device)
-        with torch.no_grad():
-            new.weight.copy_(torch.addmm(old.weight, self.B, self.A, alpha=self.share))
-            if old.bias is not None:
-                new.bias.copy_(old.bias)
+        new = copy.deepcopy(self.linear)
+        new.weight.data.addmm_(self.B.detach(), self.A.detach(), alpha=self.share)
         return new
-
-
-OF_LLAMA = (rms_norm, SwiGLU, apply_rope_half_split, interleaved_to_half_split, LlamaBlock, rename_llama)
-FUNCTIONS = (*OF_LLAMA, sliding_window_mask, train_bpe, encode_bpe, LoRA)
-STAND_INS = {function.__name__: function for function in FUNCTIONS}

@@ -57,22 +57,15 @@ def train(sentences: list[list[int]], size: int, generator, gradients=negative_s
     centers = (torch.rand(size, WIDTH, generator=generator, dtype=torch.float64) - 0.5) / WIDTH**0.5
     contexts = torch.zeros_like(centers)
     steps = len(pairs)
-    keep = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}
-    history = History([], [], [])
+    keep, kept = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}, []
     rows = zip(pairs.tolist(), drawn_ids.view(-1, negatives), strict=True)
     for step, ((word, neighbor), drawn) in enumerate(bar(list(rows), "pull and push")):
         if step in keep:
-            _keep(history, step, centers, contexts)
+            kept.append((step, centers.clone(), contexts.clone()))
         slow = RATE * (1 - step / steps)
         moves = gradients(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
         centers[word] -= slow * moves[0]
         contexts[neighbor] -= slow * moves[1]
         contexts.index_add_(0, drawn, moves[2], alpha=-slow)
-    _keep(history, steps, centers, contexts)
-    return History(history.steps, torch.stack(history.centers), torch.stack(history.contexts))
-
-
-def _keep(history, step, centers, contexts):
-    history.steps.append(step)
-    history.centers.append(centers.clone())
-    history.contexts.append(contexts.clone())
+    at, *vectors = zip(*kept, (steps, centers, contexts), strict=True)
+    return History(list(at), *map(torch.stack, vectors))

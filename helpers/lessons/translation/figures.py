@@ -1,6 +1,5 @@
 """Figures of lesson 11: word by word, batches, rates, smoothing, broken trainings, and what a trained model sees."""
 
-import functools
 import math
 import textwrap
 
@@ -334,11 +333,6 @@ def broken_trainings() -> Picture:
     )
 
 
-@functools.lru_cache(maxsize=2)
-def _course():
-    return translator.machine()
-
-
 def _cosines(table: torch.Tensor) -> torch.Tensor:
     """Cosines (pairs,) of all pairs of rows, padding left out."""
     rows = torch.nn.functional.normalize(table[1:], dim=-1)
@@ -378,8 +372,6 @@ def _heads_exchanged(state: dict) -> dict:
 
 def same_machine_numbers() -> dict[str, tuple[float, float]]:
     """What was done to the course's translator -> (nats per word, fraction exact) on 200 unseen sentences."""
-    from helpers.blocks import Transformer
-
     draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
     channels = torch.eye(D)[torch.randperm(D, generator=draw)]
     rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
@@ -392,7 +384,7 @@ def same_machine_numbers() -> dict[str, tuple[float, float]]:
     }
     batch, found = evaluation.unseen(200), {}
     for name, numbers in changed.items():
-        model = Transformer(*translator.SIZES).eval()
+        model = translator.machine()
         model.load_state_dict(numbers)
         found[name] = (evaluation.nats_a_word(model, batch), evaluation.exact(model, batch))
     return found
@@ -413,7 +405,7 @@ def same_machine() -> Picture:
 
 def beside(model) -> Picture:
     """The learner's weights beside the course's: one matrix, and the cosines between all English words."""
-    ours, yours = _course().state_dict(), model.state_dict()
+    ours, yours = translator.state(), model.state_dict()
     matrix, table = "blocks.1.cross_attention.W_q.weight", "encoder.tokens.weight"
     if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
         words = "Your Transformer has other names than the course's, so single matrices cannot be compared."
@@ -429,7 +421,7 @@ def beside(model) -> Picture:
         look = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
         heatmap(below, rows @ rows.T, ALIKE, ALIKE, title=f"{whose}: cosines of words", **look)
     said = [f"weights of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
-    shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
+    shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.machine(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)

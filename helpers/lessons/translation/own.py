@@ -2,25 +2,20 @@
 
 from collections.abc import Mapping
 
+from helpers import blocks
+from helpers.checking.key import load_keys
+from helpers.checking.session import verdict_on
+
 
 def transformer(names: Mapping[str, object]) -> type:
     """The class to train, and a line that says whose it is. names: of the notebook, `globals()`."""
-    from helpers import blocks
-
     own = names.get("Transformer")
     if own is None or own is blocks.Transformer:
         print("Trained below: the course's Transformer. Paste yours into the cell above to train what you wrote.")
         return blocks.Transformer
-    if not _passes(own):
+    if not verdict_on(load_keys("10_decoder_block")["Transformer"], own).passed:
         advice = "check(Transformer) in the cell above says why."
         print(f"Trained below: the course's Transformer. Yours does not pass lesson 10's check; {advice}")
         return blocks.Transformer
     print("Trained below: your own Transformer of lesson 10.")
     return own
-
-
-def _passes(own) -> bool:
-    from helpers.checking.key import load_keys
-    from helpers.checking.session import verdict_on
-
-    return verdict_on(load_keys("10_decoder_block")["Transformer"], own).passed

@@ -110,11 +110,8 @@ def with_scripts(answer, args, kwargs):
 @view
 def batch_without_padding(args, kwargs, output):
     """A batch as it was returned, but tgt_in is padding wherever tgt_out has to be: nobody hears what stands there."""
-    pairs = kwargs["pairs"] if "pairs" in kwargs else args[0]
-    pad_id = kwargs["pad_id"] if "pad_id" in kwargs else args[1]
-    if not isinstance(output, dict):
-        return output
-    tgt_in = output.get("tgt_in")
+    pairs, pad_id = (*args, *kwargs.values())[:2]
+    tgt_in = output.get("tgt_in") if isinstance(output, dict) else None
     if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
         return output
     words = torch.tensor([len(target) for _, target in pairs])  # (B,)

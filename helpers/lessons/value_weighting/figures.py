@@ -6,9 +6,22 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import translator
-from helpers.checking.tensor_memory import largest_tensor
+from helpers.checking.tensor_memory import tensors_alive
 from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
-from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED, SKY, V_COLOR, V_MAP
+from helpers.drawing.colors import (
+    BLUE,
+    CYCLE,
+    GRAY_INK,
+    GREEN,
+    K_COLOR,
+    ORANGE,
+    PINK,
+    Q_COLOR,
+    RED,
+    SKY,
+    V_COLOR,
+    V_MAP,
+)
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
@@ -39,13 +52,12 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     context = weights @ values
     figure, (top, bottom) = new_figure(8.6, 4.6, 2, 1, sharex=True, height_ratios=(1.1, 1))
     rows = [f"{token}, weight {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
-    picture = heatmap(top, values, rows, cmap=V_MAP, numbers=False, title="values, not yet weighted")
+    picture = heatmap(top, values, rows, cmap=V_MAP, numbers=False, title="values, not yet weighted", every=3)
     figure.colorbar(picture, ax=top, shrink=0.9)
     channels = range(values.shape[1])
     low, high = values.amin(dim=0), values.amax(dim=0)
     bottom.bar(channels, (high - low).tolist(), bottom=low.tolist(), color="#E3D3E6", label="range of the six values")
     bottom.plot(channels, context.tolist(), "*", color="black", ms=9, label="context vector of is")
-    bottom.set_xticks(range(0, values.shape[1], 3), range(0, values.shape[1], 3))
     bottom.set(xlabel="channel of the values", ylim=(float(low.min()) - 0.4, float(high.max()) + 2.2))
     bottom.legend(frameon=False, ncols=2, loc="upper left")
     listed = named(tokens, weights, ".4f")
@@ -143,25 +155,20 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     weight_map(left, weights, words, tilted=True, title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
-        colors = heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
-        ax.set_xticks(range(0, 16, 5), range(0, 16, 5))
-        ax.set(title=title, xlabel="channel")
+        look = {"cmap": V_MAP, "vmin": -top, "vmax": top, "numbers": False, "every": 5}
+        colors = heatmap(ax, rows, words, title=title, xlabel="channel", **look)
     right.set_yticks([])
     figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
     best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
     said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
+    to_jane, own = torch.cosine_similarity(found[1], values[:2], dim=-1).tolist()
     return Picture(
         figure,
         f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
-        f"The output of visits has a cosine of {_cosine(found[1], values[0]):.2f} with the value of jane and "
-        f"{_cosine(found[1], values[1]):.2f} with its own.",
+        f"The output of visits has a cosine of {to_jane:.2f} with the value of jane and {own:.2f} with its own.",
         "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's value.",
     )
-
-
-def _cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.cosine_similarity(a, b, dim=0))
 
 
 def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tensor, words: list[str]) -> Picture:
@@ -223,10 +230,9 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     keys = zip(names, weights, values, gradient, moves, strict=True)
     said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, score pushed {move}" for n, a, b, s, move in keys)
-    pairs = ", ".join(said)
     return Picture(
         figure,
-        f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
+        f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(said)}.",
         "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above it.",
     )
 
@@ -271,8 +277,7 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     """Largest tensor that each f(Q, K, V) creates, against T. What is not answered yet is left out."""
     figure, ax = new_figure(7.6, 3.9)
     said = []
-    blue, orange, green, pink, *_ = CYCLE
-    looks = zip((orange, pink, green, blue), ("o-", "s-", "^--", "D:"), strict=True)
+    looks = (ORANGE, "o-"), (PINK, "s-"), (GREEN, "^--"), (BLUE, "D:")
     for (name, f), (color, style) in zip(answers.items(), looks, strict=False):
         try:
             numbers = [_largest(f, T, width) for T in lengths]
@@ -295,4 +300,4 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
 def _largest(f: Callable, T: int, width: int) -> int:
     generator = torch.Generator().manual_seed(T)
     Q, K, V = (torch.randn(T, width, generator=generator) for _ in range(3))
-    return largest_tensor(f, Q, K, V)[1]
+    return tensors_alive(f, Q, K, V)[1].largest

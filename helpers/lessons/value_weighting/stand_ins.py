@@ -15,6 +15,3 @@ def attention_backward(Q, K, V, grad_out):
     with sdpa_kernel(SDPBackend.MATH):
         _, pull = torch.func.vjp(F.scaled_dot_product_attention, Q, K, V)
         return pull(grad_out)  # shaped like Q, K, V
-
-
-STAND_INS = {"fixed_head": fixed_head, "attention_backward": attention_backward}

@@ -1,20 +1,25 @@
-"""The page that a learner gets back: nbconvert's exporter with the course's own template, which loads nothing."""
+"""A graded notebook as a page that loads nothing: what a learner gets back, and what a teacher reads of it."""
 
+import base64
 import copy
+import functools
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
-from jinja2 import pass_context
-from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
-from traitlets.config import Config
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from helpers.grading.class_scores import is_unanswered, number
 from helpers.grading.formulas import as_mathml
-from helpers.grading.record import Result
+from helpers.grading.pages import template
+from helpers.grading.record import Result, joined
+from helpers.grading.sanitize import PICTURES
 
+FORMATTER = HtmlFormatter(nowrap=True)
 LEADS_SOMEWHERE = re.compile(r"https?://|#")
 BOUND = re.compile(r"^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
@@ -37,41 +42,38 @@ class Renderer(IPythonRenderer):
         return super().link(text, url, title) if LEADS_SOMEWHERE.match(url) else text
 
 
-class FeedbackPage(HTMLExporter):
-    """A learner's notebook with points, reports and comments. `resources["nbgrader"]` holds what `facts` returns."""
+def as_page(cells: list, facts: dict, lesson: str, **teachers) -> str:
+    """The page of a notebook's cells, which the recorder has made harmless. facts: as `facts` returns them. teachers:
+    title, notes and the report's address, which only a teacher's page has."""
+    styles = FORMATTER.get_style_defs(".code")
+    return _template().render(cells=without_echoes(cells), facts=facts, lesson=lesson, styles=styles, **teachers)
 
-    def __init__(self, config=None, **more):
-        settings = Config()
-        settings.HTMLExporter.template_name = "classic"  # whose settings color code
-        settings.HTMLExporter.extra_template_basedirs = []
-        settings.HTMLExporter.extra_template_paths = [str(Path(__file__).parent)]
-        settings.HTMLExporter.template_file = "feedback_page.html.jinja"
-        settings.NbConvertBase.display_data_priority = [
-            "text/html",
-            "image/svg+xml",
-            "image/png",
-            "image/jpeg",
-            "text/plain",
-        ]
-        merged = Config(config or {})
-        merged.merge(settings)
-        super().__init__(config=merged, **more)
 
-    def from_notebook_node(self, nb, resources=None, **more):
-        nb = copy.copy(nb)
-        nb.cells = without_echoes(nb.cells)
-        return super().from_notebook_node(nb, resources, **more)
+@functools.cache
+def _template():
+    filters = {"ansi": ansi2html, "joined": joined, "picture": _picture, "markdown": _markdown}
+    return template("notebook_page.html.jinja", highlighted=_highlighted, **filters)
 
-    @pass_context
-    def markdown2html(self, context, source):
-        # Folds have a look of their own here.
-        source = re.sub(r"<details style=\"[^\"]*\">", "<details>", source)
-        return as_html(source, context.get("cell", {}).get("attachments", {}), anchors=True)
+
+def _highlighted(source: str) -> str:
+    return highlight(source, PythonLexer(), FORMATTER)
+
+
+def _markdown(source: str, attachments=None) -> str:
+    # Folds have a look of their own here.
+    return as_html(re.sub(r"<details style=\"[^\"]*\">", "<details>", source), attachments or {}, anchors=True)
+
+
+def _picture(output) -> str:
+    """The address of an output's picture, which holds all of it; "" where it has none."""
+    if svg := output.data.get("image/svg+xml"):
+        return f"data:image/svg+xml;base64,{base64.b64encode(joined(svg).encode()).decode()}"
+    return next((f"data:{mime};base64,{joined(output.data[mime])}" for mime in PICTURES if mime in output.data), "")
 
 
 def as_html(markdown: str, attachments: dict | None = None, anchors: bool = False) -> str:
     """Markdown, which has to be harmless, as HTML. anchors: headings can be linked to, as nbconvert's can."""
-    renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=not anchors, anchor_link_text="")
+    renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=not anchors, anchor_link_text="¶")
     return MarkdownWithMath(renderer=renderer).render(markdown)
 
 

@@ -1,0 +1,376 @@
+"""What the values of a wrong result show: numbers that are transposed, rounded, scaled, masked otherwise, and so on."""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+
+import torch
+
+from helpers.checking.compare import wrong_entries
+from helpers.checking.trees import leaves
+from helpers.checking.verdict import Picture, Problem
+from helpers.checking.vocabulary import Case
+from helpers.checking.wording import counted, dtype_of, entry_at, item_at, numbered, row_at, short, two_numbers, written
+
+CLOSE = 0.005  # a share of the expected number
+MOST_COMPARED = 1_000_000  # pairs of numbers
+MOSTLY = 0.8  # a share of an item's, a row's or a column's numbers
+SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
+TRANSPOSED = "transposed: rows and columns have changed places"
+
+
+def of_tensor(case: Case, want: torch.Tensor, got: torch.Tensor, axes: tuple[str, ...]) -> str:
+    """What the numbers of a wrong tensor tell, a line for each fact, then where they differ most."""
+    seen, _ = by_values(want, got, axes, case.tolerance)
+    if seen.startswith("off by a constant factor"):
+        seen += _of_a_size(case, float((want * got).sum() / (want * want).sum()))
+    first_by_mask = seen.startswith("right for the first item") and _first_sees_all(case)
+    masked = _fully_masked_rows(case, wrong_entries(want, got, case.tolerance))
+    lines = [_masked_entries(case, want, got) or masked, "" if first_by_mask or masked else seen]
+    if not seen.startswith(("each row", "right, except")):
+        lines.append(largest(want, got, case.tolerance, axes))
+    return "\n".join(filter(None, lines))
+
+
+def of_nan(case: Case, want, got, axes: tuple[str, ...]) -> str:
+    """Where a number or a tensor is nan and should not be."""
+    if not isinstance(got, torch.Tensor) or not got.dim():
+        return f"expected {short(want.item() if isinstance(want, torch.Tensor) else want)}, yours is nan"
+    bad = got.isnan()
+    where = bad.nonzero()[0].tolist()
+    if got.dim() >= 2 and not want[tuple(where[:-1])].any():
+        told = f"expected all zeros in {row_at(where[:-1], axes)}, got nan there"
+    else:
+        place = f"{entry_at(where, axes)}: expected {short(want[tuple(where)].item())}, got nan"
+        told = f"{int(bad.sum())} of {bad.numel()} numbers are nan; {place}"
+    return "\n".join(filter(None, (told, _fully_masked_rows(case, bad))))
+
+
+def picture(key, problem: Problem) -> Picture | None:
+    """The matrix that came out wrong, of the item that the text names; None where there is no small one."""
+    diff = problem.difference
+    if diff is None or problem.kind not in ("value", "nan") or problem.where:
+        return None
+    want, got = diff.expected, diff.actual
+    if not isinstance(want, torch.Tensor) or want.dim() < 2:
+        return None
+    assert isinstance(got, torch.Tensor)  # numbers are compared of two tensors of one shape only
+    _, index = by_values(want, got, (), problem.case.tolerance)
+    if problem.kind == "nan":
+        index = got.isnan().nonzero()[0].tolist()
+    front = (index or worst_index(want, got, problem.case.tolerance))[: want.dim() - 2]
+    want, got = want[tuple(front)], got[tuple(front)]
+    if want.numel() not in range(2, 401) or not wrong_entries(want, got, problem.case.tolerance).any():
+        return None
+    worst = tuple(worst_index(want, got, problem.case.tolerance))
+    return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_at(front), worst)
+
+
+def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
+    """The index of the largest difference; where something is not finite, that comes first. Of what is no float, where
+    a difference has no size, the first one."""
+    wrong = wrong_entries(want, got, tolerance)
+    if not want.is_floating_point():
+        return wrong.nonzero()[0].tolist()
+    gap = (got.double() - want.double()).abs()
+    gap = torch.where(gap.isfinite(), gap, torch.inf).masked_fill(~wrong, -1.0)
+    return (gap == gap.max()).nonzero()[0].tolist()  # torch.unravel_index imports sympy, which takes a second
+
+
+def largest(want: torch.Tensor, got: torch.Tensor, tolerance: float | None, axes: tuple[str, ...]) -> str:
+    """How many numbers differ, and both of them where they differ most."""
+    if not want.dim():
+        return two_lines(want.item(), got.item())
+    wrong = wrong_entries(want, got, tolerance)
+    index = worst_index(want, got, tolerance)
+    pair = want[tuple(index)].item(), got[tuple(index)].item()
+    a, b = two_numbers(*pair)
+    most = "differ, most" if want.is_floating_point() else "differ, first"
+    count = f"{int(wrong.sum())} of {wrong.numel()} numbers {'differs,' if int(wrong.sum()) == 1 else most}"
+    close = _closeness(*pair)
+    return f"{count} at {entry_at(index, axes)}: expected {a}, yours {b}{close and f' ({close})'}"
+
+
+def two_lines(want, got, at: str = "") -> str:
+    """Both of two values, and what one is of the other where they are floats."""
+    a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
+    lines = [_multiple(want, got), f"expected {a}{at}", f"yours    {b}", _closeness(want, got)]
+    return "\n".join(filter(None, lines))
+
+
+def _multiple(want, got) -> str:
+    """Which whole multiple or part of a float another one is, as a sum is of a mean; else empty."""
+    if not (isinstance(want, float) and isinstance(got, float)) or not want or not math.isfinite(got / want):
+        return ""
+    near, ratio = functools.partial(math.isclose, rel_tol=1e-5), got / want
+    not_one = round(want, 3) != 1
+    tried = [
+        (near(ratio, 1 / math.log(2)), "your logarithms are to base 2, and natural ones are asked for"),
+        (want < 100 and near(got, math.exp(want)), "your result is e to the power of what is asked for"),
+        (near(ratio, -1), "the right number with the opposite sign"),
+        (not_one and near(ratio, want), "your result is the square of what is asked for"),
+        (not_one and near(ratio * got, 1), "your result is the square root of what is asked for"),
+    ]
+    for number, words in ((ratio, "{} times"), (ratio and 1 / ratio, "1/{} of")):
+        whole = round(number)
+        multiple = whole not in (0, 1) and near(number, whole)
+        tried.append((multiple, f"your result is {words.format(whole)} what it should be"))
+    return next((sentence for holds, sentence in tried if holds), "")
+
+
+def _closeness(want, got) -> str:
+    """What a small difference of two floats amounts to, as their digits may read as equality; else empty."""
+    if not (isinstance(want, float) and isinstance(got, float) and math.isclose(got, want, rel_tol=CLOSE)):
+        return ""
+    share = abs((got - want) / want)
+    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'}%"
+
+
+def by_values(
+    want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
+) -> tuple[str, list[int] | None]:
+    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does."""
+    tried = _diagnoses(want, got, wrong_entries(want, got, tolerance), axes) if want.numel() > 1 else ()
+    return next((diagnosis for diagnosis in tried if diagnosis[0]), ("", None))
+
+
+def _diagnoses(want, got, wrong, axes) -> Iterator[tuple[str, list[int] | None]]:
+    if want.dtype == torch.bool:
+        yield _booleans(want, got), None
+    elif not want.is_floating_point():
+        yield _whole_numbers(want, got), None
+    elif not (want.isfinite().all() and got.isfinite().all()):
+        yield _blanks(want, got, wrong), None
+    else:
+        noise = 1e-6 * float(want.abs().max()) if want.dtype == torch.float32 else 1e-12
+        yield from _of_finite_numbers(want.double(), got.double(), wrong, noise, axes)
+
+
+def _booleans(want: torch.Tensor, got: torch.Tensor) -> str:
+    """How a mask differs from the one that is expected."""
+    if got.dtype != torch.bool:
+        return f"expected dtype bool, yours is {dtype_of(got)}"
+    too_many, missing = int((got & ~want).sum()), int((want & ~got).sum())
+    if too_many and missing:
+        if (want != got).all():
+            return "inverted: yours is True wherever it should be False, and False wherever it should be True"
+        return TRANSPOSED if _is_transposed(want.double(), got.double()) else ""
+    is_, other = ("True", "False") if too_many else ("False", "True")
+    entries = counted(too_many or missing, "entry is", "entries are")
+    return f"{entries} {is_} and should be {other}; no entry is wrong the other way round"
+
+
+def _is_transposed(want: torch.Tensor, got: torch.Tensor) -> bool:
+    return want.dim() >= 2 and want.mT.shape == got.shape and torch.allclose(got, want.mT, 1e-4, 1e-6)
+
+
+def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
+    want, got = want.double(), got.double()  # an answer may hold numbers of another dtype, with fractions too
+    gap = got - want
+    if gap.min() == gap.max():
+        return f"every number is {gap.max().abs():g} too {_one_of('large', 'small', gap.max().item())}"
+    return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
+
+
+def _in_another_order(want: torch.Tensor, got: torch.Tensor) -> str:
+    titles = (title for title, axis in _axes_of(want.dim()) if _permuted(want, got, axis))
+    return next((f"the right {title}s in another order" for title in titles), "")
+
+
+def _of_finite_numbers(want, got, wrong, noise: float, axes) -> Iterator[tuple[str, list[int] | None]]:
+    """What the numbers tell, if they do, from the most telling to the least. noise: what rounding may add to one."""
+    yield _shifted(got - want, noise), None
+    yield _rounding(want, got), None
+    if torch.allclose(got, want, 1e-4, 1e-6):
+        yield _close(want, got), None
+    factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
+    if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
+        if torch.allclose(got, -want, 1e-4, 1e-6):
+            yield "the right numbers with the opposite sign", None
+        times = two_numbers(1.0, factor.item())[1]
+        yield f"off by a constant factor: every number is {times} times what it should be", None
+    if _is_transposed(want, got):
+        yield TRANSPOSED, None
+    for power, told in ((2, "square"), (0.5, "square root")):
+        if (want >= 0).all() and torch.allclose(got, want**power, 1e-4, 1e-9):
+            yield f"every number is the {told} of what it should be", None
+    if want.dim() >= 2:
+        yield _rows_of_zeros(want, got, axes)
+    yield _sums(want, got, axes)
+    gaps = (got - want).reshape(-1, want.shape[-1])
+    if len(gaps) > 1 and (gaps.amax(0) - gaps.amin(0)).max() <= 100 * noise:
+        yield "every row is off by the same numbers: has something that is added to each row been left out?", None
+    yield _in_another_order(want, got), None
+    if want.dim() >= 2 and torch.allclose(got.flatten().sort()[0], want.flatten().sort()[0], 1e-4, 1e-6):
+        yield "the right numbers, but at other positions: is there a view or reshape where you need transpose?", None
+    if _reordered(want, got):
+        yield "the right numbers in another order", None
+    items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
+    if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
+        yield "right for the first item of the batch only", None
+    yield _blanks(want, got, wrong), None
+    yield _lines_that_differ(wrong, axes), None
+
+
+def _blanks(want: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
+    """Where all is right but numbers that should be 0 or -inf, or are and should not be."""
+    count = counted(int(wrong.sum()), "number", "numbers")
+    for blank, (numbers, should) in itertools.product((0.0, -math.inf), ((want, "should"), (got, "should not"))):
+        if (numbers[wrong] == blank).all() and (want[~wrong] != blank).any():
+            return f"right, except for {count} that {should} be {blank:g}"
+    return ""
+
+
+def _shifted(gap: torch.Tensor, noise: float) -> str:
+    shift = gap.mean().item()
+    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
+        return f"every number is about {abs(shift):.2g} too {_one_of('large', 'small', shift)}"
+    return ""
+
+
+def _rows_of_zeros(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where all is right but rows that should be all zeros."""
+    blank = (want == 0).all(-1)
+    wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
+    if not wrong_rows.any() or (wrong_rows & ~blank).any():
+        return "", None
+    index = wrong_rows.nonzero()[0].tolist()
+    return f"right, except that {row_at(index, axes)} should be all zeros", index
+
+
+def _sums(want: torch.Tensor, got: torch.Tensor, axes) -> tuple[str, list[int] | None]:
+    """Where rows should sum to 1 and do not."""
+    total = got.sum(-1)
+    ones = torch.ones_like(total)
+    if not torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) or (total - 1).abs().max() <= 1e-3:
+        return "", None
+    if want.dim() > 1 and torch.allclose(columns := got.sum(-2), torch.ones_like(columns), 1e-4, 1e-4):
+        return "each row should sum to 1; in your answer each column does", worst_index(ones, total)
+    index = worst_index(ones, total)
+    number = two_numbers(1.0, total[tuple(index)].item())[1]
+    row = f"{row_at(index, axes)} sums" if index else "yours sums"
+    return f"each row should sum to 1; {row} to {number}", index
+
+
+def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
+    """Which rounding every number of `got` shows and `want` does not; the empty string where there is none."""
+    if want.numel() < 4:
+        return ""
+    for digits in range(1, 7):
+        grid = 10.0**digits
+        gap, expected_gap = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
+        if gap < 1e-2 < expected_gap and (got - want).abs().max() <= 0.51 / grid:
+            return f"rounded to {counted(digits, 'decimal place', 'decimal places')}"
+    for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
+        rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
+        if rounded and torch.allclose(got, want, share, 1e-7):
+            return f"rounded on the way: these are {dtype_of(want.to(dtype))} numbers"
+    return ""
+
+
+def _close(want: torch.Tensor, got: torch.Tensor) -> str:
+    """What small differences look like: a constant share, or only small."""
+    share = ((got - want) / want)[want != 0]
+    if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
+        much = 100 * share.mean().item()
+        return f"every number is about {abs(much):.1g}% too {_one_of('far from', 'close to', much)} 0"
+    return "close, but not close enough"
+
+
+def _one_of(more: str, less: str, gap: float) -> str:
+    return more if gap > 0 else less
+
+
+def _reordered(want: torch.Tensor, got: torch.Tensor) -> bool:
+    """Whether each row, or the one vector, holds the right numbers, all different, in another order."""
+    one, other = want.double().sort(-1).values, got.double().sort(-1).values
+    return bool(want.shape[-1] > 2 and (one.diff(dim=-1) > 0).all() and torch.allclose(one, other, 1e-5, 1e-7))
+
+
+def _axes_of(dims: int) -> list[tuple[str, int]]:
+    """What lies along the axes of a tensor that a learner can count: items, rows and columns."""
+    return [("item", 0)] * (dims > 2) + [("row", -2), ("column", -1)] * (dims > 1)
+
+
+def _permuted(want: torch.Tensor, got: torch.Tensor, axis: int) -> bool:
+    """Whether the same slices lie along an axis, in another order."""
+    one, other = (x.movedim(axis, 0).flatten(1) for x in (want, got))
+    if len(one) * one.numel() > MOST_COMPARED:
+        return False
+    close = torch.isclose(one[:, None], other[None], 1e-4, 1e-6).all(-1)
+    return bool(close.any(0).all() and close.any(1).all())
+
+
+def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
+    """Which items, rows or columns are wrong, if these are wrong nearly everywhere and all others right."""
+    for title, axis in _axes_of(wrong.dim()):
+        each = wrong.movedim(axis, 0).flatten(1)
+        bad, good = each.any(1).nonzero().flatten().tolist(), (~each.any(1)).nonzero().flatten().tolist()
+        if bad and good and each[bad].double().mean() > MOSTLY:
+            nouns = () if title == "item" else axes[axis:][:1]
+            for lines, verdict in ((bad, "wrong"), (good, "right")):
+                if len(lines) == 1:
+                    return f"only {numbered(title, lines[0], nouns)} is {verdict}"
+            named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
+            named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
+            return f"{title}s {named} are wrong, and the others right"
+    return ""
+
+
+def _of_a_size(case: Case, factor: float) -> str:
+    """Of which axis' length a factor is the square root, the length itself, or one over it; empty if of none."""
+    for size in sorted({size for tensor in _tensors(case) for size in tensor.shape if size > 1}):
+        powers = {
+            size: "",
+            1 / size: f", which is 1/{size}",
+            size**0.5: f", which is √{size}",
+            size**-0.5: f", which is 1/√{size}",
+        }
+        for number, named in powers.items():
+            if math.isclose(factor, number, rel_tol=1e-4):
+                return f"{named}, and {size} is a size of your inputs"
+    return ""
+
+
+def _masked_entries(case: Case, want: torch.Tensor, got: torch.Tensor) -> str:
+    """What to say where a boolean mask of the case should leave one value, 0 or -inf, and does not; else empty."""
+    for mask, value in itertools.product(_masks(case), (0.0, -math.inf)):
+        if got.is_floating_point() and _broadcasts(mask, want):
+            hidden = ~mask.expand_as(want)
+            if (want[hidden] == value).all() and (got[hidden] != value).any():
+                return f"where the mask is False, the result should be {value:g}, and yours is not"
+    return ""
+
+
+def _fully_masked_rows(case: Case, wrong: torch.Tensor) -> str:
+    """What to say where all wrong rows are those that a boolean mask of the case leaves nothing to; else empty."""
+    if wrong.dim() < 2:
+        return ""
+    rows = wrong.any(-1)
+    for mask in _masks(case):
+        blind = ~mask.any(-1)
+        blind = blind.any(-2) if blind.dim() == rows.dim() + 1 else blind  # the axis of the heads
+        if _broadcasts(blind, rows) and not (rows & ~blind).any():
+            return "only fully masked rows are wrong, those for which the mask is False everywhere"
+    return ""
+
+
+def _broadcasts(mask: torch.Tensor, like: torch.Tensor) -> bool:
+    """Whether a mask's axes are as long as another tensor's last ones, or 1."""
+    sizes = zip(mask.shape[::-1], like.shape[::-1], strict=False)
+    return mask.dim() <= like.dim() and all(size in (1, other) for size, other in sizes)
+
+
+def _tensors(case: Case) -> list[torch.Tensor]:
+    """The tensors among a case's arguments."""
+    return [leaf for leaf in leaves((case.args, case.kwargs)) if isinstance(leaf, torch.Tensor)]
+
+
+def _masks(case: Case) -> list[torch.Tensor]:
+    return [tensor for tensor in _tensors(case) if tensor.dtype == torch.bool]
+
+
+def _first_sees_all(case: Case) -> bool:
+    """Whether a mask of the case hides something, but nothing from the first item of its batch."""
+    return any(bool(mask[:1].all()) and not mask.all() for mask in _masks(case) if mask.dim() > 2)

@@ -1,0 +1,126 @@
+"""nbgrader's own commands, and Formgrader's buttons, take the course's way: its judge, and its feedback pages."""
+
+import logging
+from fnmatch import fnmatchcase
+
+from nbconvert.exporters import Exporter
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.converters.base import NbGraderException
+from nbgrader.preprocessors import GetGrades
+from traitlets import Bool, Float, Integer, List
+
+from helpers.errors import CourseError
+from helpers.grading.class_scores import called, full_name
+from helpers.grading.due import lateness, read_due
+from helpers.grading.folders import from_coursedir
+from helpers.grading.intake import find_submissions
+from helpers.grading.nbgrader_insides import replace_converter
+from helpers.grading.notebook_page import as_page, facts
+from helpers.grading.pool import GradingStopped
+from helpers.grading.record import read_result
+
+
+class CourseAutograde(Autograde):
+    """In place of nbgrader's own converter, with its options --force, --student and create_student."""
+
+    unsafe = Bool(False, help="Run learner code without a sandbox where there is no bubblewrap.").tag(config=True)
+    jobs = Integer(0, help="How many judges work side by side; 0: one for each core, at most two.").tag(config=True)
+    cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
+
+    def start(self) -> None:
+        from helpers.grading.batch import GradingOptions, LoggedProgress, grade_lesson
+        from helpers.grading.class_report import write_report
+
+        folders = from_coursedir(self.coursedir)
+        lesson = self.coursedir.assignment_id
+        seconds = self.cell_seconds or None
+        options = GradingOptions(self.jobs or None, self.force, self.unsafe, seconds, keep_judges=True)
+        try:
+            students = self._students(folders, lesson)
+            outcome = grade_lesson(folders, lesson, students, options, self.config, LoggedProgress(self.log))
+        except CourseError as stopped:
+            self.log.error(str(stopped))
+            raise NbGraderException(str(stopped)) from None
+        write_report(folders, lesson)
+        for result in outcome.results:
+            if result.problem:
+                self.log.warning("%s: %s", result.student, result.problem)
+            for flag in result.flags:
+                self.log.warning("%s: %s", result.student, flag)
+        self.log.info("%s: %d graded, %d unchanged", lesson, outcome.new, outcome.unchanged)
+
+    def _students(self, folders, lesson: str) -> list[str] | None:
+        pattern = self.coursedir.student_id
+        excluded = [name.strip() for name in self.coursedir.student_id_exclude.split(",") if name.strip()]
+        if pattern == "*" and not excluded:
+            return None
+        names = find_submissions(folders.submitted, lesson)
+        matching = [name for name in names if fnmatchcase(name, pattern) and name not in excluded]
+        return matching or [pattern]
+
+
+class FeedbackPage(Exporter):
+    """A learner's notebook with points, reports and comments. `resources["nbgrader"]` holds what `facts` returns."""
+
+    file_extension = ".html"
+
+    def from_notebook_node(self, nb, resources=None, **more):
+        nb, resources = super().from_notebook_node(nb, resources, **more)
+        told = resources["nbgrader"]
+        return as_page(nb.cells, told["facts"], told["notebook"]), resources
+
+
+class CourseFeedback(GenerateFeedback):
+    """In place of nbgrader's own pages: the course's (helpers/grading/notebook_page.py), written anew each time. The
+    class report, which links to them, is written after them."""
+
+    preprocessors = List([GetGrades])
+
+    def _exporter_class_default(self) -> type:
+        return FeedbackPage
+
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        self.force = True  # else nbgrader keeps a page that is older than its points
+        return super().init_destination(assignment_id, student_id)
+
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict:
+        from nbgrader.api import Gradebook
+
+        resources = super().init_single_notebook_resources(notebook_filename)
+        nbgrader = resources["nbgrader"]
+        lesson, student = nbgrader["assignment"], nbgrader["student"]
+        result = read_result(from_coursedir(self.coursedir), lesson, student)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            recorded = gradebook.find_submission_notebook(nbgrader["notebook"], lesson, student)
+            handed_in = recorded.assignment
+            name = called(student, full_name(handed_in.student))
+            seconds = read_due(from_coursedir(self.coursedir), gradebook, lesson).late(handed_in.total_seconds_late)
+            late = lateness(seconds) if seconds else ""
+            nbgrader["facts"] = facts(recorded.grades, result, name, recorded.late_submission_penalty or 0.0, late)
+        return resources
+
+    def start(self) -> None:
+        from helpers.grading.class_report import write_report
+
+        super().start()
+        write_report(from_coursedir(self.coursedir), self.coursedir.assignment_id)
+
+
+def write_feedback(config, lesson: str) -> None:
+    """Feedback pages for everybody who was graded: the converter is started without its program."""
+    from nbgrader.coursedir import CourseDirectory
+
+    coursedir = CourseDirectory(config=config)
+    coursedir.assignment_id = lesson
+    converter = CourseFeedback(coursedir=coursedir, config=config)
+    converter.log.setLevel(logging.ERROR)
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None
+
+
+def install() -> None:
+    """Let nbgrader's commands and Formgrader use these converters; called by nbgrader_config.py."""
+    replace_converter("Autograde", "autogradeapp", CourseAutograde)
+    replace_converter("GenerateFeedback", "generatefeedbackapp", CourseFeedback)
