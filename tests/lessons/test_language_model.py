@@ -474,13 +474,13 @@ def outputs(notebook):
             yield cell, str(output.get("text", "")) + str(output.get("data", {}))
 
 
-def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution):
+def test_the_trained_gpt_is_within_six_hundredths_of_the_line(executed_solution):
     notebook = executed_solution("12_language_model")
     text = "\n".join(said for _, said in outputs(notebook))
     loss, line = map(
         float, re.search(r"(\d\.\d+) nats per token; the entropy line of these passages is (\d\.\d+)", text).groups()
     )
-    assert line < loss <= line + 0.05
+    assert line < loss <= line + 0.06
     assert loss < line + NGRAM - 0.3
     assert "the same tokens: True" in text
     induction = float(re.search(r"strongest head then puts (\d\.\d+) of its weight", text).group(1))

@@ -57,7 +57,7 @@ def test_the_lines_of_the_passages(text):
 # ---------------------------------------------------------------- trainings
 
 
-def trained(model, seed=1, steps=1200, rate=4e-3):
+def trained(model, seed=1, steps=1200, rate=1e-3):
     """The lesson's training."""
     text, generator = corpus.language_text(), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
@@ -72,13 +72,11 @@ def trained(model, seed=1, steps=1200, rate=4e-3):
     return model.eval()
 
 
-def gpt(std=0.02, base=10.0):
-    """The lesson's GPT; its token vectors drawn with a standard deviation, its rotations with a base."""
+def gpt(seed):
+    """The lesson's GPT, whose token vectors are drawn as in `initialize`."""
+    torch.manual_seed(seed)
     model = blocks.GPT(31, 64, 64, 2, 2)
-    nn.init.normal_(model.tokens.weight, std=std)
-    for block in model.blocks:
-        assert block.attention.base == 10
-        block.attention.base = base
+    nn.init.normal_(model.tokens.weight, std=0.02)
     return model
 
 
@@ -91,15 +89,11 @@ def above(model):
 
 
 @pytest.mark.slow
-def test_about_three_of_four_initializations_reach_the_goal(text):
-    """Which of them do, the last digit of a computer's sums decides, so this asks for three of seven."""
-    assert "half of them end within 0.05 nats of the line, four more than 0.10 above it (up to 0.50)" in text
-    assert "In some runs this takes more than 1,200 steps. If yours is one of them, train again" in text
-    ends = []
-    for seed in range(7):
-        torch.manual_seed(seed)
-        ends.append(above(trained(gpt())))
-    assert sorted(ends)[2] < 0.10 and min(ends) > 0.02
+def test_every_initialization_reaches_the_goal_at_the_lessons_rate(text):
+    """At 0.004 the last digit of a computer's sums decides which ones do; seeds 1 and 2 are two that missed it."""
+    assert "20 initializations, with the layers created in five orders" in text
+    assert "finish 0.04 to 0.05 nats above the line; with 0.004, four of 17 end more than 0.10 above it" in text
+    assert all(0.03 < above(trained(gpt(seed))) < 0.06 for seed in range(4))
 
 
 class GPTWithATable(blocks.GPT):
@@ -121,44 +115,35 @@ class GPTWithATable(blocks.GPT):
 
 @pytest.mark.slow
 def test_with_a_table_of_positions_few_runs_get_as_far(text):
-    assert "one of six runs of 1,200 steps ends 0.07 nats above the line, and the others 0.37 to 0.50" in text
+    assert "with a table and a learning rate of 0.004, one of six runs of 1,200 steps ends 0.07 nats above" in text
+    assert "and the others 0.37 to 0.50" in text
     ends = []
     for seed in range(4):
         torch.manual_seed(seed)
-        ends.append(above(trained(GPTWithATable(31, 64, 64, 2, 2))))
+        ends.append(above(trained(GPTWithATable(31, 64, 64, 2, 2), rate=4e-3)))
     assert sum(end > 0.2 for end in ends) >= 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("std", [0.02, 1.0])
-def test_with_the_usual_base_the_initialization_makes_no_difference(text, std):
-    assert "with lesson 2's base of 10,000 no difference (three runs each)" in text
-    torch.manual_seed(0)
-    assert 0 < above(trained(gpt(std, 10_000.0))) < 0.09
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
-    assert "repeated letters 1.7 to 3.9 nats above the line in ten runs" in text
-    assert "0.07 to 0.6 in eight of the ten, 1.1 and 2.4 in the other two, 0.7 in the eleventh" in text
-    torch.manual_seed(seed)
-    model, look = trained(gpt()), watch.Watch(passages=200)
+    assert "repeated letters 2.8 to 3.0 nats above the line in six runs" in text
+    assert "0.07 to 0.5 in the six runs" in text
+    model, look = trained(gpt(seed)), watch.Watch(passages=200)
     layer, head = look.best_head(model)
-    assert "0.06 to 0.16 in four runs" in text and "about a tenth of a nat above the line" in text
+    assert "0.14 to 0.25 in six runs" in text and "about a fifth of a nat above the line" in text
     end = look.above(model)
-    assert layer == 1 and end[watch.AGAIN] < 0.03 and min(end[watch.VERB], end[watch.CLOSER]) > 0.04 > end[watch.AGAIN]
-    assert max(end[watch.VERB], end[watch.CLOSER]) < 0.25
+    assert layer == 1 and end[watch.AGAIN] < 0.03 and min(end[watch.VERB], end[watch.CLOSER]) > 0.1 > end[watch.AGAIN]
+    assert max(end[watch.VERB], end[watch.CLOSER]) < 0.3
     lost = {}
     for where in watch.heads_of(model):
         with watch.ablated(model, *where):
             lost[where] = look.above(model)[watch.AGAIN]
-    # The control: the other head of the layer. These two trainings are of the eight in which it is a clean one.
-    assert 1.5 < lost[1, head] < 4.2 and lost[1, 1 - head] < 0.7
+    assert 2.5 < lost[1, head] < 3.3 and lost[1, 1 - head] < 0.7  # the control: the other head of the layer
     assert min(lost[0, 0], lost[0, 1]) > 1.5  # both heads of the first layer
     with torch.no_grad(), watch.attention_weights(model) as weights:
         model(look.ids)
-    assert weights[0][1].diagonal(-1, dim1=-2, dim2=-1).mean(dim=(0, 2)).max() < 1 / 3  # how far they look one back
+    assert weights[0][1].diagonal(-1, dim1=-2, dim2=-1).mean(dim=(0, 2)).max() < 1 / 4  # how far they look one back
 
 
 # ---------------------------------------------------------------- what the room does for the text

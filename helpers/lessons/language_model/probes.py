@@ -399,7 +399,7 @@ def loss_above_the_line(truths, outputs):
         return Score(min(share, 0.5), False, f"{said}; with logits half as large it is {half:.3f}", "low_temperature")
     if not passed:
         said += f", and the check asks for {line + ENOUGH:.3f}"
-        if above < NGRAM:  # one training run in four finds no induction head within the lesson's 1,200 steps
+        if above < NGRAM:  # a run of the learner's own rate or class may find no induction head within 1,200 steps
             said += ". If the repeated letters aren't learned yet, delete the saved weights and take another seed"
     return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
 
