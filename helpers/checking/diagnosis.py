@@ -50,7 +50,7 @@ def of_nan(case: Case, want, got, axes: tuple[str, ...]) -> str:
 def picture(key, problem: Problem) -> Picture | None:
     """The matrix that came out wrong, of the item that the text names; None where there is no small one."""
     diff = problem.difference
-    if problem.kind not in ("value", "nan") or problem.where:
+    if diff is None or problem.kind not in ("value", "nan") or problem.where:
         return None
     want, got = diff.expected, diff.actual
     if not isinstance(want, torch.Tensor) or want.dim() < 2:
@@ -168,8 +168,8 @@ def _is_transposed(want: torch.Tensor, got: torch.Tensor) -> bool:
 def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
     want, got = want.double(), got.double()  # an answer may hold numbers of another dtype, with fractions too
     gap = got - want
-    if gap.min() == gap.max():
-        return f"every number is {gap.max().abs():g} too {_one_of('large', 'small', gap.max())}"
+    if (shift := gap.max().item()) == gap.min():
+        return f"every number is {abs(shift):g} too {_one_of('large', 'small', shift)}"
     return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
 
 
@@ -311,7 +311,8 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
             nouns = () if title == "item" else axes[axis:][:1]
             for lines, verdict in ((bad, "wrong"), (good, "right")):
                 if len(lines) == 1:
-                    return f"only {numbered(title, *lines, nouns)} is {verdict}"
+                    (line,) = lines
+                    return f"only {numbered(title, line, nouns)} is {verdict}"
             named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
             named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
             return f"{title}s {named} are wrong, and the others right"
