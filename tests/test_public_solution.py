@@ -13,6 +13,7 @@ from helpers.grading.folders import ROOT, load
 from helpers.grading.grade import grade_and_tell
 from helpers.grading.intake import read_submission
 from helpers.grading.lesson_release import course_release
+from helpers.grading.public_solution import stand_ins
 from helpers.grading.repository_files import own_files
 from tests.sample_class import grade_id, hand_in, text
 
@@ -82,6 +83,13 @@ def test_a_pasted_answer_is_told_whatever_the_white_space_and_an_own_one_is_not(
     hand_in(folders, lesson, "ben", {name: lesson.solutions[name] for name in lesson.exercises})
     assert told(read_submission(folders.submitted, "ben", course_release(SOLUTION), folders.source)) == []
     assert told(read(folders, {NAME: BLANK})) == []
+
+
+def test_a_pasted_stand_in_is_told(folders):
+    source = (ROOT / "helpers" / "lessons" / "scaling" / "stand_ins.py").read_text(encoding="utf-8")
+    name = next(iter(stand_ins(LESSON)))
+    submission = read(folders, {NAME: answered("scaled_scores", source)})
+    assert any(flag.startswith("identical to the course's stand-ins") and name in flag for flag in submission.flags)
 
 
 @pytest.mark.parametrize("inside", ["", "attention-course-main/", "a/b/"])

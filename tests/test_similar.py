@@ -61,10 +61,12 @@ def test_the_command_writes_both_side_by_side_and_accuses_nobody(tmp_path, lesso
     own = OWN.replace("def scale", "def scaled_scores") + "# <script>alert(1)</script>\n"
     for student, code in (("ada", own), ("ben", renamed(own)), ("cem", lesson.solutions["scaled_scores"])):
         hand_in(folders, lesson, student, answers(lesson, scaled_scores=code))
+        (folders.submitted / student / LESSON / "model.safetensors").write_bytes(b"a" if student == "ada" else b"b")
     assert main(["similar", LESSON, "--gradebook", str(tmp_path)]) == 0
     assert "1 pair of submissions" in (said := capsys.readouterr().out) and "ada and ben" in said
-    assert "cem" not in said
+    assert "equal byte for byte: ben, cem\n" in said and said.count("cem") == 1
     page = folders.report(f"{LESSON}.similar", "html").read_text(encoding="utf-8")
     assert "proves nothing" in page and page.count("<pre>") == 2 and "<script" not in page
-    assert "No two submissions" in as_page(LESSON, [])
+    assert "equal byte for byte: ben, cem." in page
+    assert "No two submissions" in as_page(LESSON, [], [])
     assert main(["similar", "99", "--gradebook", str(tmp_path)]) == 2

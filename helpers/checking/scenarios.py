@@ -161,9 +161,9 @@ def _turned(tree):
 
 @scenario
 def finite_entries(answer, args, kwargs):
-    """answer(...) with infinite entries set to 0, so that no gradient is asked for where something was cut off."""
+    """answer(x, ...) with 0 where x or the output is infinite, so that no gradient is asked for at what was cut off."""
     output = answer(*args, **kwargs)
-    return torch.where(output.isfinite(), output, torch.zeros_like(output)), []
+    return torch.where(output.isfinite() & args[0].isfinite(), output, torch.zeros_like(output)), []
 
 
 @scenario

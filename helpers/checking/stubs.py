@@ -30,19 +30,23 @@ def _unnamed(function: Callable) -> Callable:
     return f
 
 
-def mixed(x, width, phase=0.5):
+def mixed(x, width, phase=0.5, dtype=None):
     """Fixed sums of the entries of each row without structure: (..., D) -> (..., width)."""
     D = x.shape[-1]
     count = torch.arange(1, D * width + 1, dtype=torch.float64)
     numbers = (count * 1.7 + phase).sin() * (2 / D) ** 0.5
-    return x @ numbers.reshape(D, width).to(x.dtype)
+    return x @ numbers.reshape(D, width).to(dtype or x.dtype)
 
 
 @stub
 def mixed_rows(table, width):
     """f (..., T, D) -> (..., T, width): row t comes from sums of rows, with weights that are row t of a table."""
-    # A function with float64 numbers takes no float32 rows, as a network doesn't.
-    return lambda x: mixed(table.to(torch.promote_types(table.dtype, x.dtype)) @ x, width)
+
+    def f(x):
+        dtype = torch.promote_types(table.dtype, x.dtype)  # float64 numbers take no float32 rows, as in a network
+        return table.to(dtype) @ mixed(x, width, dtype=dtype)
+
+    return f
 
 
 @stub

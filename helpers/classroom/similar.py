@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 
+from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
@@ -46,11 +47,14 @@ def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
     lesson = folders.lesson(args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))
+    same = same_numbers(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
-    write_atomically(page, as_page(lesson, pairs))
+    write_atomically(page, as_page(lesson, pairs, same))
     print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of submissions with much in common")
     for pair in pairs[:10]:
         print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
+    for students in same:
+        print(f"  weights files that are equal byte for byte: {', '.join(map(one_line, students))}")
     print(f"  side by side: {shown(page)}")
     return 0
 
@@ -73,6 +77,16 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
                 answers[cell.exercise] += cell.source + "\n"
         handed_in[student] = dict(answers)
     return handed_in, {name: [source, release.graded[name]["source"]] for name, source in release.solved.items()}
+
+
+def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
+    """Students whose kept numbers (.safetensors) are the same file."""
+    who: dict[bytes, list[str]] = defaultdict(list)
+    for student in find_submissions(folders.submitted, lesson):
+        for name, content in read_files_beside(folders.submitted / student / lesson)[0].items():
+            if name.endswith(".safetensors"):
+                who[content].append(student)
+    return [students for students in who.values() if len(students) > 1]
 
 
 def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]]) -> list[Pair]:
@@ -145,6 +159,6 @@ def _says_nothing(node: ast.AST) -> bool:
     return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
-def as_page(lesson: str, pairs: list[Pair]) -> str:
-    """The pairs side by side; all that learners wrote is escaped text."""
-    return template("similar.html.jinja", "helpers.classroom").render(lesson=lesson, pairs=pairs)
+def as_page(lesson: str, pairs: list[Pair], same: list[list[str]]) -> str:
+    """The pairs side by side, and whose kept numbers are the same; all that learners wrote is escaped text."""
+    return template("similar.html.jinja", "helpers.classroom").render(lesson=lesson, pairs=pairs, same=same)

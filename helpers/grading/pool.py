@@ -64,6 +64,10 @@ class GradingStopped(CourseError):
     """Grading cannot go on. The message is one or two sentences for the teacher."""
 
 
+class NoSandbox(GradingStopped):
+    """Learner code cannot be isolated on this machine."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """What all judges of a batch know. key_cache: where its keys are kept for others; notebook: submissions are
@@ -146,14 +150,14 @@ class Pool:
         self.folder.cleanup()
 
     def exercises(self) -> list[str]:
-        """What can be judged, as soon as every judge is ready. Raises GradingStopped."""
+        """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
         for judge in self.judges:
             judge.ask("names")
         names = []
         for judge in self.judges:
             kind, names = judge.answer(self.patience)
             if kind != "names":
-                raise GradingStopped(f"{one_line(str(names)).rstrip('.')}.")
+                raise (NoSandbox if kind == "refused" else GradingStopped)(f"{one_line(str(names)).rstrip('.')}.")
         return names
 
     def self_test(self, when: str) -> None:

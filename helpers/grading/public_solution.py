@@ -4,9 +4,13 @@ The solutions are public. An answer is compared without the solution's marks and
 would write so (a short line without a comment) counts only where its whole cell is the solution's.
 """
 
+import ast
+import functools
 from collections.abc import Iterable
+from pathlib import Path
 
 from helpers.grading.notebook_file import squeezed
+from helpers.grading.sandbox_files import HELPERS
 from helpers.grading.submission import Cell, Release
 from helpers.released import BEGIN, solution_of, without_marks
 
@@ -14,7 +18,7 @@ LONG = 120  # characters, from which two people do not write the same text
 
 
 def published_flags(cells: list[Cell], release: Release) -> list[str]:
-    """At most a sentence on the published solution and one on the model answer."""
+    """At most a sentence on the published solution, one on the model answer and one on the course's stand-ins."""
     code = [cell for cell in cells if cell.kind in ("code", "answer") and not cell.trusted]
     text = " ".join(squeezed(without_marks(cell.source)) for cell in code)
     cell_of = {cell.exercise: squeezed(without_marks(cell.source)) for cell in code if cell.exercise}
@@ -36,6 +40,9 @@ def published_flags(cells: list[Cell], release: Release) -> list[str]:
         for name in release.written
         if written.get(name) and written[name] == squeezed(release.solved.get(name, ""))
     ]
+    copied = [name for name, body in stand_ins(release.lesson).items() if is_characteristic(body) and body in text]
+    if copied:
+        flags.append(f"identical to the course's stand-ins: {', '.join(dict.fromkeys(copied))}")
     return flags
 
 
@@ -48,3 +55,25 @@ def is_published(sources: Iterable[tuple[str | None, str]], release: Release) ->
 
 def is_characteristic(text: str) -> bool:
     return "#" in text or len(text) >= LONG
+
+
+@functools.cache
+def stand_ins(lesson: str) -> dict[str, str]:
+    """What hands on for answers that are not there yet (helpers/or_finished.py), by name, without its first lines."""
+    bodies: dict[str, str] = {}
+    for path in (HELPERS / "lessons" / lesson[3:] / "stand_ins.py", HELPERS / "translator" / "finished_parts.py"):
+        bodies |= _function_bodies(path)
+    return bodies
+
+
+def _function_bodies(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    text = path.read_text(encoding="utf-8")
+    lines, bodies = text.split("\n"), {}
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if body:
+                bodies[node.name] = squeezed("\n".join(lines[body[0].lineno - 1 : node.end_lineno]))
+    return bodies

@@ -7,12 +7,13 @@ import secrets
 import sys
 import tokenize
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from helpers.course import course
 from helpers.grading.attachments import read_files_beside
-from helpers.grading.pool import Batch, GradingStopped, Pool, default_jobs
+from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool, default_jobs
 from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
 from helpers.grading.submission import Cell
@@ -66,8 +67,9 @@ def run(args: argparse.Namespace) -> int:
 def judge_files(batch: Batch, jobs: int, files: list[Cell]) -> Iterator[tuple[Cell, str, Any]]:
     """(file, kind, answer) as the judges say, in the order of `files`, as soon as they are known.
 
-    Judges are processes: CPython 3.11's parser is not safe in two threads. Raises GradingStopped where nothing can be
-    isolated, or where the lesson has nothing to judge, or not this exercise.
+    Judges are processes: CPython 3.11's parser is not safe in two threads. Where nothing can be isolated, they run the
+    files in a plain process and say so. Raises GradingStopped where the lesson has nothing to judge, or not this
+    exercise.
     """
 
     def message(number: int) -> tuple:
@@ -76,7 +78,13 @@ def judge_files(batch: Batch, jobs: int, files: list[Cell]) -> Iterator[tuple[Ce
         return [file], beside, False, False
 
     with Pool(batch, jobs) as pool:
-        names = pool.exercises()
+        try:
+            names = pool.exercises()
+        except NoSandbox as missing:
+            reason = str(missing).split(". ")[0].rstrip(".")
+            print(f"Note: {reason}; the files run in a plain process.", file=sys.stderr)
+            yield from judge_files(replace(batch, unsafe=True), jobs, files)
+            return
         if not names:
             raise GradingStopped(f"{batch.lesson} has no exercises.")
         if unknown := set(batch.only or ()) - set(names):

@@ -143,3 +143,27 @@ def time_limit(seconds: float) -> Iterator[None]:
         return
     with _Clock(seconds) as clock, imports_unclocked(clock):
         yield
+
+
+if sys.platform == "win32":  # no SIGALRM: a timer thread interrupts the main one instead
+    import _thread
+
+    @contextlib.contextmanager
+    def time_limit(seconds: float) -> Iterator[None]:  # noqa: F811
+        rang = threading.Event()
+
+        def ring():
+            rang.set()
+            _thread.interrupt_main()
+
+        timer = threading.Timer(seconds, ring)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except KeyboardInterrupt:
+            if rang.is_set():
+                raise TooSlow from None
+            raise
+        finally:
+            timer.cancel()
