@@ -168,8 +168,8 @@ def _is_transposed(want: torch.Tensor, got: torch.Tensor) -> bool:
 def _whole_numbers(want: torch.Tensor, got: torch.Tensor) -> str:
     want, got = want.double(), got.double()  # an answer may hold numbers of another dtype, with fractions too
     gap = got - want
-    if gap.min() == gap.max():
-        return f"every number is {gap.max().abs():g} too {_one_of('large', 'small', gap.max().item())}"
+    if (shift := gap.max().item()) == gap.min():
+        return f"every number is {abs(shift):g} too {_one_of('large', 'small', shift)}"
     return _in_another_order(want, got) or ("the right numbers in another order" if _reordered(want, got) else "")
 
 
@@ -311,7 +311,8 @@ def _lines_that_differ(wrong: torch.Tensor, axes) -> str:
             nouns = () if title == "item" else axes[axis:][:1]
             for lines, verdict in ((bad, "wrong"), (good, "right")):
                 if len(lines) == 1:
-                    return f"only {numbered(title, lines[0], nouns)} is {verdict}"
+                    (line,) = lines
+                    return f"only {numbered(title, line, nouns)} is {verdict}"
             named = f"{', '.join(map(str, bad[:-1]))} and {bad[-1]}"
             named = named if len(bad) < 9 else f"{bad[0]}, {bad[1]}, {bad[2]} …"
             return f"{title}s {named} are wrong, and the others right"
