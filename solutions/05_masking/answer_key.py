@@ -354,15 +354,15 @@ FROM_ANY = "a leak from any place"
 
 
 def cases_leaks_future(draw):
-    clean, norms = "functions that do not leak", "layer norms, before and behind"
-    small, one_spot, f64 = "a weak leak", "a leak in one sentence", torch.float64
+    clean, norms = "functions that do not leak", "rows centered or scaled, before and behind"
+    small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
     replaced = "all rows after t are new"
     below = "changes below 1e-6"
 
-    def one(table, width=4, B=2, D=4, dtype=torch.float32, norm="none"):
+    def one(table, width=4, B=2, D=4, dtype=torch.float32, **norms):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
-        x = draw.normal(B, table.shape[-1], D, dtype=dtype, scale=1.5)
-        return Stub("rows_of_a_text", (table.to(dtype), width, norm)), x
+        x = draw.normal(B, len(table), D, dtype=dtype, scale=1.5)
+        return Stub("rows_of_a_text", (table.to(dtype), width, *norms.values())), x
 
     def so_far(T=6):
         return torch.ones(T, T, dtype=f64).tril() / torch.arange(1, T + 1)[:, None]
@@ -379,13 +379,15 @@ def cases_leaks_future(draw):
         table[position, source] += strength
         return table
 
-    def in_one(sentence, height, part, note, width=1, B=2, strength=1.0, **options):
-        """Row 4 lies so far off that the rows which replace it move row 2 of this sentence in one direction."""
-        tables = so_far().repeat(B, 1, 1)
-        tables[sentence, 2, 4] = strength
-        f, x = one(tables, width, B, **options)
-        x[:, 4] = height
-        return Case((f, x), part=part, note=f"token 2 sees token 4 in sentence {sentence} alone{note}")
+    def between(before, behind, position, source):
+        return one(peeking(position, source), 5, before=before, behind=behind, dtype=f64)
+
+    def in_one(position, source, sentence, feature, height, part, note, width=4, B=2, strength=1.0):
+        """Row `source` lies so far off that the rows which replace it move row `position` in one direction."""
+        x = draw.normal(B, 6, 4, scale=1.5)
+        x[:, source] = height
+        f = Stub("peeking_in_one", (so_far().float(), width, position, source, sentence, feature, strength))
+        return Case((f, x), part=part, note=note)
 
     def one_number_each():
         f, x = one(shifted(1, T=2), 1, B=1, D=1)
@@ -403,16 +405,20 @@ def cases_leaks_future(draw):
 
     alike = draw.normal(2, 1, 4, scale=1.5).repeat(1, 6, 1)
     copies = draw.normal(1, 6, 4, scale=1.5).repeat(3, 1, 1)
-    of_copies, _ = one(whole(), norm="batch")
+    of_copies, _ = one(whole(), before="without the batch's mean")
     first_alone = torch.eye(6)[:1].expand(6, 6)
     again = "a mean over all tokens. A second call: token 1 of x holds the numbers that your first call drew for it"
     return [
         Case(one(whole()), note="a mean over all tokens"),
         Case(one(so_far()), note="a mean over the tokens so far"),
         Case(one(so_far(5), 3, B=3), part=clean, note="a mean over the tokens so far"),
-        Case(one(peeking(0, 0), 5, norm="layer"), part=clean, note="layer norms, no leak"),
+        Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
         Case(one(shifted(-1)), part=clean, note="each token sees the one before it, not itself"),
-        Case(one(first_alone, dtype=f64), part=clean, note="each token sees the first; x and f are float64"),
+        Case(
+            one(first_alone, dtype=f64, before="with a parameter"),
+            part=clean,
+            note="each token sees the first; x and f are float64",
+        ),
         Case(one(shifted(1), 5), part=FROM_ANY, note="each token sees the next"),
         one_number_each(),
         *[leak(position, source) for position in range(4) for source in range(position + 1, 4)],
@@ -420,12 +426,15 @@ def cases_leaks_future(draw):
         Case((of_copies, copies), part=replaced, note="the batch's mean taken off; equal sentences"),
         Case(one(whole(2)), part=replaced, via="drawn_before", note=again),
         of_zeros(),
-        Case(one(peeking(0, 3), 5, norm="layer"), part=norms, note="layer norms; token 0 sees token 3"),
-        in_one(1, -8.0, one_spot, "; it is -8"),
-        in_one(1, 8.0, one_spot, "; it is 8"),
-        in_one(0, -8.0, one_spot, "; it is -8", B=3),
+        Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
+        Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
+        Case(between("as it is", "of one length", 0, 5), part=norms, note="outputs of length 1; token 0 sees token 5"),
+        in_one(2, 4, 1, 2, -8.0, one_spot, "in sentence 1, feature 2; token 4 is -8"),
+        in_one(2, 4, 1, 2, 8.0, one_spot, "in sentence 1, feature 2; token 4 is 8"),
+        in_one(1, 4, 1, 3, -8.0, one_spot, "in sentence 1, feature 3 alone"),
+        in_one(2, 3, 0, 0, -8.0, one_spot, "in sentence 0, feature 0 alone", B=3),
         # Here the mean change of an output is below 1e-6.
-        in_one(1, -4.0, small, ", and changes very little", 512, B=20, strength=2e-6, dtype=f64),
+        in_one(2, 4, 1, 2, -4.0, small, "one of 512 features of one sentence changes, by 0.008", 512, 10, 5e-4),
         Case(one(peeking(1, 4, 2e-5), dtype=f64), part=small, note="token 1 sees a little of token 4"),
         Case(one(peeking(1, 4, 1e-11), dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one(whole(1)), part="T = 1", note="one token"),

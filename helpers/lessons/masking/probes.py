@@ -1,29 +1,48 @@
 """Lesson 5. Beside learner code: the stubs and the scenarios. Only on numbers: the view."""
 
 import torch
-import torch.nn.functional as F
 
 from helpers.checking.scenarios import scenario
 from helpers.checking.stubs import mixed_rows, stub
 from helpers.checking.views import view
 
-# The last as a batch norm takes the batch's mean off in training.
+
+def _of_one_length(x):
+    return x / ((x**2).mean(-1, keepdim=True) + 1e-12).sqrt()
+
+
 NORMS = {
-    "none": lambda x: x,
-    "layer": lambda x: F.layer_norm(x, x.shape[-1:]),
-    "batch": lambda x: x - x.mean(0, keepdim=True),
+    "as it is": lambda x: x,
+    "centered": lambda x: x - x.mean(-1, keepdim=True),
+    "of one length": _of_one_length,
+    "normed": lambda x: _of_one_length(x - x.mean(-1, keepdim=True)),  # as a layer norm makes it
+    "with a parameter": lambda x: x * torch.nn.Parameter(torch.ones(1, dtype=x.dtype)),  # as in a network
+    "without the batch's mean": lambda x: x - x.mean(0, keepdim=True),  # as a batch norm takes it off in training
 }
 
 
 @stub
-def rows_of_a_text(table, width, norm="none"):
+def rows_of_a_text(table, width, before="as it is", behind="as it is"):
     """`mixed_rows` between two of NORMS. ValueError where the text was cut: f is made for all of its tokens."""
 
     def f(x):
-        if x.shape[1] != table.shape[-1]:
+        if x.shape[1] != len(table):
             asked = "replace the rows after t, do not cut them off"
-            raise ValueError(f"f was called with {x.shape[1]} of its {table.shape[-1]} tokens; {asked}")
-        return NORMS[norm](mixed_rows(table, width)(NORMS[norm](x)))
+            raise ValueError(f"f was called with {x.shape[1]} of its {len(table)} tokens; {asked}")
+        return NORMS[behind](mixed_rows(table, width)(NORMS[before](x)))
+
+    return f
+
+
+@stub
+def peeking_in_one(table, width, position, source, sentence, feature, strength=1.0):
+    """`rows_of_a_text`, but in one sentence and one feature row `position` also sees row `source`."""
+
+    def f(x):
+        own = rows_of_a_text(table, width)(x)
+        spot = torch.zeros(own.shape, dtype=x.dtype)
+        spot[sentence, position, feature] = strength
+        return own + spot * x[:, source].sum(-1)[:, None, None]
 
     return f
 
