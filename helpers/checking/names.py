@@ -1,34 +1,27 @@
-"""Which names does this code use? Of functions and classes by their source, and of source that was only read.
+"""Which names does this code use? Of functions and classes as they run, and of source that was only read.
 
 An answer's own functions count as part of it: whoever asks what an answer uses is told what its helpers use too.
 """
 
 import ast
+import dis
 import inspect
 import sys
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
-def used_names(answer) -> set[str]:
-    """The global names in the source of an answer and of the learner's own functions and classes that it uses."""
-    return {text.partition(".")[0] for text, _ in used_things(answer)}
+def used_names(answer: Callable) -> set[str]:
+    """The global names that an answer loads, itself or through the learner's own functions and classes."""
+    return {name for name, _ in _walk(answer, _globals_loaded)}
 
 
 def used_things(answer) -> Iterator[tuple[str, object]]:
     """(dotted text, object) for every name in the source of an answer and of the learner's functions it uses."""
-    waiting, seen = [answer], set()
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        for function in functions_of(current):
-            for text, thing in _things_written(function):
-                yield text, thing
-                if _is_own(thing, function):
-                    waiting.append(thing)
+    return _walk(answer, _things_written)
 
 
 def namespace(answer) -> dict | None:
@@ -72,11 +65,36 @@ def free_names(tree: ast.AST) -> set[str]:
     return loaded - bound_names(tree)
 
 
+def _walk(answer, look: Callable) -> Iterator[tuple[str, object]]:
+    """What `look` finds in the functions of an answer, and in those of the learner's own that it leads to."""
+    waiting, seen = [answer], set()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for function in functions_of(current):
+            for text, thing in look(function):
+                yield text, thing
+                if _is_own(thing, function):
+                    waiting.append(thing)
+
+
 def _is_own(thing, function: types.FunctionType) -> bool:
     if isinstance(thing, type):
         return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
     thing = thing.__func__ if isinstance(thing, types.MethodType) else thing
     return isinstance(thing, types.FunctionType) and thing.__globals__ is function.__globals__
+
+
+def _globals_loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    for name in _loaded(function.__code__):
+        yield name, function.__globals__.get(name)
+
+
+def _loaded(code: types.CodeType) -> set[str]:
+    names = {item.argval for item in dis.get_instructions(code) if item.opname in LOADS}
+    return names.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
 def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]]:
