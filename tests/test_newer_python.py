@@ -27,9 +27,10 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python
 
 
 @pytest.mark.parametrize("statement", NEWER.values(), ids=NEWER)
-def test_the_statement_alone_is_left_out(statement):
+@pytest.mark.parametrize("ran", [True, False])
+def test_the_statement_alone_is_left_out(statement, ran):
     source = f"%%time\n{RIGHT}\nnames = ['a']\n{statement}\nafter = 1\n"
-    kept, left_out = without_newer_syntax(source)
+    kept, left_out = without_newer_syntax(source, ran)
     namespace: dict = {}
     exec(kept.removeprefix("%%time"), namespace)
     assert namespace["after"] == 1 and "scaled_scores" in namespace and kept.count("\n") == source.count("\n")
@@ -39,7 +40,9 @@ def test_the_statement_alone_is_left_out(statement):
 
 def test_what_can_be_read_stays_and_so_does_what_is_no_python_at_all():
     for source in ("%time x = 1\ny = 2", RIGHT, "", "    x = (1", "?? 3\n" * 30):
-        assert without_newer_syntax(source) == (source, [])
+        assert without_newer_syntax(source, ran=True) == (source, [])
+    for source in ("x = (1\ny = 2", "def f(:\n    pass", "a = 1\n  b = 2"):  # nobody knows whether it ran
+        assert without_newer_syntax(source, ran=False) == (source, [])
 
 
 def read(tmp_path, **sources):

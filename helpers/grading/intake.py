@@ -117,11 +117,12 @@ def _leave_out_newer_syntax(cells: list[dict], release: Release, flags: list[str
     """Turn statements that only a newer Python can read into comments, and return the names that they would bind."""
     names: set[str] = set()
     for cell in cells:
-        if cell["cell_type"] == "code" and cell["ran"] and cell["source"] not in release.sources:
-            cell["source"], left_out = without_newer_syntax(cell["source"])
+        if cell["cell_type"] == "code" and cell["ran"] is not False and cell["source"] not in release.sources:
+            cell["source"], left_out = without_newer_syntax(cell["source"], ran=bool(cell["ran"]))
             names.update(*map(names_bound, left_out))
             where = f"Cell {grade_id_of(cell) or cell['id'] or 'without a name'} has a statement"
-            told = f"{where} that the grader's Python {HERE} cannot read, though it ran at home; left out: "
+            home = ", though it ran at home" if cell["ran"] else ", and a newer one may"
+            told = f"{where} that the grader's Python {HERE} cannot read{home}; left out: "
             flags += [told + statement.split("\n")[0][:60] for statement in left_out]
     return names
 
