@@ -1,8 +1,8 @@
 """Loss against compute, for lesson 12: `python -m bench.compute [--write]`, about a minute of one core.
 
-Three of the lesson's GPTs, of two blocks and two heads in each, which differ in their width alone: trained like the
-lesson's, but at a rate four times as high, on the same windows, and looked at more and more seldom on the unseen
-passages. Compute is counted: three multiply-adds for each parameter and token. --write puts the curves into
+Three of the lesson's GPTs, of two blocks and two heads in each, which differ in their width alone: trained by the
+lesson's recipe on the same windows, and looked at more and more seldom on the unseen passages. Compute is counted:
+three multiply-adds for each parameter and token. --write puts the curves into
 helpers/lessons/language_model/compute.json, as nats above the entropy line of those passages.
 """
 
@@ -16,7 +16,7 @@ from bench.written import write
 from helpers import corpus
 from helpers.blocks import GPT
 
-WIDTHS, STEPS, RATE = (16, 32, 64), 1200, 4e-3
+WIDTHS, STEPS, RATE = (16, 32, 64), 1200, 1e-3
 LOOKS = [10, 14, 20, 28, 40, 56, 80, 110, 160, 220, 300, 370, 450, 550, 630, 700, 800, 900, 1000, 1100, STEPS]
 
 

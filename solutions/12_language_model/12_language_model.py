@@ -866,8 +866,8 @@ print("the same tokens:", torch.equal(greedy, cached))
 # ### Loss against compute
 #
 # To measure how much compute the training took, we count three multiply-adds per parameter and token, one in the
-# forward pass and two in the backward pass. The figure shows three GPTs of different widths, trained with a learning
-# rate of 0.004, one run each.
+# forward pass and two in the backward pass. The figure shows three GPTs of different widths, trained by our recipe,
+# one run each.
 
 # %%
 figures.compute(model, watch)
