@@ -44,7 +44,7 @@ def read_regular(path: Path, most: int) -> bytes:
         if stat.S_ISLNK(status.st_mode):
             raise Unreadable("it is a link, not a file")
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("it is not a regular file")
+            raise Unreadable("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is not a regular file")
         if status.st_size > most:
             raise Unreadable(f"it is larger than {most / 10**6:g} MB")
         return path.read_bytes()

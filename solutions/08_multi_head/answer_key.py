@@ -208,8 +208,8 @@ def cases_multi_head_attention(draw):
         ),
         case(4, y(2, 5, dtype=FLOAT64) * 60, part=LARGE, mask=padded(5, 1)),
         Case(((24, 4), PARTS), part="layers, and num_heads kept", via="parts_made"),
-        Case(((10, 4), PARTS), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
-        Case(((6, 12), PARTS), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
+        Case(((10, 4), ()), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
+        Case(((6, 12), ()), part=DIVISIBLE, via="parts_made", raises=Raises("ValueError")),
     ]
 
 
