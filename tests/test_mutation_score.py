@@ -30,7 +30,12 @@ FRESH = [number for number, (_, exercise) in enumerate(CASES) if EVERY or exerci
 
 
 # Two ways to the same numbers: there the name is true.
-THE_SAME = {("previous_token_weights", "transposed", "looks_ahead"), ("head_scores", "transposed", "keys_ask")}
+THE_SAME = {
+    ("one_hot", "transposed", "vocabulary_first"),
+    ("previous_token_weights", "transposed", "looks_ahead"),
+    ("project", "transposed", "tokens_as_columns"),
+    ("head_scores", "transposed", "keys_ask"),
+}
 # Judged by what they do to an argument: whatever they return is right.
 RETURN_NOTHING = {"load_from_torch"}
 
