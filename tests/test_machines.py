@@ -82,6 +82,26 @@ assert seen.output.equal(torch.full((2, 3), 2.0)) and sympy.printing and colorsy
     assert told.returncode == 0, told.stderr[-2000:]
 
 
+@pytest.mark.full
+def test_the_exercise_whose_check_counts_products_does_not_hang_on_an_import():
+    told = run(
+        SLOW
+        + """
+from helpers.checking.key import load_keys
+from helpers.checking.messages import decide
+from helpers.checking.observe import observe_all
+import dataclasses
+key = load_keys("10_decoder_block")["cached_attention"]
+key = dataclasses.replace(key, facts=dataclasses.replace(key.facts, time_limit=1.0))
+from tests.test_machines import answers
+answer = answers("10_decoder_block")["cached_attention"]
+verdict = decide(key, observe_all(answer, key.cases, key.facts))
+assert verdict.passed, verdict.message
+"""
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+
+
 def test_an_endless_loop_in_a_module_of_the_learners_own_still_ends(tmp_path, monkeypatch):
     (tmp_path / "endless_module.py").write_text("while True: pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
