@@ -1,4 +1,6 @@
-"""Random tensors, and when two are equal, for the tests of the lessons."""
+"""Random tensors, when two are equal, and what explorers draw, for the tests of the lessons."""
+
+from unittest import mock
 
 import torch
 from torch import nn
@@ -19,3 +21,10 @@ def life_is_short():
     torch.manual_seed(123)
     x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
     return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+
+
+def pictures_of(explorer, *arguments):
+    """The function that an explorer hands to `panel`, which makes its pictures."""
+    with mock.patch.dict(explorer.__globals__, panel=mock.Mock()) as module:
+        explorer(*arguments)
+        return module["panel"].call_args.args[0]

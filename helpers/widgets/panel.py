@@ -2,13 +2,13 @@
 
 For authors. The short way is a function that draws anew each time, as for `similarity` in lesson 1's explore.py. It
 will do where a redraw takes under 100 ms; its first picture needs room for longer texts, as its margins are kept.
-The quick way keeps its figure and changes what moves, as `Temperature` in lesson 4's explore.py; it halves the time.
+The quick way keeps its figure and changes what moves, as `temperature` in lesson 4's explore.py; it halves the time.
 
 - The web edition draws the same pictures (helpers/authoring/frames.py), so that a picture has to follow from the values
   alone. A box for a text needs suggestions there: a `Combobox` has some.
 - Give sliders the range that fits; where one slider's range depends on another, let `draw` cap the value and say so.
-- `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too,
-  and set limits of axes by hand. Its size is the same for all values, or the page below it jumps.
+- A figure that is kept is laid out once, with the texts that stand in it before the first redraw: write the longest
+  there, ticks and labels too, and set limits of axes by hand. Its size is always the same, or the page below it jumps.
 - `bench/redraw_time.py` prints what each explorer's redraw takes.
 """
 
@@ -59,6 +59,12 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
         flow = widgets.Layout(flex_flow="row wrap", width="100%")
         above = [widgets.HTML(_spoken(controls)), widgets.HBox(row, layout=flow)]
     display(widgets.VBox([*above, page]))
+
+
+def keeping(figure, draw):
+    """`draw`, a function that changes what stands in `figure`: `panel` lays the figure out but once."""
+    draw.figure = figure
+    return draw
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:

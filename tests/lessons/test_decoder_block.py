@@ -15,9 +15,10 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.blocks import EncoderBlock, causal_mask
 from helpers.corpus import lexicon, sentence_pairs, training_pairs
-from helpers.lessons.decoder_block import figures
+from helpers.lessons.decoder_block import explore, figures
 from helpers.translator import evaluation
 from tests import draws
+from tests.draws import pictures_of
 from tests.from_torch import block_from_torch
 from tests.lessons import lesson_text
 
@@ -64,7 +65,7 @@ def test_the_small_machine_of_the_lesson():
         ids, score = blocks.beam_search(step, 0, 1, 5, width)
         assert " ".join(words[i] for i in ids[1:-1]) == said
         assert torch.tensor(score).exp().item() == pytest.approx(0.36 if said == "la reine" else 0.24, abs=1e-6)
-        assert f"finds {said} with" in figures.Beams()(width).alt
+        assert f"finds {said} with" in pictures_of(explore.beams)(width).alt
 
 
 # ---------------------------------------------------------------- the cache
@@ -111,7 +112,7 @@ def test_pictures_say_their_numbers():
     assert "septembre (next: <eos>) to jane" in alt and "<eos> 1.000. With" in alt
     alt = figures.next_words().alt
     assert "ma 0.54, la 0.14, une 0.08, david 0.05" in alt and "180 more words: 0.012" in alt
-    assert "8 words can be sampled, effective number 4.01" in figures.NextWord()(1.0, 194, 0.9).alt
+    assert "8 words can be sampled, effective number 4.01" in pictures_of(explore.next_word)(1.0, 194, 0.9).alt
     assert "all 28 visible cells" in figures.cache_cells().alt
     assert "2: reads visite, predicts l'" in figures.teacher_forcing().alt
 

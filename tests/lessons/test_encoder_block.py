@@ -19,6 +19,7 @@ from helpers.corpus import lexicon
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
 from tests import draws
+from tests.draws import pictures_of
 from tests.from_torch import block_from_torch
 from tests.judged import stored_verdict
 from tests.lessons import lesson_text
@@ -201,7 +202,7 @@ def test_pictures_say_their_numbers():
     assert "1024 tokens and everything else together at 3072" in figures.costs(blocks.block_macs).alt
     assert "3 words; after 1 layer of attention on all 15" in figures.receptive(1, 3).alt
     assert "depend on 15 words" in figures.receptive(7, 3).alt and "depend on 15 words" in figures.receptive(3, 7).alt
-    assert "2 times the usual size" in explore.Stack()(2.0).alt
+    assert "2 times the usual size" in pictures_of(explore.stack)(2.0).alt
     for picture in (figures.shared_statistics(), figures.absolute_value(), figures.two_orders()):
         assert len(picture.alt) > 100 and picture.caption.startswith("Figure 9.")
 

@@ -19,6 +19,7 @@ from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
 from helpers.translator.word_ids import PAD
+from tests.draws import pictures_of
 from tests.judged import verdict_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
@@ -106,13 +107,13 @@ def test_losses_on_random_letters():
 
 
 def test_the_explorers_say_what_the_lesson_says():
-    cells, causal = explore.Cells(TOKENS, SCORES), causal_mask(3).flatten().tolist()
+    cells, causal = pictures_of(explore.cells, TOKENS, SCORES), causal_mask(3).flatten().tolist()
     seen = {f"cell {i}": allowed for i, allowed in enumerate(causal)}
     assert "visits: 0.269, 0.731, 0.000" in cells(**seen).alt
     assert "africa: NaN, NaN, NaN" in cells(**seen | dict.fromkeys(("cell 6", "cell 7", "cell 8"), False)).alt
-    fill = explore.Fill()(4, -5000, 9000).alt
+    fill = pictures_of(explore.fill)(4, -5000, 9000).alt
     assert "filled in, the blocked keys get 0;" in fill and "added they get 1." in fill
-    masks = explore.Masks()
+    masks = pictures_of(explore.masks)
     assert "3 rows see nothing" in masks(3, 0, 3).alt and "0 rows see nothing" in masks(3, 2, 4).alt
     assert "3 rows see nothing" in masks(3, 2, 5).alt  # a cache does not help where all keys are padding
 

@@ -12,8 +12,9 @@ from torch import nn
 from helpers import blocks, translator
 from helpers.blocks import causal_mask, equivariance_error, leaks_future
 from helpers.corpus import lexicon, sentence_pairs
-from helpers.lessons.multi_head import figures
+from helpers.lessons.multi_head import explore, figures
 from helpers.translator import evaluation
+from tests.draws import pictures_of
 from tests.judged import stored_verdict
 from tests.lessons import lesson_text
 
@@ -83,7 +84,7 @@ def test_pictures_say_their_numbers():
     cut = figures.cut(torch.arange(12.0).view(2, 6), 2).alt
     assert "head 0 rows [[0, 1, 2], [6, 7, 8]]" in cut and "head 0 rows [[0, 1, 2], [3, 4, 5]]" in cut
     assert "weights (3, 4, 5, 5)" in figures.shapes(3, 5, 64, 4).alt
-    assert "parameters 1,050,624" in figures.Budget()(8, 512).alt
+    assert "parameters 1,050,624" in pictures_of(explore.budget)(8, 512).alt
 
     def unanswered(mine, theirs):
         raise NotImplementedError

@@ -14,6 +14,7 @@ from helpers.translator import evaluation
 from helpers.translator.stage import attempt
 from helpers.translator.trained import greedy
 from helpers.translator.word_ids import EOS, PAD
+from tests.draws import pictures_of
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -33,7 +34,7 @@ def test_rotary_scores_know_the_sign_of_the_offset():
 
     assert score(3, 4) == pytest.approx(-0.8415, abs=5e-5)
     assert score(3, 2) == pytest.approx(0.8415, abs=5e-5)
-    drawn = explore.Rotary()
+    drawn = pictures_of(explore.rotary)
     assert "7.078 at offset 1, 5.844 at offset -1" in drawn(5, 6, 0).alt
     assert "5.844 at offset -1, 7.078 at offset 1" in drawn(6, 5, 0).alt
 
@@ -42,7 +43,7 @@ def test_what_the_explorer_of_sinusoids_answers():
     near, far = figures.apart(10, 11, 16), figures.apart(10, 54, 16)
     assert near[[0, 2]].tolist() == pytest.approx([0.96, 0.10], abs=5e-3) and near.argmax() == 0
     assert far[[0, 1, 2, 3, 7]].tolist() == pytest.approx([0.02, 1.25, 1.62, 1.28, 0.01], abs=5e-3)
-    assert "pair 2 1.617" in explore.Sinusoids()(0, 10, 54).alt
+    assert "pair 2 1.617" in pictures_of(explore.sinusoids)(0, 10, 54).alt
 
 
 def test_wavelengths_that_the_text_says():

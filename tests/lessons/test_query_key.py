@@ -12,11 +12,11 @@ from helpers import blocks, translator
 from helpers.checking.views import VIEWS
 from helpers.corpus import index_words, lexicon, sentence_pairs
 from helpers.grading.skippable_cells import only_shows
-from helpers.lessons.query_key import experiments, figures
+from helpers.lessons.query_key import experiments, explore, figures
 from helpers.translator import evaluation, training
 from helpers.translator.network import Parts
 from tests import draws
-from tests.draws import life_is_short
+from tests.draws import life_is_short, pictures_of
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -100,7 +100,7 @@ def test_training_wires_the_words_after_six_steps():
     right = [table.argmax(-1).tolist() == [1, 2, 1] for table in tables]
     assert right.index(True) == 6 and all(right[6:])
     assert all(float(tables[60][i, i]) < float(tables[60][i].max()) for i in range(3))
-    assert "jane to visits, visits to africa, africa to visits. Wanted" in figures.Training()(60).alt
+    assert "jane to visits, visits to africa, africa to visits. Wanted" in pictures_of(explore.training)(60).alt
 
 
 def test_the_real_head_attends_to_the_previous_token():
@@ -136,7 +136,7 @@ def test_what_the_published_bug_costs():
 
 def test_the_graph_keeps_an_edge_that_is_as_heavy_as_the_threshold():
     weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
-    graph = figures.GraphBesideTable(weights, figures.JANE)
+    graph = pictures_of(explore.graph, weights, figures.JANE)
     assert "africa to visits 0.76" in graph(0.76).alt and "africa to visits" not in graph(0.78).alt
 
 

@@ -13,7 +13,7 @@ from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.draws import life_is_short
+from tests.draws import life_is_short, pictures_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
@@ -110,7 +110,9 @@ def test_pictures_say_their_numbers():
     x, W_query, W_key = life_is_short()[:3]
     scores = (x @ W_key.T) @ (W_query @ x[1])
     assert "divided by √24: Life 0.02, is 0.03, short 0.18, eat 0.64" in figures.four_divisors(scores, TOKENS).alt
-    assert "short 0.178, eat 0.637, dessert 0.127" in explore.Temperature(scores, TOKENS)(math.sqrt(24)).alt
+    assert (
+        "short 0.178, eat 0.637, dessert 0.127" in pictures_of(explore.temperature, scores, TOKENS)(math.sqrt(24)).alt
+    )
     assert "0.090, 0.245, 0.665" in figures.three_numbers().alt
     drawn = (
         figures.score_distributions(),
@@ -126,7 +128,7 @@ def test_gradients_vanish_without_scaling_and_stay_with_it():
     wide = figures.random_scores(1024, 300, 6)
     assert figures.largest_derivative(wide).median() < 1e-5
     assert figures.largest_derivative(wide / 32).median() > 0.2
-    alt = explore.WidthAndDivisor()(64, "variance 1", 8.0).alt
+    alt = pictures_of(explore.width_and_divisor)(64, "variance 1", 8.0).alt
     assert "Width 64, initialization variance 1, scores divided by 8" in alt
 
 

@@ -13,7 +13,7 @@ from helpers.lessons.softmax import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from tests.draws import close
+from tests.draws import close, pictures_of
 from tests.judged import verdict_of
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
@@ -116,20 +116,21 @@ def test_pictures_say_their_numbers():
 
 @pytest.mark.parametrize("lift", [0.0, 3.0, 8.0])
 def test_the_stream_arrives_at_the_softmax_of_all(lift):
-    stream = explore.Stream()
-    scores = stream.scores.clone()
-    scores[6:9] += lift
-    states = figures.running(scores, stream.values, 3)
-    exact = float((torch.softmax(scores, 0) * stream.values).sum())
+    draw = torch.Generator().manual_seed(6)
+    scores, values = (torch.randn(12, generator=draw, dtype=torch.float64) for _ in range(2))
+    scores = 2 * scores + lift * (torch.arange(12) // 3 == 2)
+    states = figures.running(scores, values, 3)
+    exact = float((torch.softmax(scores, 0) * values).sum())
     assert len(states) == 4
     assert states[-1][2] / states[-1][1] == pytest.approx(exact, abs=1e-9)
-    assert "After 4 of 4 blocks" in stream(4, lift).alt
+    shown = pictures_of(explore.stream)(4, lift).alt
+    assert "After 4 of 4 blocks" in shown and f"their quotient {exact:.4f}" in shown
     if lift == 8:  # what came before counts for less than 1%
         assert math.exp(states[1][0] - states[2][0]) * states[1][1] < 0.01 * states[2][1]
 
 
 def test_the_loss_of_a_word_that_is_dragged():
-    surprise = explore.Surprise()
+    surprise = pictures_of(explore.surprise)
     assert "visite has score 1.61, loss 0.470 and gradient -0.375" in surprise("visite", math.log(5)).alt
     assert "loss 2.079" in surprise("est", 0.0).alt
     assert "loss 0.0003" in surprise("visite", 9.2).alt and "loss 0.000 " not in surprise("visite", 10.0).alt

@@ -18,6 +18,7 @@ from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.translator import evaluation
+from tests.draws import pictures_of
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -360,9 +361,11 @@ def test_pictures_say_their_numbers():
     scores = torch.zeros(5, 5)
     assert "20 of 25 scores are wrong" in figures.three_scores(scores, scores, 1 - torch.eye(5)).alt
     assert "attends to 5 keys" in figures.windows(blocks.sliding_window_mask).alt
-    assert explore.Cache()(8, 65536, 4096).alt.endswith("8 heads of keys, 65,536 tokens, window 4,096: 512 MiB.")
-    assert explore.Cache()(32, 4096, 0).alt.endswith("no window: 2 GiB.")
-    assert "Through 4 it depends on 9, from position 7 on" in explore.Windows()(3, 0, 4).alt
+    assert pictures_of(explore.cache)(8, 65536, 4096).alt.endswith(
+        "8 heads of keys, 65,536 tokens, window 4,096: 512 MiB."
+    )
+    assert pictures_of(explore.cache)(32, 4096, 0).alt.endswith("no window: 2 GiB.")
+    assert "Through 4 it depends on 9, from position 7 on" in pictures_of(explore.windows)(3, 0, 4).alt
     for picture in (figures.gates(), figures.two_pairings(), figures.merges()):
         assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
 

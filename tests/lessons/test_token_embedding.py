@@ -9,11 +9,12 @@ import torch
 from helpers import at_work, corpus, pretrained, translator
 from helpers import blocks as lesson
 from helpers.blocks import fixed_neighbors, negative_sampling_gradients, negative_sampling_loss
-from helpers.lessons.token_embedding import experiments, figures, word2vec
+from helpers.lessons.token_embedding import experiments, explore, figures, word2vec
 from helpers.lessons.token_embedding.figures import company
 from helpers.pretrained import model_files
 from helpers.translator import evaluation
 from helpers.widgets.progress_bar import bar
+from tests.draws import pictures_of
 from tests.lab import ROOT
 from tests.lessons.lesson_text import says
 
@@ -101,7 +102,7 @@ def test_explorers_draw_every_setting():
     same = figures.turned(0, 3.0).alt, figures.turned(60, 6.0).alt
     assert all("Dot product 15.00" in alt for alt in same) and "cosine 1.00" in same[0] and "cosine 0.50" in same[1]
     words, _, history = of_the_lesson()
-    step = figures.TrainingStep(history, words)
+    step = pictures_of(explore.training, history, words)
     assert len({step(index).alt for index in range(len(history.steps))}) == len(history.steps)
 
 

@@ -29,6 +29,7 @@ from helpers.translator import BOS, EOS, PAD, evaluation
 from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
+from tests.draws import pictures_of
 from tests.judged import made_key, verdict_of
 from tests.lessons.lesson_text import text_of
 
@@ -427,8 +428,9 @@ def test_what_is_said_of_the_language():
 def test_pictures_say_their_numbers():
     assert "l' from africa" in figures.word_by_word().alt and "blanche from white" in figures.word_by_word().alt
     assert "tgt_out: jane dort <eos> <pad>" in figures.batch_of_three().alt
-    assert "peak 0.01614 at step 60" in figures.Rates()(60, 64).alt
-    assert "a loss of 0.85 nats" in figures.Smoothed()(0.1).alt and "infinite margin" in figures.Smoothed()(0.0).alt
+    assert "peak 0.01614 at step 60" in pictures_of(explore.rates)(60, 64).alt
+    smoothed = pictures_of(explore.smoothed_target)
+    assert "a loss of 0.85 nats" in smoothed(0.1).alt and "infinite margin" in smoothed(0.0).alt
     for picture in (figures.warm_ups(), figures.with_and_without_smoothing(), figures.broken_trainings()):
         assert picture.html()
     assert {"rates", "smoothed_target", "looks"} <= set(dir(explore))

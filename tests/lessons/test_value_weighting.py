@@ -13,12 +13,12 @@ from helpers import blocks, translator
 from helpers.checking.tensor_memory import tensors_alive
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.corpus.translation import translate
-from helpers.lessons.value_weighting import figures
+from helpers.lessons.value_weighting import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, exact, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
 from tests import draws
-from tests.draws import close
+from tests.draws import close, pictures_of
 from tests.lessons.lesson_text import says
 from tests.other_trainings import trained
 
@@ -72,22 +72,22 @@ def test_pictures_say_their_numbers():
     alt = figures.bag_of_words(*parts, figures.JANE, ["person", "action", "location"]).alt
     assert "person 0.5, action 0.25, location 2.25" in alt
     assert "scores (4, 8, 8), weights (4, 8, 8), output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
-    assert "The blend lasts 17.3 minutes" in figures.Search()(1.0, 2.0, 1.0).alt
+    assert "The blend lasts 17.3 minutes" in pictures_of(explore.video_search)(1.0, 2.0, 1.0).alt
     assert "output 1.70" in figures.pressure().alt
-    assert "inside the triangle" in figures.Triangle()(jane=0.0, visits=0.0, africa=0.0).alt
+    assert "inside the triangle" in pictures_of(explore.mixing)(jane=0.0, visits=0.0, africa=0.0).alt
 
 
 def test_answers_to_the_explorers():
     corner = torch.softmax(torch.tensor([6.0, -6, -6]).double(), dim=0)
     assert corner[0].item() == pytest.approx(0.99999, abs=5e-6)
-    assert "Hanoi 0.989" in figures.Search()(0.22, 2.0, 1.0).alt
-    assert "beginners 0.200" in figures.Search()(9.4, 2.0, 1.0).alt
-    alt = figures.Tiles()(0.6, 4, 4).alt
+    assert "Hanoi 0.989" in pictures_of(explore.video_search)(0.22, 2.0, 1.0).alt
+    assert "beginners 0.200" in pictures_of(explore.video_search)(9.4, 2.0, 1.0).alt
+    alt = pictures_of(explore.tiles)(0.6, 4, 4).alt
     assert "Tile 22 of 36" in alt and "16 scores instead of 576, and 24 running values" in alt
 
 
 def test_every_step_of_the_tiles_explorer_can_be_drawn():
-    tiles = figures.Tiles()
+    tiles = pictures_of(explore.tiles)
     for queries in (4, 6, 8, 12, 24):
         for keys in (4, 24):
             alts = [tiles(step / 50, queries, keys).alt for step in range(51)]

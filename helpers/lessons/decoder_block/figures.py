@@ -10,9 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, tilt, weight_map
+from helpers.drawing.charts import bare, bars, heatmap, name_ticks, named, tilt, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
-from helpers.drawing.diagrams import TARGET, box, tokens
+from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
 from helpers.translator.network import Transformer
@@ -175,46 +175,6 @@ def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
     return beams, beam[0]
 
 
-class Beams:
-    def __init__(self):
-        self.figure, self.ax = new_figure(8.0, 3.9)
-        self.points = {("<bos>",): (0, 2.0), ("<bos>", "le"): (1.3, 3.0), ("<bos>", "la"): (1.3, 0.5)}
-        ends = [(*words, word) for words in list(self.points)[1:] for word in SMALL[words]]
-        self.points |= {words: (2.6, y) for words, y in zip(ends, (4.0, 3.0, 2.0, 1.0, 0.0), strict=True)}
-        self.lines, self.boxes = {}, {}
-        for words, (x, y) in self.points.items():
-            if len(words) > 1:
-                x0, y0 = self.points[words[:-1]]
-                (self.lines[words],) = self.ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
-                at = 0.62
-                spot, text = (x0 + at * (x - x0), y0 + at * (y - y0)), f"{SMALL[words[:-1]][words[-1]]:g}"
-                ground = {"fc": "white", "ec": "none", "pad": 1.5}
-                self.ax.text(*spot, text, fontsize=9.5, ha="center", va="center", bbox=ground)
-            self.boxes[words] = box(self.ax, (x, y), (0.6, 0.48), words[-1], fontsize=11)
-            if len(words) == 3:
-                chance = SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
-                self.ax.text(x + 0.4, y, f"{chance:.2f}", va="center", fontsize=10.5)
-        self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
-        bare(self.ax, xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
-
-    def __call__(self, width: int) -> Picture:
-        beams, (winner, p) = small_beam(width)
-        alive = {words for step in beams for words, _ in step} | {("<bos>",)}
-        for words, patch in self.boxes.items():
-            on, best = words in alive, words == winner
-            patch.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white")
-            patch.set(edgecolor=BLUE if on else "#B0B0B0", linewidth=2.2 if best else 1.6 if on else 1)
-        for words, line in self.lines.items():
-            line.set(color=BLUE if words in alive else "#B0B0B0", linewidth=2.2 if words in alive else 1)
-        found = " ".join(winner[1:])
-        self.title.set_text(f"a beam of {width} finds: {found}, {p:.2f}")
-        kept = (", ".join(f"{' '.join(words[1:])} {q:.2f}" for words, q in step) for step in beams)
-        steps = "; ".join(f"step {i}: {prefixes}" for i, prefixes in enumerate(kept, 1))
-        alt = f"A tree of two words. A beam of {width} keeps {steps}. It finds {found} with {p:.2f}."
-        caption = "Figure 10.8. Blue: what the beam keeps at each step. Yellow: what it returns."
-        return Picture(self.figure, alt, caption)
-
-
 @functools.lru_cache(maxsize=1)
 def first_word_logits() -> torch.Tensor:
     """The translator's logits (V,) for its first French word, with the source hidden."""
@@ -239,33 +199,6 @@ def next_words() -> Picture:
     words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names, p, strict=False))
     alt = f"Probabilities of the translator's first French word when the source is hidden: {words}. {tail}."
     return Picture(figure, alt, "Figure 10.6. Probabilities of the first French word, with the source hidden.")
-
-
-class NextWord:
-    def __init__(self):
-        self.logits, self.order = first_word_logits().sort(descending=True)
-        self.figure, self.ax = new_figure(8.0, 3.3)
-        names = _names(self.order[:SHOWN])
-        self.before = MovingBars(self.ax, names, color="#D9D9D9", width=0.86)
-        self.after = MovingBars(self.ax, names, width=0.56, ylim=(0, 1), ylabel="probability")
-        tilt(self.ax)
-        both = [self.before.bars, self.after.bars]
-        self.ax.legend(both, ["temperature alone", "after top-k and top-p"], frameon=False)
-        self.title = self.ax.set_title("194 words can be sampled, effective number 194.00")
-
-    def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
-        logits = self.logits / temperature
-        cut = translator.FINISHED_PARTS["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
-        before, after = torch.softmax(logits, dim=0), torch.softmax(cut, dim=0)  # (V,)
-        self.before.show(before[:SHOWN].tolist())
-        self.after.show(after[:SHOWN].tolist())
-        survivors, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
-        self.title.set_text(f"{survivors} words can be sampled, effective number {effect:.2f}")
-        words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
-        alt = f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be sampled, "
-        alt += f"effective number {effect:.2f}. {words}."
-        caption = "Figure 10.7. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized."
-        return Picture(self.figure, alt, caption)
 
 
 def cache_cells(length: int = 7) -> Picture:

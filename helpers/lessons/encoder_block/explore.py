@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.encoder_block.figures import KINDS, arranged, climb, layers, receptive
 from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 DEPTH, WIDTH = 12, 16
 
@@ -25,35 +25,32 @@ def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
     return [float(item.detach().pow(2).mean().sqrt()) for item in stream], [float(grad.norm()) for grad in grads]
 
 
-class Stack:
-    def __init__(self):
-        self.figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
-        self.lines = {}
-        for ax, title in zip(axes, ("size of the residual stream", "gradient norm"), strict=True):
-            for kind, (color, line) in KINDS.items():
-                (self.lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
-            ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
-            ax.minorticks_off()
-        # Plain letters: a formula is parsed again in every redraw.
-        axes[0].set_yticks([1e-4, 1e-2, 1, 1e2, 1e4, 1e6], ["0.0001", "0.01", "1", "100", "10,000", "1,000,000"])
-        axes[0].legend(frameon=False, fontsize=9, loc="lower left")
+def stack():
+    figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
+    lines = {}
+    for ax, title in zip(axes, ("size of the residual stream", "gradient norm"), strict=True):
+        for kind, (color, line) in KINDS.items():
+            (lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
+        ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
+        ax.minorticks_off()
+    # Plain letters: a formula is parsed again in every redraw.
+    axes[0].set_yticks([1e-4, 1e-2, 1, 1e2, 1e4, 1e6], ["0.0001", "0.01", "1", "100", "10,000", "1,000,000"])
+    axes[0].legend(frameon=False, fontsize=9, loc="lower left")
 
-    def __call__(self, start: float) -> Picture:
+    def draw(start: float) -> Picture:
         said = []
         for kind in KINDS:
             sizes, grads = streams(kind, start)
             for title, values in (("size of the residual stream", sizes), ("gradient norm", grads)):
-                self.lines[kind, title].set_data(range(DEPTH + 1), values)
+                lines[kind, title].set_data(range(DEPTH + 1), values)
             ends = sizes[-1], grads[0], grads[-1]
             size, bottom, top = (f"{value:.2g}" if math.isfinite(value) else "beyond all floats" for value in ends)
             said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
         alt = f"Twelve untrained blocks, initialized at {start:g} times the usual size. {'; '.join(said)}."
         caption = "Left: size of the residual stream after each block. Right: the gradient there."
-        return Picture(self.figure, alt, caption)
+        return Picture(figure, alt, caption)
 
-
-def stack():
-    panel(Stack(), start=choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0))
+    panel(keeping(figure, draw), start=choice("initialization", [0.25, 0.5, 0.75, 1.0, 1.5, 2.0], 1.0))
 
 
 def reach():

@@ -4,17 +4,44 @@ import html
 
 import torch
 
-from helpers.lessons.language_model.figures import NextToken
+from helpers.drawing.charts import MovingBars
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.language_model.watch import is_sentence, sampled
 from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 
 
 def next_token(model):
-    draw = NextToken(model)
-    panel(draw, position=whole("position", 21, 0, len(draw.text) - 2))
+    from helpers.corpus.source import Source
+
+    source, text = Source(), ".Dqxpd.{[]()}.|rwtyz|rwtyz."
+    symbols, ids = source.symbols, source.encode(text)
+    with torch.no_grad():
+        logits = model(ids[None].to(next(model.parameters()).device))[0].float().cpu()
+    mine = torch.softmax(logits, dim=-1)  # (T, V)
+    true = source.next_probabilities(ids)  # (T, V)
+    figure, ax = new_figure(8.4, 3.3)
+    wide = MovingBars(ax, symbols, color="#D9D9D9", width=0.86)
+    narrow = MovingBars(ax, symbols, width=0.5, ylim=(0, 1.02), ylabel="probability")
+    look = {"frameon": False, "ncols": 2, "loc": "outside upper right"}
+    figure.legend([wide.bars, narrow.bars], ["the source", "the model"], **look)
+    title = ax.set_title(f"after {text}")
+
+    def draw(position: int) -> Picture:
+        wide.show(true[position].tolist())
+        narrow.show(mine[position].tolist())
+        read = text[: position + 1]
+        title.set_text(f"after {read}")
+        top = true[position].topk(3)
+        both = ((symbols[i], true[position, i], mine[position, i]) for i in top.indices.tolist())
+        said = ", ".join(f"{symbol} {float(a):.2f} and {float(b):.2f}" for symbol, a, b in both)
+        alt = f"What comes after {read}: the source's probability and the model's. {said}."
+        caption = "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model."
+        return Picture(figure, alt, caption)
+
+    panel(keeping(figure, draw), position=whole("position", 21, 0, len(text) - 2))
 
 
 def written(model, symbols: str, length: int = 150) -> dict[float, str]:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.drawing.charts import MovingBars, bars, frame_cells, name_ticks, named, run_bars, weight_map
+from helpers.drawing.charts import bars, frame_cells, name_ticks, named, run_bars, weight_map
 from helpers.drawing.colors import BLACK, BLUE, GRAY_INK, GREEN, INK, ORANGE, PINK, RED, RED_INK, SKY
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure, words_instead
@@ -398,36 +398,3 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
         f"{math.log(V):.2f}.",
         "Figure 12.7. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
     )
-
-
-class NextToken:
-    def __init__(self, model):
-        from helpers.corpus.source import Source
-
-        source = Source()
-        self.symbols = source.symbols
-        self.text = ".Dqxpd.{[]()}.|rwtyz|rwtyz."
-        ids = source.encode(self.text)
-        device = next(model.parameters()).device
-        with torch.no_grad():
-            logits = model(ids[None].to(device))[0].float().cpu()
-        self.mine = torch.softmax(logits, dim=-1)  # (T, V)
-        self.true = source.next_probabilities(ids)  # (T, V)
-        self.figure, self.ax = new_figure(8.4, 3.3)
-        self.true_bars = MovingBars(self.ax, self.symbols, color="#D9D9D9", width=0.86)
-        self.bars = MovingBars(self.ax, self.symbols, width=0.5, ylim=(0, 1.02), ylabel="probability")
-        said, both = ["the source", "the model"], [self.true_bars.bars, self.bars.bars]
-        self.figure.legend(both, said, frameon=False, ncols=2, loc="outside upper right")
-        self.title = self.ax.set_title(f"after {self.text}")
-
-    def __call__(self, position: int) -> Picture:
-        self.true_bars.show(self.true[position].tolist())
-        self.bars.show(self.mine[position].tolist())
-        read = self.text[: position + 1]
-        self.title.set_text(f"after {read}")
-        top = self.true[position].topk(3)
-        both = ((self.symbols[i], self.true[position, i], self.mine[position, i]) for i in top.indices.tolist())
-        said = ", ".join(f"{symbol} {float(a):.2f} and {float(b):.2f}" for symbol, a, b in both)
-        alt = f"What comes after {read}: the source's probability and the model's. {said}."
-        caption = "Figure 12.4. Probabilities of the next token. Gray: the source. Blue: the model."
-        return Picture(self.figure, alt, caption)

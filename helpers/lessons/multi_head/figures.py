@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.blocks import apply_rope
-from helpers.drawing.charts import bare, bars, frame_cells, heatmap, name_ticks, named, weight_map
+from helpers.drawing.charts import bare, bars, frame_cells, heatmap, named, weight_map
 from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED, V_COLOR
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
@@ -229,47 +229,6 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
     }
 
 
-class Budget:
-    HEADS = [2**i for i in range(10)]
-    LINES = (  # cost against heads as a power, color, name and its position
-        (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
-        (1, ORANGE, "attention weights", (2, 100)),
-        (-1, PINK, "width of a head", (2, 0.012)),
-    )
-
-    def __init__(self, D: int = 512):
-        self.D = D
-        self.figure, (self.ax, side) = new_figure(8.6, 3.0, 1, 2, width_ratios=(3, 2))
-        self.dots = []
-        for power, color, name, position in self.LINES:
-            self.ax.plot(self.HEADS, [float(heads) ** power for heads in self.HEADS], color=color, lw=2)
-            self.dots += self.ax.plot([1], [1], "o", ms=8, color=color)
-            self.ax.text(*position, name, color=color)
-        self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="relative to one head")
-        name_ticks(self.ax, x=self.HEADS[::3], y=(0.01, 1, 100))
-        bare(side, xlim=(0, 1), ylim=(-0.6, 5))
-        self.title = side.set_title("512 heads, 4,096 tokens, width 512")
-        self.labels = []
-        for i, name in enumerate(budget_numbers(D, 8, 512)):
-            side.text(0, 3.6 - 1.1 * i, name)
-            self.labels.append(side.text(1, 3.6 - 1.1 * i, "34,359,738,368", ha="right"))
-
-    def __call__(self, heads: int, tokens: int) -> Picture:
-        numbers = budget_numbers(self.D, heads, tokens)
-        for dot, (power, *_) in zip(self.dots, self.LINES, strict=True):
-            dot.set_data([heads], [float(heads) ** power])
-        for label, number in zip(self.labels, numbers.values(), strict=True):
-            label.set_text(f"{number:,}")
-        self.title.set_text(f"{heads} head{'s' if heads > 1 else ''}, {tokens:,} tokens, width {self.D}")
-        said = named(numbers, numbers.values(), ",")
-        return Picture(
-            self.figure,
-            f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
-            "attention weights grow with the heads, and a head gets narrower.",
-            "Figure 8.5. More heads need the same parameters and products, more attention weights, and are narrower.",
-        )
-
-
 @torch.no_grad()
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
     """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
@@ -410,18 +369,3 @@ def shared_keys(attend) -> Picture:
     alt = f"Three bars of the translator's loss in nats per word, by heads of keys and values: {said}."
     caption = "Figure 8.13. Heads that learned keys of their own can't share them without more training."
     return Picture(_loss_bars(dict(zip(names, losses, strict=True)), 6.5, [BLUE, ORANGE, ORANGE]), alt, caption)
-
-
-class Heads:
-    def __init__(self):
-        self.figure, self.ax = new_figure(5.4, 4.4)
-
-    def __call__(self, sentence: str, block: int, head: int, positions: bool) -> Picture:
-        words = sentence.split()
-        seen = encoder_weights(sentence, positions)[block, head]  # (T, T)
-        shown = f"block {block}, head {head}, {'with positions' if positions else 'positions set to zero'}"
-        self.ax.clear()
-        weight_map(self.ax, seen, words, tilted=True, title=shown)
-        best = zip(words, seen.argmax(dim=-1).tolist(), strict=True)
-        top = "; ".join(f"{word} attends most to {words[key]}" for word, key in best)
-        return Picture(self.figure, f"Attention of {shown}: {top}.", "Attention weights of one head.")

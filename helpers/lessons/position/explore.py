@@ -9,100 +9,97 @@ from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.position.figures import apart, example_words, rotary_score
 from helpers.widgets.controls import whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 D_MODEL, LENGTH = 16, 80
 SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
 
 
-class Sinusoids:
-    def __init__(self):
-        self.fine = np.linspace(0, LENGTH - 1, 600)
-        self.figure, (left, right) = new_figure(8.6, 3.4, 1, 2, width_ratios=(3, 2))
-        (self.sine,) = left.plot(self.fine, self.fine, color=BLUE, label="sine")
-        (self.cosine,) = left.plot(self.fine, self.fine, color=ORANGE, ls="--", label="cosine")
-        self.lines = [left.axvline(0, color="0.45", ls=style) for style in ("-", ":")]
-        (self.sines,) = left.plot([0, 0], [0, 0], "o", color=BLUE)
-        (self.cosines,) = left.plot([0, 0], [0, 0], "o", color=ORANGE)
-        left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="position")
-        left.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
-        self.title = left.set_title("pair 7: one cycle in 19,869.2 steps")
-        words = {"xlabel": "pair", "title": "distance of the two positions"}
-        self.bars = MovingBars(right, range(len(SPEEDS)), ylim=(0, 2.1), **words)
+def sinusoids():
+    fine = np.linspace(0, LENGTH - 1, 600)
+    figure, (left, right) = new_figure(8.6, 3.4, 1, 2, width_ratios=(3, 2))
+    (sine,) = left.plot(fine, fine, color=BLUE, label="sine")
+    (cosine,) = left.plot(fine, fine, color=ORANGE, ls="--", label="cosine")
+    lines = [left.axvline(0, color="0.45", ls=style) for style in ("-", ":")]
+    (sines,) = left.plot([0, 0], [0, 0], "o", color=BLUE)
+    (cosines,) = left.plot([0, 0], [0, 0], "o", color=ORANGE)
+    left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="position")
+    left.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
+    title = left.set_title("pair 7: one cycle in 19,869.2 steps")
+    words = {"xlabel": "pair", "title": "distance of the two positions"}
+    bars = MovingBars(right, range(len(SPEEDS)), ylim=(0, 2.1), **words)
 
-    def __call__(self, pair: int, t: int, s: int) -> Picture:
+    def draw(pair: int, t: int, s: int) -> Picture:
         speed, positions = SPEEDS[pair], np.array([t, s])
-        self.sine.set_ydata(np.sin(speed * self.fine))
-        self.cosine.set_ydata(np.cos(speed * self.fine))
-        self.sines.set_data(positions, np.sin(speed * positions))
-        self.cosines.set_data(positions, np.cos(speed * positions))
-        for line, position in zip(self.lines, positions, strict=True):
+        sine.set_ydata(np.sin(speed * fine))
+        cosine.set_ydata(np.cos(speed * fine))
+        sines.set_data(positions, np.sin(speed * positions))
+        cosines.set_data(positions, np.cos(speed * positions))
+        for line, position in zip(lines, positions, strict=True):
             line.set_xdata([position, position])
-        self.title.set_text(f"pair {pair}: one cycle in {2 * np.pi / speed:,.1f} steps")
+        title.set_text(f"pair {pair}: one cycle in {2 * np.pi / speed:,.1f} steps")
         gaps = apart(t, s, D_MODEL)
-        self.bars.show(gaps, colors=[BLUE if i == pair else SKY for i in range(len(gaps))])
+        bars.show(gaps, colors=[BLUE if i == pair else SKY for i in range(len(gaps))])
         told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
         return Picture(
-            self.figure,
+            figure,
             f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
             f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} {np.sin(speed * s):.3f} "
             f"and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
             caption="Left: one pair of columns. Right: the distance of the two positions in each pair.",
         )
 
-
-def sinusoids():
     t, s = whole("position", 10, 0, LENGTH - 1), whole("another one", 11, 0, LENGTH - 1)
-    panel(Sinusoids(), pair=whole("pair", 0, 0, len(SPEEDS) - 1), t=t, s=s)
+    panel(keeping(figure, draw), pair=whole("pair", 0, 0, len(SPEEDS) - 1), t=t, s=s)
 
 
-class Rotary:
-    starts = np.array([np.exp(1j * np.arctan2(v[1::2], v[0::2])) for v in example_words(D_MODEL)])  # (2, 8) pairs
+def rotary():
+    at_zero = np.array([np.exp(1j * np.arctan2(v[1::2], v[0::2])) for v in example_words(D_MODEL)])  # (2, 8) pairs
     reach = np.arange(-20, 21)
+    figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.4))
+    left.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
+    left.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
+    arrows, names, dotted = [], [], []
+    for color, name in ((Q_COLOR, "query"), (K_COLOR, "key")):
+        dotted += left.plot([0, 0], [0, 0], color=color, ls=":", lw=1)
+        arrows.append(arrow(left, (0, 0), (1, 0), color))
+        names.append(left.text(1, 0, name, color=color, ha="center", va="center"))
+    left_title = left.set_title("pair 0: key 180° ahead")
+    scores = rotary_score(np.array([0]), reach, D_MODEL)[0]
+    right.plot(reach, scores, color="0.6", marker=".", lw=1)
+    right.axvline(0, color="0.8", lw=1)
+    (here,) = right.plot([0], [0], "o", color=BLUE, ms=10)
+    right.set(xlabel="offset: position of the key − position of the query")
+    right_title = right.set_title("score over all 8 pairs: −0.000")
 
-    def __init__(self):
-        self.figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.4))
-        left.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
-        left.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
-        self.arrows, self.names, self.dotted = [], [], []
-        for color, name in ((Q_COLOR, "query"), (K_COLOR, "key")):
-            self.dotted += left.plot([0, 0], [0, 0], color=color, ls=":", lw=1)
-            self.arrows.append(arrow(left, (0, 0), (1, 0), color))
-            self.names.append(left.text(1, 0, name, color=color, ha="center", va="center"))
-        self.left_title = left.set_title("pair 0: key 180° ahead")
-        self.scores = rotary_score(np.array([0]), self.reach, D_MODEL)[0]
-        right.plot(self.reach, self.scores, color="0.6", marker=".", lw=1)
-        right.axvline(0, color="0.8", lw=1)
-        (self.here,) = right.plot([0], [0], "o", color=BLUE, ms=10)
-        right.set(xlabel="offset: position of the key − position of the query")
-        self.right_title = right.set_title("score over all 8 pairs: −0.000")
-
-    def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
-        places = np.array([query_at, key_at])
-        starts = self.starts[:, pair]
-        for line, start in zip(self.dotted, starts, strict=True):
+    def draw(query_at: int, key_at: int, pair: int) -> Picture:
+        starts = at_zero[:, pair]
+        for line, start in zip(dotted, starts, strict=True):
             line.set_data([0, start.real], [0, start.imag])
-        turned = starts * np.exp(1j * SPEEDS[pair] * places)
+        turned = starts * np.exp(1j * SPEEDS[pair] * np.array([query_at, key_at]))
         between = np.degrees(np.angle(turned[1] / turned[0]))
         # Arrows close together: the words move apart along the circle, the query's to its own side.
         aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)
-        for hand, name, tip, turn in zip(self.arrows, self.names, turned, (-aside, aside), strict=True):
+        for hand, name, tip, turn in zip(arrows, names, turned, (-aside, aside), strict=True):
             hand.xy = (tip.real, tip.imag)
             place = 1.22 * tip * np.exp(1j * turn)
             name.set_position((place.real, place.imag))
         offset = key_at - query_at
-        score = self.scores[offset - self.reach[0]]
-        self.left_title.set_text(f"pair {pair}: key {abs(between):.0f}° {'ahead' if between >= 0 else 'behind'}")
-        self.here.set_data([offset], [score])
-        self.right_title.set_text(f"score over all 8 pairs: {score:.3f}")
+        score = scores[offset - reach[0]]
+        left_title.set_text(f"pair {pair}: key {abs(between):.0f}° {'ahead' if between >= 0 else 'behind'}")
+        here.set_data([offset], [score])
+        right_title.set_text(f"score over all 8 pairs: {score:.3f}")
         return Picture(
-            self.figure,
+            figure,
             f"Left, a query at position {query_at} and a key at position {key_at} as arrows of pair {pair}, "
             f"{abs(between):.0f} degrees apart; dotted, the arrows at position 0. Right, the score against the "
-            f"offset: {score:.3f} at offset {offset}, {self.scores[-offset - self.reach[0]]:.3f} at offset {-offset}.",
+            f"offset: {score:.3f} at offset {offset}, {scores[-offset - reach[0]]:.3f} at offset {-offset}.",
             caption="Left: one pair, rotated by its position. Right: the score for each offset from query to key.",
         )
 
-
-def rotary():
-    panel(Rotary(), query_at=whole("query at", 5, 0, 20), key_at=whole("key at", 6, 0, 20), pair=whole("pair", 0, 0, 7))
+    panel(
+        keeping(figure, draw),
+        query_at=whole("query at", 5, 0, 20),
+        key_at=whole("key at", 6, 0, 20),
+        pair=whole("pair", 0, 0, 7),
+    )

@@ -1,15 +1,12 @@
 """Pictures of lesson 3: the graph of a sentence, scores as tables and as maps, and what d_k channels can hold."""
 
 import functools
-import math
 
 import torch
-from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
-from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from helpers.drawing.charts import bare, bars, heatmap, named, weight_map
-from helpers.drawing.colors import BLUE, GREEN, K_COLOR, K_MAP, ORANGE, Q_COLOR, Q_MAP, SIGNED
+from helpers.drawing.colors import BLUE, GREEN, K_MAP, ORANGE, Q_MAP, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator.evaluation import read_by_a_head
@@ -78,48 +75,6 @@ def video_search(titles, query, keys) -> Picture:
     return Picture(figure, alt, "Figure 3.2. The dot product and the cosine pick different videos.")
 
 
-class Search:
-    KEYS = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]])
-    VALUES = torch.tensor([1.0, 3.0, 2.0])
-    LABELS = ((1.22, 0.12), (0.26, 1.17), (-1.22, 0.42))
-
-    def __init__(self):
-        self.figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
-        self.arrows = []
-        for (x, y), point, name in zip(self.KEYS.tolist(), self.LABELS, "ABC", strict=True):
-            self.arrows.append(arrow(plane, (0, 0), (x, y), K_COLOR))
-            plane.text(*point, f"key {name}", ha="center", va="center", color=K_COLOR)
-        self.query = arrow(plane, (0, 0), (1, 0), Q_COLOR)
-        # The query's name stands outside the keys' names, whatever the angle.
-        self.name = plane.text(1.5, 0, "query", ha="center", va="center", weight="bold", color=Q_COLOR)
-        plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.75), aspect="equal")
-        self.title = plane.set_title("query at 180°: key A wins")
-        degrees = torch.arange(0.0, 181.0)
-        stairs.plot(degrees, self.VALUES[self.winner(degrees)], color=BLUE)
-        (self.dot,) = stairs.plot([0], [1], "o", color=ORANGE, markersize=9)
-        stairs.set(xlabel="angle of the query (degrees)", ylabel="value returned", yticks=[1, 2, 3], ylim=(0.7, 3.3))
-        stairs.set_title("flat, a jump, and flat again")
-
-    def winner(self, degrees):
-        turn = torch.deg2rad(torch.as_tensor(degrees, dtype=torch.float32))
-        return (self.KEYS @ torch.stack((turn.cos(), turn.sin()))).argmax(0)
-
-    def __call__(self, angle: float) -> Picture:
-        best, turn = int(self.winner(angle)), math.radians(angle)
-        for i, key in enumerate(self.arrows):
-            key.arrow_patch.set_linewidth(4 if i == best else 1.5)
-        self.query.xy = (math.cos(turn), math.sin(turn))
-        self.name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
-        self.title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
-        self.dot.set_data([angle], [float(self.VALUES[best])])
-        alt = (
-            f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
-            f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
-            "flat steps."
-        )
-        return Picture(self.figure, alt, "Left: the thick key wins. Right: the returned value as the query rotates.")
-
-
 def _rows(matrix) -> str:
     return ", ".join("(" + " ".join(f"{number:g}" for number in row) + ")" for row in matrix.tolist())
 
@@ -166,90 +121,6 @@ def one_real_head():
     """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
     x, numbers = read_by_a_head("jane visits africa in september", *ARCS)
     return x, numbers["W_q.weight"], numbers["W_k.weight"]
-
-
-class Arcs:
-    def __init__(self, scores, tokens, width: int = 16):
-        self.scores, self.tokens = scores, tokens
-        self.weights = torch.softmax(scores / width**0.5, dim=-1)
-        n = len(tokens)
-        self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
-        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0, tilted=True, title="scores of all pairs")
-        table.set(xlabel="key", ylabel="query")
-        self.frame = Rectangle((-0.5, -0.5), n, 1, fill=False, lw=3, color=Q_COLOR)
-        table.add_patch(self.frame)
-        self.ax, self.arcs = ax, []
-        self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
-        self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
-        ax.text(-0.6, -0.95, "score, and below it the attention weight: softmax of score / 4 (lesson 4)", fontsize=9)
-        bare(ax, xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa attends to")
-
-    def __call__(self, word: str) -> Picture:
-        query = self.tokens.index(word)
-        self.frame.set_xy((-0.5, query - 0.5))
-        for arc in self.arcs:
-            arc.remove()
-        self.arcs = []
-        for key, weight in enumerate(self.weights[query].tolist()):
-            self.numbers[key].set_text(f"{self.scores[query, key]:.1f}\n{weight:.2f}")
-            ends = (1.25 * query, 0.16), (1.25 * key, 0.16)
-            bend = 0.5 if key < query else -0.5
-            look = {"lw": 0.4 + 5 * weight, "color": BLUE, "alpha": 0.25 + 0.75 * weight}
-            if key == query:
-                self.arcs.append(Ring((1.25 * query, 0.44), 0.24, fill=False, **look))
-            else:
-                look |= {"arrowstyle": "-|>", "mutation_scale": 12}
-                self.arcs.append(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", **look))
-            self.ax.add_patch(self.arcs[-1])
-        for i, name in enumerate(self.names):
-            name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
-        self.ax.set_title(f"{word} attends to")
-        numbers = zip(self.tokens, self.scores[query].tolist(), self.weights[query].tolist(), strict=True)
-        said = ", ".join(f"{key} {score:.1f} (weight {weight:.2f})" for key, score, weight in numbers)
-        alt = f"The table of a head's scores, and arcs from {word} to every key: {said}."
-        return Picture(self.figure, alt, "The thicker the arc, the larger the attention weight.")
-
-
-class Circle:
-    def __init__(self, most: int = 50):
-        self.figure, (self.plane, ax) = new_figure(8.6, 3.4, 1, 2, width_ratios=(1, 1.25))
-        turn = torch.linspace(0, 2 * math.pi, 200)
-        self.plane.plot(turn.cos(), turn.sin(), color="0.85", lw=1)
-        (self.keys,) = self.plane.plot([], [], "o", color=K_COLOR, markersize=7, label="keys")
-        (self.best,) = self.plane.plot([], [], "o", color=GREEN, markersize=14, fillstyle="none", markeredgewidth=2)
-        self.query = arrow(self.plane, (0, 0), (1, 0), Q_COLOR, 2.5)
-        self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
-        bare(self.plane, xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
-        self.plane.set_title("40 keys; the query should find key 39\n(there is no key 49)")
-        sizes = torch.arange(2, most + 1)
-        ax.semilogy(sizes, 1 - torch.cos(2 * math.pi / sizes), color=BLUE)
-        (self.dot,) = ax.semilogy([2], [2], "o", color=ORANGE, markersize=9)
-        ax.set(xlabel="number of keys", ylabel="margin", ylim=(4e-3, 4))
-        self.title = ax.set_title("best 1.000, next 0.992: margin 0.008")
-
-    def __call__(self, keys: int, wanted: int) -> Picture:
-        asked, wanted = wanted, min(wanted, keys - 1)
-        there = "" if asked == wanted else f"\n(there is no key {asked})"
-        angle = 2 * math.pi * torch.arange(keys) / keys
-        points = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
-        scores = points @ points[wanted]
-        second = float(scores.topk(2).values[1])
-        self.keys.set_data(*points.T.tolist())
-        x, y = points[wanted].tolist()
-        self.best.set_data([x], [y])
-        self.query.xy = (0.9 * x, 0.9 * y)
-        for i, name in enumerate(self.names):
-            shown = keys <= len(self.names) and i < keys
-            name.set_text(str(i) if shown else "")
-            if shown:
-                name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
-        self.plane.set_title(f"{keys} keys; the query should find key {wanted}{there}")
-        self.dot.set_data([keys], [1 - second])
-        self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
-        alt = f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
-        alt += f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added."
-        caption = "All keys are equally long. The more keys there are, the smaller the margin to the second best."
-        return Picture(self.figure, alt, caption)
 
 
 def scores_of_is() -> torch.Tensor:
@@ -330,43 +201,6 @@ def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
     }
 
 
-class FourScores:
-    def __init__(self):
-        line = torch.linspace(-2.4, 2.4, 121)
-        self.grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
-        self.figure, axes = new_figure(8.6, 2.9, 1, 4, sharey=True)
-        edge = (-2.4, 2.4, -2.4, 2.4)
-        self.maps, self.titles, self.arrows = [], [], []
-        for ax in axes:
-            look = {"origin": "lower", "extent": edge, "interpolation": "nearest"}
-            self.maps.append(ax.imshow(self.grid[..., 0], cmap=SIGNED, vmin=-1, vmax=1, **look))
-            halo = [patheffects.withStroke(linewidth=4, foreground="white")]  # all colors of the map lie behind it
-            self.arrows.append(arrow(ax, (0, 0), (1, 0), Q_COLOR, path_effects=halo))
-            ax.plot([1, 2], [0.5, 1], "o", color=K_COLOR, markeredgecolor="white")
-            self.titles.append(ax.set_title("name\n0.00 and 0.00"))
-            ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
-
-    def __call__(self, angle: float, length: float) -> Picture:
-        """The picture for a query of `angle` degrees and `length`."""
-        turn = math.radians(angle)
-        q = length * torch.tensor([math.cos(turn), math.sin(turn)])
-        near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
-        far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
-        # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
-        full = four_kinds_of_score(1.5 * q / length, self.grid)
-        here = four_kinds_of_score(q, self.grid)
-        for name, image, title, query in zip(here, self.maps, self.titles, self.arrows, strict=True):
-            share = here[name] / full[name].abs().max()
-            image.set_data((share * 7).round() / 7)  # fourteen bands, as in a contour plot
-            title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
-            query.xy = tuple(q.tolist())
-        said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
-        alt = f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
-        alt += f"For the key (1, 0.5) and the key twice as long: {said}."
-        caption = "Purple: a key there scores high. Orange: low. The two green keys point the same way."
-        return Picture(self.figure, alt, caption)
-
-
 def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
     """How much each of n users wants each of n products, (n, n)."""
     generator = torch.Generator().manual_seed(3)
@@ -381,42 +215,6 @@ def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
     """The closest table, in squared error, that n queries and n keys of width d_k can make (Eckart and Young, 1936)."""
     U, S, Vh = torch.linalg.svd(table)
     return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
-
-
-class Channels:
-    KINDS = ("three tastes", "each a different favorite", "no pattern")
-
-    def __init__(self, n: int = 12):
-        self.tables = {kind: wanted_table(kind, n) for kind in self.KINDS}
-        self.missed = {}  # fractions of each table's sum of squares
-        for kind, table in self.tables.items():
-            gaps = (table - best_with_channels(table, d_k) for d_k in range(1, n + 1))
-            self.missed[kind] = [float(gap.square().sum() / table.square().sum()) for gap in gaps]
-        self.figure, axes = new_figure(8.6, 3.0, 1, 3)
-        self.images = []
-        for ax, title in ((axes[0], "wanted"), (axes[1], "closest with 12 channels")):
-            self.images.append(heatmap(ax, torch.eye(n), cmap=SIGNED, vmin=-1, vmax=1, numbers=False))
-            ax.set(title=title, xticks=[0, 5, 11], yticks=[0, 5, 11], xlabel="product", ylabel="user")
-        self.closest = axes[1].title
-        (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
-        (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
-        axes[2].set(xlabel="channels", ylabel="relative squared error", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
-        self.title = axes[2].set_title("error: 0.00")
-
-    def __call__(self, kind: str, d_k: int) -> Picture:
-        table, missed = self.tables[kind], self.missed[kind]
-        top = float(table.abs().max())
-        for image, numbers in zip(self.images, (table, best_with_channels(table, d_k)), strict=True):
-            image.set_data(numbers)
-            image.set_clim(-top, top)
-        self.closest.set_text(f"closest with {d_k} channel{'s' * (d_k > 1)}")
-        self.line.set_ydata(missed)
-        self.dot.set_data([d_k], [missed[d_k - 1]])
-        self.title.set_text(f"error: {missed[d_k - 1]:.2f}")
-        rank = int(torch.linalg.matrix_rank(table))
-        alt = f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table "
-        alt += f"of scores has a relative squared error of {missed[d_k - 1]:.2f}; with {rank} channels the error is 0."
-        return Picture(self.figure, alt, "How well a table can be represented with this number of channels.")
 
 
 def previous_token_target(max_len: int) -> Picture:
@@ -461,25 +259,6 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
     return Picture(figure, alt, caption)
 
 
-class GraphBesideTable:
-    def __init__(self, weights, tokens):
-        self.weights, self.tokens = weights, tokens
-        self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
-        weight_map(axes[0], weights, tokens, xlabel="key", ylabel="query")
-        self.ax = axes[1]
-
-    def __call__(self, threshold: float) -> Picture:
-        tokens, n = self.tokens, len(self.tokens)
-        edges = [(i, j, float(self.weights[i, j])) for i in range(n) for j in range(n)]
-        edges = [edge for edge in edges if edge[2] > threshold - 1e-6]  # 0.76 is stored as 0.7599999905
-        self.ax.clear()
-        draw_wires(self.ax, tokens, edges, f"edges of at least {threshold:.2f}")
-        self.ax.set_ylim(-0.9, 1.0)
-        said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
-        alt = f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
-        return Picture(self.figure, alt, "The same weights as a table and as a graph.")
-
-
 @answered
 def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
     """The graph of the edges that `find_edges(weights, tokens, threshold)` returns."""
@@ -489,34 +268,6 @@ def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
     said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
     caption = "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more."
     return Picture(figure, f"The graph of one head of the translator: {said}.", caption)
-
-
-class Training:
-    def __init__(self):
-        self.tables, self.losses = _training_run()
-        self.figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
-        self.image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
-        self.numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]
-        wanted = [key for _, key, _ in SKETCHED]
-        left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
-        left.set(xlabel="key", ylabel="query")
-        self.left, self.right = left.set_title("scores after 60 steps"), right.set_title("loss 0.00")
-        right.plot(self.losses, color=BLUE)
-        (self.dot,) = right.plot([0], [self.losses[0]], "o", color=ORANGE, markersize=9)
-        right.set(xlabel="step", ylabel="loss", ylim=(0, None))
-
-    def __call__(self, step: int) -> Picture:
-        table, loss = self.tables[step].round(decimals=1) + 0.0, self.losses[step]
-        self.image.set_data(table)
-        for text, number in zip(self.numbers, table.flatten().tolist(), strict=True):
-            text.set(text=f"{number:.1f}", color="white" if abs(number) > 5 else "black")
-        self.left.set_text(f"scores after {step} steps")
-        self.right.set_text(f"loss {loss:.2f}")
-        self.dot.set_data([step], [loss])
-        said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(self.tables[step].argmax(-1).tolist()))
-        wanted = "Wanted: jane to visits, visits to africa, africa to visits."
-        alt = f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. {wanted}"
-        return Picture(self.figure, alt, "Squares: the keys that should win. Dot: the current point on the loss curve.")
 
 
 @functools.lru_cache(maxsize=1)

@@ -11,35 +11,28 @@ from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.scaling import figures
 from helpers.lessons.scaling.figures import effective_tokens
 from helpers.widgets.controls import choice, powers
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
 DIVISORS = torch.logspace(-1, 3.5, 46, dtype=torch.float64)
 QUERIES, KEYS = 4000, 6  # so many that the medians of all widths lie within two percent of each other
 
 
-class Temperature:
-    """Weights softmax(scores / temperature) of one query, scores (T,), with the effective number of words."""
-
-    def __init__(self, scores: torch.Tensor, tokens: list[str]):
-        self.scores, self.tokens = scores.detach(), tokens
-        self.figure, ax = new_figure(6.4, 3.0)
-        self.bars = MovingBars(ax, tokens, "0.000", ylim=(0, 1.12), ylabel="weight")
-        self.title = ax.set_title("temperature 1000.00: effectively 0.0 words")
-
-    def __call__(self, t: float) -> Picture:
-        weights = torch.softmax(self.scores / t, dim=0)
-        self.bars.show(weights.tolist(), ".3f")
-        summary = f"effectively {float(effective_tokens(weights)):.1f} words"
-        self.title.set_text(f"temperature {t:.2f}: {summary}")
-        listed = named(self.tokens, weights, ".3f")
-        alt = f"Attention weights at temperature {t:.2f}: {listed}; {summary}."
-        return Picture(self.figure, alt, "The same six scores, divided by the temperature before the softmax.")
-
-
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
-    """A slider for the temperature that divides the scores (T,) of one query."""
-    panel(Temperature(scores, tokens), t=powers("temperature", start, -1, 2, 0.01))
+    """A slider for the temperature that divides the scores (T,) of one query, with the effective number of words."""
+    figure, ax = new_figure(6.4, 3.0)
+    bars = MovingBars(ax, tokens, "0.000", ylim=(0, 1.12), ylabel="weight")
+    title = ax.set_title("temperature 1000.00: effectively 0.0 words")
+
+    def draw(t: float) -> Picture:
+        weights = torch.softmax(scores.detach() / t, dim=0)
+        bars.show(weights.tolist(), ".3f")
+        summary = f"effectively {float(effective_tokens(weights)):.1f} words"
+        title.set_text(f"temperature {t:.2f}: {summary}")
+        alt = f"Attention weights at temperature {t:.2f}: {named(tokens, weights, '.3f')}; {summary}."
+        return Picture(figure, alt, "The same six scores, divided by the temperature before the softmax.")
+
+    panel(keeping(figure, draw), t=powers("temperature", start, -1, 2, 0.01))
 
 
 @functools.lru_cache(maxsize=32)
@@ -58,37 +51,36 @@ def best_divisor(d_k: int, init: str = "variance 1") -> float:
     return float(DIVISORS[curves(d_k, init)[1].argmax()])
 
 
-class WidthAndDivisor:
-    def __init__(self):
-        self.figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
-        self.bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
-        self.left_title = left.set_title("one query: effectively 0.0 keys")
-        (self.gradient,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
-        (self.derivative,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="derivative of softmax")
-        (self.root,) = right.plot([1, 1], [-0.03, 1.06], color="gray", ls=":", label="square root of the width")
-        self.here = [right.plot([1], [0], "o", ms=9, mec="black", color=color)[0] for color in (BLUE, GREEN)]
-        right.plot([], [], "o", ms=9, mec="black", color="white", label="your divisor")
-        right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
-        right.set(xlabel="divisor", ylabel="fraction of the maximum")
-        name_ticks(right, x=(0.1, 1, 10, 100, 1000))
-        right.legend(frameon=False, fontsize=SMALLEST, loc="upper center", ncols=2)
-        self.right_title = right.set_title("standard deviation 1000.00, ∂p/∂q at 100%")
+def width_and_divisor():
+    figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(2, 3))
+    bars = MovingBars(left, [f"k{i}" for i in range(6)], ylim=(0, 1.05), ylabel="weight")
+    left_title = left.set_title("one query: effectively 0.0 keys")
+    (slope,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
+    (steepest,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="derivative of softmax")
+    (root,) = right.plot([1, 1], [-0.03, 1.06], color="gray", ls=":", label="square root of the width")
+    here = [right.plot([1], [0], "o", ms=9, mec="black", color=color)[0] for color in (BLUE, GREEN)]
+    right.plot([], [], "o", ms=9, mec="black", color="white", label="your divisor")
+    right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
+    right.set(xlabel="divisor", ylabel="fraction of the maximum")
+    name_ticks(right, x=(0.1, 1, 10, 100, 1000))
+    right.legend(frameon=False, fontsize=SMALLEST, loc="upper center", ncols=2)
+    right_title = right.set_title("standard deviation 1000.00, ∂p/∂q at 100%")
 
-    def __call__(self, d_k: int, init: str, divisor: float) -> Picture:
+    def draw(d_k: int, init: str, divisor: float) -> Picture:
         scores, gradient, derivative = curves(d_k, init)
         weights = torch.softmax(scores[0] / divisor, dim=0)
         index = int((DIVISORS.log() - math.log(divisor)).abs().argmin())
         fractions = [curve / curve.max() for curve in (gradient, derivative)]
-        self.bars.show(weights.tolist())
-        for line, fraction in zip((self.gradient, self.derivative), fractions, strict=True):
+        bars.show(weights.tolist())
+        for line, fraction in zip((slope, steepest), fractions, strict=True):
             line.set_ydata(fraction)
-        self.root.set_xdata([math.sqrt(d_k)] * 2)
+        root.set_xdata([math.sqrt(d_k)] * 2)
         at = [float(fraction[index]) for fraction in fractions]
-        for dot, fraction in zip(self.here, at, strict=True):
+        for dot, fraction in zip(here, at, strict=True):
             dot.set_data([divisor], [fraction])
         deviation = float(scores.std()) / divisor
-        self.left_title.set_text(f"one query: effectively {float(effective_tokens(weights)):.1f} keys")
-        self.right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}%")
+        left_title.set_text(f"one query: effectively {float(effective_tokens(weights)):.1f} keys")
+        right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}%")
         alt = (
             f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation is "
             f"{deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of "
@@ -96,9 +88,7 @@ class WidthAndDivisor:
             f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
             f"is {math.sqrt(d_k):.3g}."
         )
-        return Picture(self.figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
+        return Picture(figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
 
-
-def width_and_divisor():
     width, begin = choice("width", WIDTHS, 64), choice("initialization", figures.INITIALIZATIONS)
-    panel(WidthAndDivisor(), d_k=width, init=begin, divisor=powers("divisor", 1.0, -1, 3.5, 0.05))
+    panel(keeping(figure, draw), d_k=width, init=begin, divisor=powers("divisor", 1.0, -1, 3.5, 0.05))

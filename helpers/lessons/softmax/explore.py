@@ -10,90 +10,84 @@ from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.softmax.figures import running
 from helpers.widgets.controls import choice, decimal, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
+
+BLOCK, BLOCKS = 3, 4  # scores of a block, blocks of the stream
 
 
-class Surprise:
-    WORDS, SCORES = ("est", "regarde", "visite"), (math.log(1), math.log(2), math.log(5))
+def surprise():
+    words = "est", "regarde", "visite"
+    figure, (left, right) = new_figure(8.6, 3.3, 1, 2, width_ratios=(2, 3))
+    look = {"ylim": (0, 1.12), "ylabel": "probability", "title": "next word"}
+    bars = MovingBars(left, words, "0.000", **look)
+    p = torch.linspace(0.001, 1, 400)
+    right.plot(p, -p.log(), color=BLUE)
+    (dot,) = right.plot([1.0], [0.0], "o", ms=9, color=ORANGE)
+    right.set(xlim=(-0.02, 1.02), ylim=(-0.3, 7.2), xlabel="probability p of the target", ylabel="loss −ln p")
+    title = right.set_title("loss 0.000, gradient at the logit −0.000")
 
-    def __init__(self):
-        self.figure, (left, right) = new_figure(8.6, 3.3, 1, 2, width_ratios=(2, 3))
-        look = {"ylim": (0, 1.12), "ylabel": "probability", "title": "next word"}
-        self.bars = MovingBars(left, self.WORDS, "0.000", **look)
-        p = torch.linspace(0.001, 1, 400)
-        right.plot(p, -p.log(), color=BLUE)
-        (self.dot,) = right.plot([1.0], [0.0], "o", ms=9, color=ORANGE)
-        right.set(xlim=(-0.02, 1.02), ylim=(-0.3, 7.2), xlabel="probability p of the target", ylabel="loss −ln p")
-        self.title = right.set_title("loss 0.000, gradient at the logit −0.000")
-
-    def __call__(self, target: str, score: float) -> Picture:
-        index = self.WORDS.index(target)
-        scores = torch.tensor(self.SCORES, dtype=torch.float64)
+    def draw(target: str, score: float) -> Picture:
+        index = words.index(target)
+        scores = torch.tensor([1, 2, 5], dtype=torch.float64).log()
         scores[index] = score
         probabilities = torch.softmax(scores, dim=0)
         p = float(probabilities[index])
         loss = -math.log(p)
-        self.bars.show(probabilities.tolist(), ".3f", [ORANGE if i == index else BLUE for i in range(3)])
-        self.dot.set_data([p], [loss])
+        bars.show(probabilities.tolist(), ".3f", [ORANGE if i == index else BLUE for i in range(3)])
+        dot.set_data([p], [loss])
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
-        self.title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
-        said = named(self.WORDS, probabilities, ".3f")
-        words = f"score {score:.2f}, loss {shown} and gradient {p - 1:.3g}"
-        alt = f"Probabilities: {said}. The target {target} has {words}."
-        return Picture(self.figure, alt, "Orange: the target. The higher its probability, the smaller the loss.")
+        title.set_text(f"loss {shown}, gradient at the logit {p - 1:.3g}".replace("-", "−"))
+        alt = f"Probabilities: {named(words, probabilities, '.3f')}. The target {target} has score {score:.2f}, "
+        alt += f"loss {shown} and gradient {p - 1:.3g}."
+        return Picture(figure, alt, "Orange: the target. The higher its probability, the smaller the loss.")
 
-
-def surprise():
-    target, score = choice("target", Surprise.WORDS, "visite"), decimal("its score", math.log(5), -5, 10, 0.05)
-    panel(Surprise(), target=target, score=score)
-
-
-class Stream:
-    BLOCK, BLOCKS = 3, 4
-
-    def __init__(self):
-        generator = torch.Generator().manual_seed(6)
-        tokens = self.BLOCK * self.BLOCKS
-        self.scores = torch.randn(tokens, generator=generator, dtype=torch.float64) * 2
-        self.values = torch.randn(tokens, generator=generator, dtype=torch.float64)
-        self.figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
-        self.bars = MovingBars(left, [""] * tokens)
-        (self.line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
-        looks = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
-        keys = [Patch(color=color, label=name) for color, name in looks]
-        left.legend(handles=[*keys, self.line], labels=[*(name for _, name in looks), "maximum m"], ncols=2)
-        left.get_legend().set(frame_on=False)
-        left.set(xlabel="token", ylabel="score", ylim=(-6.5, 19), xticks=range(1, tokens, self.BLOCK))
-        left.set_xticklabels([f"block {i + 1}" for i in range(self.BLOCKS)])
-        self.state = left.set_title("m = 00.00   ℓ = 00.000   o = −00.000", fontsize=11)
-        (self.exact,) = right.plot([0.5, self.BLOCKS + 0.5], [0, 0], color="gray", ls=":")
-        (self.path,) = right.plot([1], [0], "o-", color=BLUE)
-        right.set(xlabel="blocks read", ylabel="o / ℓ, the average so far", xlim=(0.5, 4.5), ylim=(-2.2, 2.2))
-        right.set_xticks(range(1, self.BLOCKS + 1))
-        self.end = right.set_title("o / ℓ = −0.0000, all at once −0.0000", fontsize=11)
-
-    def __call__(self, seen: int, lift: float) -> Picture:
-        scores = self.scores.clone()
-        scores[2 * self.BLOCK : 3 * self.BLOCK] += lift
-        states = running(scores, self.values, self.BLOCK)
-        top, total, out = states[seen - 1]
-        blocks = [i // self.BLOCK + 1 for i in range(len(scores))]
-        colors = [GREEN if block < seen else ORANGE if block == seen else "0.85" for block in blocks]
-        self.bars.show(scores.tolist(), colors=colors)
-        self.line.set_ydata([top, top])
-        exact = float((torch.softmax(scores, dim=0) * self.values).sum())
-        self.exact.set_ydata([exact, exact])
-        means = [state[2] / state[1] for state in states[:seen]]
-        self.path.set_data(range(1, seen + 1), means)
-        self.state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
-        self.end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
-        alt = (
-            f"After {seen} of {self.BLOCKS} blocks of {self.BLOCK} scores, the third raised by {lift:g}: running "
-            f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
-            f"over all scores at once gives {exact:.4f}."
-        )
-        return Picture(self.figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
+    target, score = choice("target", words, "visite"), decimal("its score", math.log(5), -5, 10, 0.05)
+    panel(keeping(figure, draw), target=target, score=score)
 
 
 def stream(seen: int = 2):
-    panel(Stream(), seen=whole("blocks read", seen, 1, Stream.BLOCKS), lift=decimal("raise block 3 by", 0, 0, 10, 0.5))
+    generator, tokens = torch.Generator().manual_seed(6), BLOCK * BLOCKS
+    drawn, values = (torch.randn(tokens, generator=generator, dtype=torch.float64) for _ in range(2))
+    figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
+    bars = MovingBars(left, [""] * tokens)
+    (line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
+    looks = [(GREEN, "read before"), (ORANGE, "this block"), ("0.85", "to come")]
+    keys = [Patch(color=color, label=name) for color, name in looks]
+    left.legend(handles=[*keys, line], labels=[*(name for _, name in looks), "maximum m"], ncols=2)
+    left.get_legend().set(frame_on=False)
+    left.set(xlabel="token", ylabel="score", ylim=(-6.5, 19), xticks=range(1, tokens, BLOCK))
+    left.set_xticklabels([f"block {i + 1}" for i in range(BLOCKS)])
+    state = left.set_title("m = 00.00   ℓ = 00.000   o = −00.000", fontsize=11)
+    (goal,) = right.plot([0.5, BLOCKS + 0.5], [0, 0], color="gray", ls=":")
+    (path,) = right.plot([1], [0], "o-", color=BLUE)
+    right.set(xlabel="blocks read", ylabel="o / ℓ, the average so far", xlim=(0.5, 4.5), ylim=(-2.2, 2.2))
+    right.set_xticks(range(1, BLOCKS + 1))
+    end = right.set_title("o / ℓ = −0.0000, all at once −0.0000", fontsize=11)
+
+    def draw(seen: int, lift: float) -> Picture:
+        scores = 2 * drawn
+        scores[2 * BLOCK : 3 * BLOCK] += lift
+        states = running(scores, values, BLOCK)
+        top, total, out = states[seen - 1]
+        blocks = [i // BLOCK + 1 for i in range(len(scores))]
+        colors = [GREEN if block < seen else ORANGE if block == seen else "0.85" for block in blocks]
+        bars.show(scores.tolist(), colors=colors)
+        line.set_ydata([top, top])
+        exact = float((torch.softmax(scores, dim=0) * values).sum())
+        goal.set_ydata([exact, exact])
+        means = [state[2] / state[1] for state in states[:seen]]
+        path.set_data(range(1, seen + 1), means)
+        state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
+        end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
+        alt = (
+            f"After {seen} of {BLOCKS} blocks of {BLOCK} scores, the third raised by {lift:g}: running "
+            f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
+            f"over all scores at once gives {exact:.4f}."
+        )
+        return Picture(figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
+
+    panel(
+        keeping(figure, draw),
+        seen=whole("blocks read", seen, 1, BLOCKS),
+        lift=decimal("raise block 3 by", 0, 0, 10, 0.5),
+    )

@@ -7,39 +7,36 @@ from helpers.drawing.colors import BLUE, GRAY_INK, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
 from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 PLACES = 16
 
 
-class Cache:
-    def __init__(self):
-        self.figure, ax = new_figure(7.6, 3.4)
-        full = Model("", 32, 32, 32, 128)
-        ax.plot(LENGTHS, [full.bytes_of(T) / GIB for T in LENGTHS], color=GRAY_INK, ls="--", lw=1.4)
-        ax.text(LENGTHS[2], full.bytes_of(LENGTHS[4]) / GIB, "32 heads, no window", fontsize=9, color=GRAY_INK)
-        (self.line,) = ax.plot([], [], color=BLUE, lw=2.4)
-        (self.dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
-        ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))
-        name_ticks(ax, x=(256, 4096, 65536), y=(0.001, 0.01, 0.1, 1, 10, 100))
-        self.title = ax.set_title("32 heads of keys, 131,072 tokens, window 131,072: 63.9 GiB")
+def cache():
+    figure, ax = new_figure(7.6, 3.4)
+    full = Model("", 32, 32, 32, 128)
+    ax.plot(LENGTHS, [full.bytes_of(T) / GIB for T in LENGTHS], color=GRAY_INK, ls="--", lw=1.4)
+    ax.text(LENGTHS[2], full.bytes_of(LENGTHS[4]) / GIB, "32 heads, no window", fontsize=9, color=GRAY_INK)
+    (line,) = ax.plot([], [], color=BLUE, lw=2.4)
+    (dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
+    ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))
+    name_ticks(ax, x=(256, 4096, 65536), y=(0.001, 0.01, 0.1, 1, 10, 100))
+    title = ax.set_title("32 heads of keys, 131,072 tokens, window 131,072: 63.9 GiB")
 
-    def __call__(self, kv_heads: int, length: int, window: int) -> Picture:
+    def draw(kv_heads: int, length: int, window: int) -> Picture:
         model = Model("", 32, 32, kv_heads, 128, window or None)
-        self.line.set_data(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS])
+        line.set_data(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS])
         size = model.bytes_of(length)
-        self.dot.set_data([length], [size / GIB])
+        dot.set_data([length], [size / GIB])
         heads = "1 head" if kv_heads == 1 else f"{kv_heads} heads"
         seen = f"window {window:,}" if window else "no window"
         words = f"{heads} of keys, {length:,} tokens, {seen}: {in_bytes(size)}"
-        self.title.set_text(words)
+        title.set_text(words)
         alt = f"The cache of 32 layers with heads of width 128 in 16 bits. {words}."
-        return Picture(self.figure, alt, "How the cache grows with the text.")
+        return Picture(figure, alt, "How the cache grows with the text.")
 
-
-def cache():
     panel(
-        Cache(),
+        keeping(figure, draw),
         kv_heads=choice("heads of keys", [32, 16, 8, 4, 2, 1], 32),
         length=choice("tokens of text", [(f"{T:,}", T) for T in LENGTHS], 4096),
         window=choice("window", [("none", 0), ("16,384", 16384), ("4,096", 4096), ("1,024", 1024)], 0),
@@ -56,28 +53,30 @@ def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
     return seen
 
 
-class Windows:
-    def __init__(self):
-        self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
-        self.images = [window_cells(ax, seen_through(3, 0, 1)) for ax in (left, right)]
-        left.set(title="one layer attends to", xlabel="keys", ylabel="queries")
-        right.set(xlabel="keys")
-        self.title = right.set_title("8 layers depend on")
+def windows():
+    figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
+    images = [window_cells(ax, seen_through(3, 0, 1)) for ax in (left, right)]
+    left.set(title="one layer attends to", xlabel="keys", ylabel="queries")
+    right.set(xlabel="keys")
+    title = right.set_title("8 layers depend on")
 
-    def __call__(self, window: int, sinks: int, layers: int) -> Picture:
+    def draw(window: int, sinks: int, layers: int) -> Picture:
         one, all_of_them = seen_through(window, sinks, 1), seen_through(window, sinks, layers)
-        for image, mask in zip(self.images, (one, all_of_them), strict=True):
+        for image, mask in zip(images, (one, all_of_them), strict=True):
             image.set_data(seen_in_blue(mask))
         many = f"{layers} layers depend on" if layers > 1 else "1 layer depends on"
-        self.title.set_text(f"what {many}")
+        title.set_text(f"what {many}")
         last = all_of_them[-1].nonzero().flatten().tolist()
         return Picture(
-            self.figure,
+            figure,
             f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token attends to "
             f"{int(one[-1].sum())} positions. Through {layers} it depends on {len(last)}, from position {last[0]} on.",
             caption="Left: the mask of one layer. Right: what each output depends on through all layers.",
         )
 
-
-def windows():
-    panel(Windows(), window=whole("window", 3, 1, 8), sinks=whole("sinks", 0, 0, 3), layers=whole("layers", 1, 1, 8))
+    panel(
+        keeping(figure, draw),
+        window=whole("window", 3, 1, 8),
+        sinks=whole("sinks", 0, 0, 3),
+        layers=whole("layers", 1, 1, 8),
+    )

@@ -2,9 +2,11 @@
 
 import ipywidgets as widgets
 
+from helpers.drawing.colors import BLACK, BLUE, RED
+from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.token_embedding import figures as figures
 from helpers.widgets.controls import decimal, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import keeping, panel
 
 TYPED = (  # suggestions, and on a page the choices
     "jane visits africa in september",
@@ -21,8 +23,28 @@ def similarity():
 
 
 def training(history, words):
+    figure, (plane, curves) = new_figure(8.6, 3.8, 1, 2)
+    flat, numbers = figures.flat(history), [figures.company(centers, words) for centers in history.centers]
+    within, between = zip(*numbers, strict=True)
+    curves.plot(history.steps, within, color=BLACK, label="two words of one group")
+    curves.plot(history.steps, between, color=RED, label="two words of different groups")
+    curves.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
+    curves.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
+    here = curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
+
+    def draw(snapshot: int) -> Picture:
+        (within, between), step = numbers[snapshot], history.steps[snapshot]
+        plane.clear()
+        figures.scatter(plane, flat[snapshot], words)
+        plane.set_title(f"after {step} pairs")
+        here.set_xdata([step, step])
+        curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
+        cosines = f"mean cosine {within:.2f} within groups and {between:.2f} between groups"
+        caption = "Left: the words after this many pairs. Right: mean cosines, with this moment marked."
+        return Picture(figure, f"Map of the words after {step} pairs: {cosines}.", caption)
+
     snapshot = whole("snapshot", 0, 0, len(history.steps) - 1, continuous_update=False)
-    panel(figures.TrainingStep(history, words), snapshot=snapshot)
+    panel(keeping(figure, draw), snapshot=snapshot)
 
 
 def sentence():

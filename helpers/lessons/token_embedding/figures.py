@@ -243,7 +243,7 @@ def company(centers, words) -> tuple[float, float]:
     return float(within), float(cosines[~same].mean())
 
 
-def _flat(history):
+def flat(history):
     """(S, V, 2): the words' directions projected on the plane in which those of the last snapshot vary most."""
     rows = normalize(history.centers, dim=-1)  # (S, V, D)
     return rows @ _plane(rows[-1] - rows[-1].mean(0)).T
@@ -290,7 +290,7 @@ def _free_place(heap, names: list[str], points, taken: list[tuple]) -> tuple[int
     return best[2]
 
 
-def _scatter(ax, points, words):
+def scatter(ax, points, words):
     """All words as dots; those of COMPANY in color with names, which are stacked where the dots lie in a heap."""
     color = {word: GROUP_COLORS[group] for group, members in COMPANY.items() for word in members}
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
@@ -313,11 +313,11 @@ def _scatter(ax, points, words):
 
 
 def before_and_after(history, words) -> Picture:
-    flat = _flat(history)
+    words_at = flat(history)
     figure, axes = new_figure(8.6, 4.2, 1, 2)
     figure.get_layout_engine().set(h_pad=0.12)
     for ax, k, title in zip(axes, (0, -1), ("before training", "after training"), strict=True):
-        _scatter(ax, flat[k], words)
+        scatter(ax, words_at[k], words)
         ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
@@ -327,33 +327,6 @@ def before_and_after(history, words) -> Picture:
         f"between."
     )
     return Picture(figure, alt, "Figure 1.4. The directions of the word vectors before and after training.")
-
-
-class TrainingStep:
-    def __init__(self, history, words):
-        self.history, self.words, self.flat = history, words, _flat(history)
-        self.figure, (self.plane, self.curves) = new_figure(8.6, 3.8, 1, 2)
-        self.numbers = [company(centers, words) for centers in history.centers]
-        within, between = zip(*self.numbers, strict=True)
-        self.curves.plot(history.steps, within, "o-", color=BLACK, ms=4, label="two words of one group")
-        self.curves.plot(history.steps, between, "s-", color=RED, ms=4, label="two words of different groups")
-        self.curves.set(xlabel="training pairs", ylabel="mean cosine", ylim=(-0.15, 1.05))
-        self.curves.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
-        for line in self.curves.lines:
-            line.set_marker("")
-        self.here = self.curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
-
-    def __call__(self, snapshot: int) -> Picture:
-        (within, between), step = self.numbers[snapshot], self.history.steps[snapshot]
-        self.plane.clear()
-        _scatter(self.plane, self.flat[snapshot], self.words)
-        self.plane.set_title(f"after {step} pairs")
-        self.here.set_xdata([step, step])
-        self.curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
-        alt = f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
-        alt += "groups."
-        caption = "Left: the words after this many pairs. Right: mean cosines, with this moment marked."
-        return Picture(self.figure, alt, caption)
 
 
 def looks_true(history, pairs) -> tuple[float, float]:

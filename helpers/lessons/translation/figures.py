@@ -7,14 +7,13 @@ import torch
 from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
-from helpers.drawing.charts import HATCHED, MovingBars, bare, bars, heatmap, name_ticks, run_bars, weight_map
+from helpers.drawing.charts import HATCHED, bare, bars, heatmap, name_ticks, run_bars, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SIGNED
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure, words_instead
 from helpers.errors import CourseError
 from helpers.translator import evaluation
-from helpers.translator.finished_parts import noam_lr
 from helpers.translator.stage import unknown_words
 
 RECIPES = measured("translation", "recipes")
@@ -218,29 +217,6 @@ class Looks:
         )
 
 
-class Rates:
-    def __init__(self):
-        self.figure, self.ax = new_figure(8.0, 3.3)
-        for warmup in (20, 60, 200, 400):
-            steps = range(1, STEPS + 1)
-            self.ax.plot(steps, [noam_lr(step, 64, warmup) for step in steps], color="#D0D0D0", lw=1)
-        (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
-        (self.top,) = self.ax.plot([], [], "o", color=BLUE)
-        self.ax.set(xlim=(0, STEPS), ylim=(0, 0.04), xlabel="step", ylabel="learning rate")
-        self.title = self.ax.set_title("width 512, warm-up 4000: peak 0.02795 at step 4000")
-
-    def __call__(self, warmup: int, d_model: int) -> Picture:
-        steps = range(1, STEPS + 1)
-        rates = [noam_lr(step, d_model, warmup) for step in steps]
-        self.line.set_data(steps, rates)
-        peak = noam_lr(warmup, d_model, warmup)
-        self.top.set_data([warmup], [peak])
-        said = f"width {d_model}, warm-up {warmup}: peak {peak:.5f} at step {warmup}"
-        self.title.set_text(said)
-        alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
-        return Picture(self.figure, alt, "Figure 11.4. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
-
-
 def warm_ups() -> Picture:
     runs = RUNS["warmup"]
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
@@ -268,30 +244,6 @@ def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
     lead = math.log(p / rest) if rest else math.inf
     loss = -p * math.log(p) - ((V - 1) * rest * math.log(rest) if rest else 0.0)
     return p, lead, loss
-
-
-class Smoothed:
-    WORDS = ("visite", "visitent", "voit", "jane", "<eos>", "...")
-
-    def __init__(self):
-        self.figure, axes = new_figure(8.4, 3.2, 1, 2, width_ratios=(3, 2))
-        self.ax, self.side = axes
-        self.bars = MovingBars(self.ax, self.WORDS, "0.0000", ylim=(0, 1.05), ylabel="target")
-        grid = [i / 100 for i in range(1, 51)]
-        self.side.plot(grid, [best_smoothed(x, 194)[2] for x in grid], color="#A0A0A0")
-        (self.dot,) = self.side.plot([], [], "o", color=RED)
-        self.side.set(xlim=(0, 0.52), ylim=(0, 4), xlabel="smoothing", title="smallest possible loss, nats")
-        self.title = self.ax.set_title("true word 0.0000, each other 0.00000")
-
-    def __call__(self, smoothing: float) -> Picture:
-        p, lead, loss = best_smoothed(smoothing, 194)
-        self.bars.show([p, *[smoothing / 194] * 5], ".4f")
-        self.dot.set_data([smoothing], [loss])
-        self.title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
-        best = f"a margin of {lead:.1f} in logits" if lead < math.inf else "an infinite margin in logits"
-        alt = f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
-        alt += f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
-        return Picture(self.figure, alt, "Figure 11.5. The smoothed target of one position, and the smallest loss.")
 
 
 def with_and_without_smoothing() -> Picture:

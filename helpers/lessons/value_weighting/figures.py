@@ -3,25 +3,11 @@
 from collections.abc import Callable
 
 import torch
-from matplotlib.patches import Rectangle
 
 from helpers import translator
 from helpers.checking.tensor_memory import tensors_alive
-from helpers.drawing.charts import MovingBars, bare, bars, heatmap, name_ticks, named, weight_map
-from helpers.drawing.colors import (
-    BLUE,
-    CYCLE,
-    GRAY_INK,
-    GREEN,
-    K_COLOR,
-    ORANGE,
-    PINK,
-    Q_COLOR,
-    RED,
-    SKY,
-    V_COLOR,
-    V_MAP,
-)
+from helpers.drawing.charts import bare, bars, heatmap, name_ticks, named, weight_map
+from helpers.drawing.colors import BLUE, GRAY_INK, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, V_COLOR, V_MAP
 from helpers.drawing.diagrams import flow
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
@@ -70,38 +56,6 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
         f"its bar in {inside} of {values.shape[1]} channels.",
         "Figure 7.2. Six values and their weighted average, which stays within their range in every channel.",
     )
-
-
-class Triangle:
-    points = torch.tensor([[1.0, 1.0], [5.0, 1.6], [2.2, 4.6]])
-
-    def __init__(self):
-        self.figure, (ax, side) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1.6, 1))
-        ring = torch.cat([self.points, self.points[:1]])
-        ax.fill(ring[:, 0], ring[:, 1], color=SKY, alpha=0.25, lw=0)
-        ax.plot(ring[:, 0], ring[:, 1], color=SKY, lw=1)
-        self.threads = []
-        for token, (px, py), color in zip(JANE, self.points.tolist(), CYCLE, strict=False):
-            self.threads += ax.plot([px, px], [py, py], color=color, alpha=0.7)
-            ax.plot([px], [py], "o", ms=9, color=color)
-            offset = (0, 9 if py > 3 else -17)
-            ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
-        (self.star,) = ax.plot([0], [0], "*", ms=16, color="black")
-        ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1")
-        ax.set_title("values and context vector (star)")
-        self.bars = MovingBars(side, JANE, "0.000", color=CYCLE[:3], ylim=(0, 1.12), title="weights")
-
-    def __call__(self, **scores: float) -> Picture:
-        weights = torch.softmax(torch.tensor(list(scores.values()), dtype=torch.float64), dim=0)
-        x, y = (weights.float() @ self.points).tolist()
-        self.star.set_data([x], [y])
-        for thread, (px, py), w in zip(self.threads, self.points.tolist(), weights.tolist(), strict=True):
-            thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
-        self.bars.show(weights.tolist(), ".3f")
-        listed = named(JANE, weights, ".3f")
-        alt = "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
-        alt += f"With weights {listed} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle."
-        return Picture(self.figure, alt, "The context vector never leaves the triangle of its values.")
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
@@ -188,31 +142,6 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     )
 
 
-class Search:
-    titles = ("Rice in one pot", "Jazz for beginners", "Street food of Hanoi")
-    keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
-    minutes = torch.tensor([10.0, 60.0, 20.0])
-
-    def __init__(self):
-        self.figure, (left, self.right) = new_figure(8.6, 2.7, 1, 2, sharey=True)
-        look = {"across": True, "height": 0.8}
-        self.scores = MovingBars(left, self.titles, "18.0", color=SKY, xlim=(0, 18), title="query · key", **look)
-        self.weights = MovingBars(self.right, self.titles, "0.000", xlim=(0, 1.25), **look)
-        self.right.set_title("weight: a blend of 00.0 minutes")
-
-    def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
-        scores = self.keys @ torch.tensor([cooking, 0.0, far])
-        weights = torch.softmax(scores.double() / temperature, dim=0).float()
-        blend = float(weights @ self.minutes)
-        self.scores.show(scores.tolist(), ".1f")
-        self.weights.show(weights.tolist(), ".3f")
-        self.right.set_title(f"weight: a blend of {blend:.1f} minutes")
-        listed = named(self.titles, weights, ".3f")
-        alt = f"Weights at temperature {temperature:.2f}: {listed}. The blend lasts {blend:.1f} minutes."
-        caption = "The search returns no single video, but a blend of their lengths with these weights."
-        return Picture(self.figure, alt, caption)
-
-
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
     w, v = torch.tensor(weights), torch.tensor(values)
     mixture = float(w @ v)
@@ -235,42 +164,6 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
         f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(said)}.",
         "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above it.",
     )
-
-
-class Tiles:
-    tokens, width = 24, 4
-
-    def __init__(self):
-        T = self.tokens
-        self.figure, (self.table, ax) = new_figure(8.6, 3.9, 1, 2, width_ratios=(1, 1))
-        self.done = self.table.imshow(torch.zeros(T, T).numpy(), cmap="Blues", vmin=0, vmax=1, extent=(0, T, T, 0))
-        self.tile = Rectangle((0, 0), 1, 1, facecolor=ORANGE, edgecolor="black", lw=1.2)
-        self.table.add_patch(self.tile)
-        self.table.set(xlabel="keys", ylabel="queries", xticks=range(0, T + 1, 4), yticks=range(0, T + 1, 4))
-        names = ["all scores\nat once", "one tile\nof scores", "maximum,\nsum, output"]
-        look = {"color": [SKY, ORANGE, V_COLOR], "ylim": (0, 660), "title": "values in memory"}
-        self.bars = MovingBars(ax, names, "576", **look)
-
-    def __call__(self, step: float, queries: int, keys: int) -> Picture:
-        T, across = self.tokens, -(-self.tokens // keys)
-        count = across * -(-T // queries)
-        now = min(int(step * count), count - 1)
-        row, column = divmod(now, across)
-        seen = torch.zeros(T, T)
-        seen[: row * queries] = 0.35
-        seen[row * queries : (row + 1) * queries, : column * keys] = 0.35
-        self.done.set_data(seen.numpy())
-        high, wide = min(queries, T - row * queries), min(keys, T - column * keys)
-        self.tile.set(x=column * keys, y=row * queries, width=wide, height=high)
-        held = [T * T, high * wide, high * (2 + self.width)]
-        self.bars.show(held, "d")
-        self.table.set_title(f"tile {now + 1} of {count}")
-        alt = (
-            f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
-            f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, "
-            f"and {held[2]} running values."
-        )
-        return Picture(self.figure, alt, "Orange: the tile of scores that is in memory.")
 
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
