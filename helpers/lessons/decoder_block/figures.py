@@ -109,12 +109,10 @@ def two_trainings(fixed_loss) -> Picture:
     lines = [f"{name}: {found.right} of {SENTENCES} sentences correct" for name, found in results.items()]
     lines += [f"{name}: {found.written}" for name, found in results.items()]
     ax.text(0.99, 0.98, "\n".join(lines), transform=ax.transAxes, ha="right", va="top", fontsize=10)
-    return Picture(
-        figure,
-        f"Loss of two training runs. {'; '.join(said)}.",
-        "Figure 10.2. The model that reads what it has to predict has the lower loss, and cannot write "
-        "even the sentences that it was trained on.",
-    )
+    alt = f"Loss of two training runs. {'; '.join(said)}."
+    caption = "Figure 10.2. The model that reads what it has to predict has the lower loss, and cannot write even the "
+    caption += "sentences that it was trained on."
+    return Picture(figure, alt, caption)
 
 
 @torch.no_grad()
@@ -156,13 +154,11 @@ def cross_attention() -> Picture:
     best = zip(reads, says, weights.argmax(-1).tolist(), weights.amax(-1).tolist(), strict=True)
     most = [f"{read} (next: {say}) to {english[key]} {weight:.2f}" for read, say, key, weight in best]
     needs = named(says, hidden, ".3f")
-    return Picture(
-        figure,
-        "Left: cross-attention of the translator's last block, 7 target positions by 5 source words. Largest weight of "
-        f"each row: {', '.join(most)}. Right: probability of the correct next word when the source is hidden from that "
-        f"position: {needs}. With the source all are 1.000.",
-        "Figure 10.3. Cross-attention of the trained translator, and what is left when the source is hidden.",
-    )
+    alt = "Left: cross-attention of the translator's last block, 7 target positions by 5 source words. Largest weight "
+    alt += f"of each row: {', '.join(most)}. Right: probability of the correct next word when the source is hidden "
+    alt += f"from that position: {needs}. With the source all are 1.000."
+    caption = "Figure 10.3. Cross-attention of the trained translator, and what is left when the source is hidden."
+    return Picture(figure, alt, caption)
 
 
 def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
@@ -267,9 +263,7 @@ def cache_saving(attend) -> Picture:
     ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
     saved = zip(LENGTHS, plain, cached, strict=True)
     said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
-    return Picture(
-        figure,
-        f"Multiplications of one block while it writes, without and with a cache: {said}.",
-        "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
-        "Between the lines: how many times more work it is without a cache.",
-    )
+    alt = f"Multiplications of one block while it writes, without and with a cache: {said}."
+    caption = "Figure 10.5. Work of one block (self-attention and feed-forward network), counted while the code ran. "
+    caption += "Between the lines: how many times more work it is without a cache."
+    return Picture(figure, alt, caption)

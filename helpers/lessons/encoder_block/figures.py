@@ -51,11 +51,9 @@ def normed_words(channels: int = 12) -> Picture:
         ax.tick_params(axis="y", labelsize=SMALLEST)
         ax.set(title=title, xlabel="channel")
     means = ", ".join(f"{w} {r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, x, strict=True))
-    alt = (
-        f"Heat maps of the first {channels} of 64 channels of five words, before and after layer norm. Mean and "
-        f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00 "
-        "and the pattern of each row is the same."
-    )
+    alt = f"Heat maps of the first {channels} of 64 channels of five words, before and after layer norm. Mean and "
+    alt += f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation "
+    alt += "1.00 and the pattern of each row is the same."
     caption = "Figure 9.1. Layer norm shifts and scales each vector by itself (mean ± standard deviation)."
     return Picture(figure, alt, caption)
 
@@ -77,12 +75,10 @@ def shared_statistics() -> Picture:
         ax.set_xlabel("channels", fontsize=10)
         ax.spines[["left", "bottom"]].set_visible(False)
     axes[0].set_ylabel("tokens of two sentences", fontsize=10)
-    alt = (
-        "Three copies of the same two tables, one table per sentence, with four tokens as rows and five channels as "
-        "columns. Orange entries share mean and variance with the framed one. Layer norm: its row, five entries. "
-        "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
-        "eight entries."
-    )
+    alt = "Three copies of the same two tables, one table per sentence, with four tokens as rows and five channels as "
+    alt += "columns. Orange entries share mean and variance with the framed one. Layer norm: its row, five entries. "
+    alt += "Channels and spatial dimensions: its whole table, twenty entries. Batch norm: its column in both tables, "
+    alt += "eight entries."
     return Picture(figure, alt, "Figure 9.7. Three norms. Orange entries share mean and variance with the framed one.")
 
 
@@ -120,11 +116,9 @@ def two_orders() -> Picture:
         ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
         ax.spines[["left", "bottom"]].set_visible(False)
         ax.set_title("pre-norm: norms on the branches" if pre else "post-norm: norms on the residual stream")
-    alt = (
-        "Two blocks as lines from left to right. Post-norm: x branches off to attention, is added back, then passes "
-        "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch "
-        "first passes its norm, and the line itself has only the two additions on it."
-    )
+    alt = "Two blocks as lines from left to right. Post-norm: x branches off to attention, is added back, then passes "
+    alt += "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch "
+    alt += "first passes its norm, and the line itself has only the two additions on it."
     return Picture(figure, alt, "Figure 9.3. One block in the paper's order, post-norm, and in pre-norm.")
 
 
@@ -245,13 +239,11 @@ def gradients_over_depth() -> Picture:
     right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     first_and_last = ((kind, _short(g[0]), _short(g[-1])) for kind, g in along.items())
     ends = "; ".join(f"{kind} {a} before the first block, {b} after the last" for kind, a, b in first_and_last)
-    alt = (
-        f"Left: norm of the gradient along the residual stream of 24 untrained blocks, logarithmic. {ends}. "
-        f"Right: gradient at the last block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
-        f"{_short(last['post-norm'][-1])}; pre-norm and a final norm {_short(last['pre-norm'][0])} to "
-        f"{_short(last['pre-norm'][-1])}, which follows one over the square root of the depth; pre-norm without the "
-        f"final norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
-    )
+    alt = f"Left: norm of the gradient along the residual stream of 24 untrained blocks, logarithmic. {ends}. Right: "
+    alt += f"gradient at the last block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
+    alt += f"{_short(last['post-norm'][-1])}; pre-norm and a final norm {_short(last['pre-norm'][0])} to "
+    alt += f"{_short(last['pre-norm'][-1])}, which follows one over the square root of the depth; pre-norm without the "
+    alt += f"final norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
     return Picture(figure, alt, "Figure 9.8. Gradients over depth before training, for four arrangements.")
 
 
@@ -314,10 +306,9 @@ def traces_of_words(fixed_block=None) -> Picture:
     word = {kind: [f"{rows[n][0]:.2f}" for n in (0, 5, -1)] for kind, rows in found.items()}
     said = "; ".join(f"{kind} {a} after one block, {b} after six, {c} after twelve" for kind, (a, b, c) in word.items())
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
-    alt = (
-        f"Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map recovers: "
-        f"{said}. Fraction of the variance that differs between tokens, after one, six and twelve: {apart}."
-    )
+    alt = "Two line charts over twelve untrained blocks. Fraction of each word's own vector that a linear map "
+    alt += f"recovers: {said}. Fraction of the variance that differs between tokens, after one, six and twelve: "
+    alt += f"{apart}."
     caption = "Figure 9.4. What is left of a word after each block, with and without residual connections."
     repaired = "Figure 9.5. The block with the bug keeps as much of a word as post-norm, your fix as much as pre-norm."
     return Picture(figure, alt, caption if fixed_block is None else repaired)
@@ -434,11 +425,10 @@ def without_feed_forward() -> Picture:
     bars(ax, list(found), [loss for loss, _ in found.values()], labels, across=True, color=[BLUE, ORANGE, ORANGE])
     ax.set(xlim=(0, 7.5), xlabel="loss on 200 unseen sentences, nats per word")
     said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
-    return Picture(
-        figure,
-        f"Three bars of the translator's loss in nats per word: {said}.",
-        "Figure 9.6. The translator without its encoder's feed-forward networks, and with all of them but no ReLU.",
-    )
+    alt = f"Three bars of the translator's loss in nats per word: {said}."
+    caption = "Figure 9.6. The translator without its encoder's feed-forward networks, and with all of them but no "
+    caption += "ReLU."
+    return Picture(figure, alt, caption)
 
 
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
@@ -485,11 +475,9 @@ def interactions() -> Picture:
     axes[0].legend(frameon=False, fontsize=10, loc="lower left")
     most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
     small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
-    alt = (
-        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one "
-        f"layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the "
-        f"effect is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
-    )
+    alt = "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one "
+    alt += f"layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, "
+    alt += f"the effect is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     return Picture(figure, alt, "Figure 9.12. How many words one output can relate jointly, by number of layers.")
 
 
@@ -532,10 +520,8 @@ def costs(block_macs, d_model: int = 512, d_ff: int = 2048) -> Picture:
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="MACs", xlim=(10, 1e5), ylim=(1e7, 4e13))
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")
-    alt = (
-        f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
-        "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their "
-        f"square. Those pass the projections at {2 * d_model} tokens and everything else together at "
-        f"{2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens ({totals[0]:,}) to {counted[-1]:,}."
-    )
+    alt = f"MACs of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
+    alt += "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their "
+    alt += f"square. Those pass the projections at {2 * d_model} tokens and everything else together at "
+    alt += f"{2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens ({totals[0]:,}) to {counted[-1]:,}."
     return Picture(figure, alt, "Figure 9.9. What a block costs: the quadratic part dominates only for long texts.")

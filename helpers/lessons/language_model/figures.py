@@ -138,14 +138,12 @@ def training(watch) -> Picture:
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
     fall = _fall(watch.steps, watch.losses["a repeated letter"])
-    return Picture(
-        figure,
-        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
-        f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between "
-        f"steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its weight on the "
-        "token after the previous occurrence.",
-        "Figure 12.3. A training run, total loss and by kind of token. Dotted: attention to the token to repeat.",
-    )
+    alt = f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
+    alt += f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls "
+    alt += f"between steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its "
+    alt += "weight on the token after the previous occurrence."
+    caption = "Figure 12.3. A training run, total loss and by kind of token. Dotted: attention to the token to repeat."
+    return Picture(figure, alt, caption)
 
 
 def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
@@ -214,9 +212,8 @@ def induction_from_weights(answer) -> Picture:
 def ablated_heads(model, watch) -> Picture:
     from helpers.lessons.language_model.watch import AGAIN, ablated, heads_of
 
-    caption = (
-        "Figure 12.9. Loss on repeated letters with one head ablated at a time. Red: the strongest induction head."
-    )
+    caption = "Figure 12.9. Loss on repeated letters with one head ablated at a time. Red: the strongest induction "
+    caption += "head."
     heads = heads_of(model)
     if not heads:
         return words_instead("No head to ablate, because no part of this model has W_o and num_heads.", caption)
@@ -231,12 +228,9 @@ def ablated_heads(model, watch) -> Picture:
     bars(ax, ["none", *names], [whole, *above], ".2f", across=True, color=colors)
     ax.set(xlabel="nats above the line, repeated letters", ylabel="ablated", xlim=(0, max(above) * 1.12 + 0.1))
     said = named(names, above)
-    return Picture(
-        figure,
-        f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
-        f"induction head is layer {best[0]}, head {best[1]}.",
-        caption,
-    )
+    alt = f"Repeated letters are {whole:.2f} nats above the line; with one head ablated: {said}. The strongest "
+    alt += f"induction head is layer {best[0]}, head {best[1]}."
+    return Picture(figure, alt, caption)
 
 
 def grown_induction_head(model, watch) -> Picture:
@@ -266,12 +260,11 @@ def grown_induction_head(model, watch) -> Picture:
         mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
         said.append(f"head {head}: {looks}; {mean:.2f} on average")
-    return Picture(
-        figure,
-        f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. {'. '.join(said)}. "
-        f"The correct letter gets a probability of {least:.2f} or more each time.",
-        "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to copy.",
-    )
+    alt = f"Attention in layer {layer} over {text}. Framed, the token after the previous occurrence. "
+    alt += f"{'. '.join(said)}. The correct letter gets a probability of {least:.2f} or more each time."
+    caption = "Figure 12.6. Two heads of the trained model, the strongest induction head first. Framed: the token to "
+    caption += "copy."
+    return Picture(figure, alt, caption)
 
 
 def dropout() -> Picture:
@@ -303,11 +296,9 @@ def full_size(run) -> Picture:
     ax.annotate(f"best {lowest:.2f}", (run.steps[run.best], lowest), (0, 14), textcoords="offset points", ha="center")
     ax.set(xlabel="steps", ylabel="nats per character", xlim=(0, None))
     ax.legend(frameon=False, fontsize=10)
-    alt = (
-        f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
-        f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
-        f"lowest, {lowest:.2f}, at step {run.steps[run.best]}."
-    )
+    alt = f"Loss in nats per character over {run.steps[-1]} steps. Training: from {run.training[0]:.2f} to "
+    alt += f"{run.training[-1]:.2f}. Validation: from {run.validation[0]:.2f} to {run.validation[-1]:.2f}, with the "
+    alt += f"lowest, {lowest:.2f}, at step {run.steps[run.best]}."
     size = f"{run.parameters / 1e6:.1f} million parameters"
     return Picture(figure, alt, f"Figure 12.13. A GPT of {size} learns tiny Shakespeare ({run.device}).")
 
@@ -391,10 +382,9 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
     ax.set(xlabel="steps", ylabel="nats per token", xlim=(0, steps * 1.42), xticks=range(0, steps + 1, 20))
-    return Picture(
-        figure,
-        f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "
-        f"buggy one {ends['buggy']:.2f}, though its own value is {ends['buggy, its own loss']:.2f}; guessing has "
-        f"{math.log(V):.2f}.",
-        "Figure 12.7. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy one.",
-    )
+    alt = f"Two training runs of {steps} steps. With your loss {ends['yours']:.2f} nats per token at the end, with the "
+    alt += f"buggy one {ends['buggy']:.2f}, though its own value is {ends['buggy, its own loss']:.2f}; guessing has "
+    alt += f"{math.log(V):.2f}."
+    caption = "Figure 12.7. The same small model trained with each loss. Solid: the correct loss. Dotted: the buggy "
+    caption += "one."
+    return Picture(figure, alt, caption)

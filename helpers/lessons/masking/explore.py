@@ -120,11 +120,9 @@ def fill():
             bars[k].show(weights.tolist(), ".3g")
             axes[k].set_xticks(range(4), [f"{n}\n{s:g}" for n, s in zip(kinds, scores.tolist(), strict=True)])
             titles[k].set_text(f"{number:,.0f} {way}: {weights[2:].sum():.3g} to blocked keys")
-        alt = (
-            f"Weights of two visible keys (scores {visible} and {visible + 1}) and two blocked ones ({blocked} and "
-            f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
-            f"number added they get {added[2:].sum():.3g}."
-        )
+        alt = f"Weights of two visible keys (scores {visible} and {visible + 1}) and two blocked ones ({blocked} and "
+        alt += f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
+        alt += f"number added they get {added[2:].sum():.3g}."
         caption = "Instead of minus infinity, a finite number replaces the score (left) or is added to it (right)."
         return Picture(figure, alt, caption)
 

@@ -62,12 +62,10 @@ def gallery() -> Picture:
         ax.set_title(title, fontsize=11)
         ax.tick_params(axis="x", labelsize=9)
         ax.set_ylabel("query")
-    alt = (
-        "Four masks, a row for each query and a column for each key. Causal over jane visits africa in september: a "
-        "lower triangle, 15 of 25 pairs allowed. With a cache of 3 the same triangle's last two rows: in sees four "
-        "keys, september all five. Padding over jane visits africa and two pads: the last two columns are blocked in "
-        "every row. Both: 12 of 25 pairs allowed."
-    )
+    alt = "Four masks, a row for each query and a column for each key. Causal over jane visits africa in september: a "
+    alt += "lower triangle, 15 of 25 pairs allowed. With a cache of 3 the same triangle's last two rows: in sees four "
+    alt += "keys, september all five. Padding over jane visits africa and two pads: the last two columns are blocked "
+    alt += "in every row. Both: 12 of 25 pairs allowed."
     return Picture(figure, alt, "Figure 5.1. Four masks. Blue: this query may see this key. Hatched: it may not.")
 
 
@@ -138,11 +136,9 @@ def two_meanings(tokens, right, wrong) -> Picture:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
             ax.text((len(tokens) - 1) / 2, row, "NaN, NaN, NaN", color=RED_INK, ha="center", va="center", bbox=box)
     axes[0].set_ylabel("query")
-    alt = (
-        "Weights of nn.MultiheadAttention. With the mask inverted, as it requires, the upper triangle is blocked and "
-        f"rows sum to 1. With our mask as it is, {tokens[0]} sees only {' and '.join(tokens[1:])}, and the last row is "
-        "NaN."
-    )
+    alt = "Weights of nn.MultiheadAttention. With the mask inverted, as it requires, the upper triangle is blocked and "
+    alt += f"rows sum to 1. With our mask as it is, {tokens[0]} sees only {' and '.join(tokens[1:])}, and the last row "
+    alt += "is NaN."
     caption = "Figure 5.3. nn.MultiheadAttention with an inverted mask, as it requires, and with our mask."
     return Picture(figure, alt, caption)
 
@@ -223,11 +219,9 @@ def too_good() -> Picture:
     ax.set(ylim=(0, 4.6), xlabel="training step", ylabel="loss in nats")
     ax.legend(fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.88))
     caption = "Figure 5.4. Without a mask the loss on random letters is too good in training, and bad in writing."
-    alt = (
-        f"Losses over {len(honest)} training steps on random letters. The causal model stays at the line ln 8 = 2.079 "
-        f"and ends at {sum(honest[-20:]) / 20:.2f}. The model without a mask falls far below it and ends at "
-        f"{sum(leaking[-20:]) / 20:.2f}, near ln 8 / 12 = 0.173. While it writes, its loss is {writing:.2f}."
-    )
+    alt = f"Losses over {len(honest)} training steps on random letters. The causal model stays at the line ln 8 = "
+    alt += f"2.079 and ends at {sum(honest[-20:]) / 20:.2f}. The model without a mask falls far below it and ends at "
+    alt += f"{sum(leaking[-20:]) / 20:.2f}, near ln 8 / 12 = 0.173. While it writes, its loss is {writing:.2f}."
     return Picture(figure, alt, caption)
 
 
@@ -278,10 +272,8 @@ def influence() -> Picture:
         ax.set_title(f"{title}: {leaks[-1]} leaks", fontsize=11)
         ax.set_xlabel("changed input")
     axes[0].set_ylabel("output")
-    alt = (
-        "Three tables: how much each of six outputs changes when one of six inputs is changed. Entries above the "
-        f"diagonal are leaks. Masked before the softmax: {leaks[0]} leaks. Masked after it: {leaks[1]} of 15 pairs "
-        f"leak. Not masked: {leaks[2]}."
-    )
+    alt = "Three tables: how much each of six outputs changes when one of six inputs is changed. Entries above the "
+    alt += f"diagonal are leaks. Masked before the softmax: {leaks[0]} leaks. Masked after it: {leaks[1]} of 15 pairs "
+    alt += f"leak. Not masked: {leaks[2]}."
     caption = "Figure 5.6. How much each output changes when one input changes. Orange: leaks from the future."
     return Picture(figure, alt, caption)

@@ -40,9 +40,8 @@ def budget():
         said = named(numbers, numbers.values(), ",")
         alt = f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay the same, the "
         alt += "attention weights grow with the heads, and a head gets narrower."
-        caption = (
-            "Figure 8.5. More heads need the same parameters and products, more attention weights, and are narrower."
-        )
+        caption = "Figure 8.5. More heads need the same parameters and products, more attention weights, and are "
+        caption += "narrower."
         return Picture(figure, alt, caption)
 
     tokens = choice("tokens", [2**i for i in range(4, 14)], 512)

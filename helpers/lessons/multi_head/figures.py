@@ -110,13 +110,11 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
         ax.set_title(title)
     said = ((f"head {h} rows {head.int().tolist()}" for h, head in enumerate(heads)) for heads in (right, wrong))
     as_meant, mixed = map("; ".join, said)
-    return Picture(
-        figure,
-        "Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each token: "
-        f"{as_meant}. With view alone, each head holds one token only: {mixed}.",
-        f"Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token only "
-        f"({num_heads} heads, {T} tokens).",
-    )
+    alt = "Two tokens of six channels, colored by token. After view and transpose, each head holds a row of each "
+    alt += f"token: {as_meant}. With view alone, each head holds one token only: {mixed}."
+    caption = "Figure 8.2. Splitting has two steps. Without the second, each head here would hold parts of one token "
+    caption += f"only ({num_heads} heads, {T} tokens)."
+    return Picture(figure, alt, caption)
 
 
 def _squares(ax, tables, token_of, width) -> None:
@@ -150,13 +148,11 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
     arrows += [("Q split", "weights", ""), ("K split", "weights", ""), ("V split", "heads", "")]
     flow(ax, boxes, [*arrows, ("weights", "heads", ""), ("heads", "merged", "merge"), ("merged", "out", "$W_O$")])
     bare(ax, xlim=(-0.05, 8.4), ylim=(-0.1, 2.85))
-    return Picture(
-        figure,
-        f"Boxes from left to right: x ({B}, {T}, {D}); Q, K and V of the same shape; each split into "
-        f"({B}, {H}, {T}, {d}); weights ({B}, {H}, {T}, {T}) and heads ({B}, {H}, {T}, {d}); merged ({B}, {T}, {D}); "
-        f"and through W_O the output ({B}, {T}, {D}).",
-        "Figure 8.3. The heads don't interact until they are merged and multiplied by the output matrix.",
-    )
+    alt = f"Boxes from left to right: x ({B}, {T}, {D}); Q, K and V of the same shape; each split into ({B}, {H}, {T}, "
+    alt += f"{d}); weights ({B}, {H}, {T}, {T}) and heads ({B}, {H}, {T}, {d}); merged ({B}, {T}, {D}); and through "
+    alt += f"W_O the output ({B}, {T}, {D})."
+    caption = "Figure 8.3. The heads don't interact until they are merged and multiplied by the output matrix."
+    return Picture(figure, alt, caption)
 
 
 @torch.no_grad()
@@ -270,11 +266,9 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
     deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
-    alt = (
-        f"Four curves, one per head: the score of query {asking} and key {asked} over the distance between the two, "
-        f"from -12 to 12. They are oscillating and not symmetric; the maxima are {best}. From top to bottom they "
-        f"measure {deep}."
-    )
+    alt = f"Four curves, one per head: the score of query {asking} and key {asked} over the distance between the two, "
+    alt += f"from -12 to 12. They are oscillating and not symmetric; the maxima are {best}. From top to bottom they "
+    alt += f"measure {deep}."
     return Picture(figure, alt, "Figure 8.9. With RoPE, the score in each head depends on the signed distance.")
 
 
@@ -320,11 +314,10 @@ def without_each_head() -> Picture:
     ax.set(ylabel="nats per word", ylim=(0, 1.15 * max(losses)), title=f"one head ablated; with all heads {whole:.4f}")
     ax.tick_params(axis="x", labelsize=9)
     said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
-    return Picture(
-        figure,
-        f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}.",
-        "Figure 8.8. Only one head is expensive to ablate. Each of the others can be ablated alone at little cost.",
-    )
+    alt = f"Loss of the translator in nats per word with one encoder head ablated; with all heads {whole:.4f}. {said}."
+    caption = "Figure 8.8. Only one head is expensive to ablate. Each of the others can be ablated alone at little "
+    caption += "cost."
+    return Picture(figure, alt, caption)
 
 
 def importance_against_damage(head_importance) -> Picture:

@@ -41,13 +41,11 @@ def sinusoids():
         gaps = apart(t, s, D_MODEL)
         bars.show(gaps, colors=[BLUE if i == pair else SKY for i in range(len(gaps))])
         told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
-        return Picture(
-            figure,
-            f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
-            f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} {np.sin(speed * s):.3f} "
-            f"and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: {told}.",
-            caption="Left: one pair of columns. Right: the distance of the two positions in each pair.",
-        )
+        alt = f"Width {D_MODEL}, pair {pair}, one cycle in {2 * np.pi / speed:.1f} steps. At position {t} its sine is "
+        alt += f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at position {s} "
+        alt += f"{np.sin(speed * s):.3f} and {np.cos(speed * s):.3f}. Distance of the two positions in each pair: "
+        alt += f"{told}."
+        return Picture(figure, alt, "Left: one pair of columns. Right: the distance of the two positions in each pair.")
 
     t, s = whole("position", 10, 0, LENGTH - 1), whole("another one", 11, 0, LENGTH - 1)
     panel(keeping(figure, draw), pair=whole("pair", 0, 0, len(SPEEDS) - 1), t=t, s=s)
@@ -89,13 +87,11 @@ def rotary():
         left_title.set_text(f"pair {pair}: key {abs(between):.0f}° {'ahead' if between >= 0 else 'behind'}")
         here.set_data([offset], [score])
         right_title.set_text(f"score over all 8 pairs: {score:.3f}")
-        return Picture(
-            figure,
-            f"Left, a query at position {query_at} and a key at position {key_at} as arrows of pair {pair}, "
-            f"{abs(between):.0f} degrees apart; dotted, the arrows at position 0. Right, the score against the "
-            f"offset: {score:.3f} at offset {offset}, {scores[-offset - reach[0]]:.3f} at offset {-offset}.",
-            caption="Left: one pair, rotated by its position. Right: the score for each offset from query to key.",
-        )
+        alt = f"Left, a query at position {query_at} and a key at position {key_at} as arrows of pair {pair}, "
+        alt += f"{abs(between):.0f} degrees apart; dotted, the arrows at position 0. Right, the score against the "
+        alt += f"offset: {score:.3f} at offset {offset}, {scores[-offset - reach[0]]:.3f} at offset {-offset}."
+        caption = "Left: one pair, rotated by its position. Right: the score for each offset from query to key."
+        return Picture(figure, alt, caption)
 
     panel(
         keeping(figure, draw),

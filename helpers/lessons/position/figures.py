@@ -46,11 +46,9 @@ def counting(length: int = 16) -> Picture:
     heatmap(axes[1], sines, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
     axes[0].set(title="binary digits", xlabel="flips after so many steps", ylabel="position")
     axes[1].set(title="sines of the first four pairs, D = 16", xlabel="steps in one cycle")
-    alt = (
-        "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, 4 "
-        "and 8. Right, four sines that repeat after 6, 20, 63 and 199 steps: the same fast-to-slow pattern without "
-        "jumps."
-    )
+    alt = "Left, the binary digits of the positions 0 to 15: the first column flips at every step, the others after 2, "
+    alt += "4 and 8. Right, four sines that repeat after 6, 20, 63 and 199 steps: the same fast-to-slow pattern "
+    alt += "without jumps."
     return Picture(figure, alt, "Figure 2.2. Two ways to count: binary digits and sinusoids.")
 
 
@@ -61,14 +59,12 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     ax.set(xlabel="column (even: sine, odd: cosine)", ylabel="position t", title=f"sinusoidal positions, D = {d_model}")
     figure.colorbar(image, ax=ax, shrink=0.8)
     slowest = 10000 ** (-(d_model - 2) / d_model)
-    return Picture(
-        figure,
-        f"Heat map of {length} positions by {d_model} columns, values from -1 to 1. The columns on the left change "
-        f"sign every three positions; toward the right they change ever more slowly, and the last pair stays near "
-        f"0 and 1: its angle at position {length - 1} is only {(length - 1) * slowest:.4f}.",
-        f"Figure 2.3. The sinusoids of {length} positions, width {d_model}: fast pairs on the left, slow ones on the "
-        "right.",
-    )
+    alt = f"Heat map of {length} positions by {d_model} columns, values from -1 to 1. The columns on the left change "
+    alt += "sign every three positions; toward the right they change ever more slowly, and the last pair stays near 0 "
+    alt += f"and 1: its angle at position {length - 1} is only {(length - 1) * slowest:.4f}."
+    caption = f"Figure 2.3. The sinusoids of {length} positions, width {d_model}: fast pairs on the left, slow ones on "
+    caption += "the right."
+    return Picture(figure, alt, caption)
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
@@ -83,12 +79,10 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
         axes[1].plot(np.arange(length), dots[t], color=color, linestyle=style, label=f"position {t}")
     axes[1].set(xlabel="position", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, shifted")
     axes[1].legend(loc="upper center", ncols=3, fontsize=9, frameon=False, handlelength=1.6)
-    alt = (
-        f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} on "
-        "it, with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its "
-        f"top at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, "
-        f"{dots[5, 15]:.2f} ten positions away."
-    )
+    alt = f"Left, a heat map of the dot products of {length} positions: stripes along the diagonal, {dots[0, 0]:.0f} "
+    alt += "on it, with the rows of positions 5, 24 and 40 marked. Right, these three rows as curves: the same hill "
+    alt += f"with its top at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one position away, "
+    alt += f"{dots[5, 15]:.2f} ten positions away."
     return Picture(figure, alt, "Figure 2.7. The dot product of two position vectors depends only on their distance.")
 
 
@@ -103,12 +97,10 @@ def words_and_positions(words, x, positions) -> Picture:
     axes[2].set_xlabel("column")
     figure.colorbar(image, ax=axes, shrink=0.7)
     long, longer = (np.linalg.norm(part, axis=1) for part in (x, positions))
-    alt = (
-        f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
-        f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are strong "
-        f"sinusoids on the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks "
-        "like the positions, with a faint grain."
-    )
+    alt = f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The "
+    alt += f"words are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The positions are "
+    alt += f"strong sinusoids on the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The "
+    alt += "sum looks like the positions, with a faint grain."
     return Picture(figure, alt, "Figure 2.4. What enters the translator: word plus position, entry by entry.")
 
 
@@ -118,13 +110,11 @@ def whose_position() -> Picture:
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
     for ax, positions, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
         heatmap(ax, positions, rows, names, vmin=0, vmax=4, digits=0, title=f"position that is added: {title}")
-    return Picture(
-        figure,
-        "Two tables of two sentences with three tokens each. The published layer adds position 0 to all three tokens "
-        "of sentence 0 and position 1 to all three tokens of sentence 1. Wanted are the positions 0, 1, 2 in both "
-        "sentences.",
-        "Figure 2.5. The published layer numbers the sentences of a batch, not the words of a sentence.",
-    )
+    alt = "Two tables of two sentences with three tokens each. The published layer adds position 0 to all three tokens "
+    alt += "of sentence 0 and position 1 to all three tokens of sentence 1. Wanted are the positions 0, 1, 2 in both "
+    alt += "sentences."
+    caption = "Figure 2.5. The published layer numbers the sentences of a batch, not the words of a sentence."
+    return Picture(figure, alt, caption)
 
 
 def _circle(ax):
@@ -153,11 +143,9 @@ def one_turn(offset: int = 3) -> Picture:
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
         ax.set(xlabel="cosine column", ylabel="sine column")
         ax.set_title(f"pair {pair}: {offset} steps rotate it by {speed * offset:.1f}")
-    alt = (
-        f"Two circles with arrows, pairs 0 and 1 of D = 8. In pair 0 the arrows of positions 0 and 2 each "
-        f"rotate by {offset:.1f} radians if the position grows by {offset}; in pair 1 those of positions 0 and 12 "
-        f"rotate by {speeds[1] * offset:.1f}. The rotation does not depend on the position."
-    )
+    alt = "Two circles with arrows, pairs 0 and 1 of D = 8. In pair 0 the arrows of positions 0 and 2 each rotate by "
+    alt += f"{offset:.1f} radians if the position grows by {offset}; in pair 1 those of positions 0 and 12 rotate by "
+    alt += f"{speeds[1] * offset:.1f}. The rotation does not depend on the position."
     return Picture(figure, alt, f"Figure 2.8. A step of {offset} rotates a pair by the same angle at every position.")
 
 
@@ -172,11 +160,10 @@ def turned_together() -> Picture:
         ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
         ax.set_title(f"q at position {m}, k at position {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
         said.append(f"q at position {m} and k at position {n}: angle {n - m}, score {np.cos(n - m):.2f}")
-    return Picture(
-        figure,
-        f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}.",
-        "Figure 2.6. If query and key move together, their angle and score stay. If the key moves alone, both change.",
-    )
+    alt = f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}."
+    caption = "Figure 2.6. If query and key move together, their angle and score stay. If the key moves alone, both "
+    caption += "change."
+    return Picture(figure, alt, caption)
 
 
 def example_words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
@@ -203,12 +190,10 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
         image = heatmap(ax, scores, title=title, xlabel="position of the key", **look)
         figure.colorbar(image, ax=ax, shrink=0.85)
     axes[0].set_ylabel("position of the query")
-    return Picture(
-        figure,
-        f"Scores of one query and one key at {length} by {length} positions. Left, with position vectors added: along "
-        f"the diagonal, where the distance is 0, they run from {added.diagonal().min():.2f} to "
-        f"{added.diagonal().max():.2f}. Right, with RoPE: every diagonal has one color, "
-        f"{rotated[0, 0]:.2f} at offset 0, {rotated[1, 0]:.2f} when the query is one position after the key, and "
-        f"{rotated[0, 1]:.2f} when it is one position before.",
-        "Figure 2.9. The same query and key at all positions, with position vectors added and with RoPE.",
-    )
+    alt = f"Scores of one query and one key at {length} by {length} positions. Left, with position vectors added: "
+    alt += f"along the diagonal, where the distance is 0, they run from {added.diagonal().min():.2f} to "
+    alt += f"{added.diagonal().max():.2f}. Right, with RoPE: every diagonal has one color, {rotated[0, 0]:.2f} at "
+    alt += f"offset 0, {rotated[1, 0]:.2f} when the query is one position after the key, and {rotated[0, 1]:.2f} when "
+    alt += "it is one position before."
+    caption = "Figure 2.9. The same query and key at all positions, with position vectors added and with RoPE."
+    return Picture(figure, alt, caption)

@@ -55,11 +55,9 @@ def search():
         name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
         title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
         dot.set_data([angle], [float(values[best])])
-        alt = (
-            f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
-            f"value {values[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
-            "flat steps."
-        )
+        alt = f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
+        alt += f"value {values[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in flat "
+        alt += "steps."
         return Picture(figure, alt, "Left: the thick key wins. Right: the returned value as the query rotates.")
 
     panel(keeping(figure, draw), angle=whole("angle", 30, 0, 180, step=5))

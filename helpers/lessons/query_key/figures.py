@@ -89,13 +89,11 @@ def projections(X, W_q, W_k, tokens=JANE) -> Picture:
         heatmap(left, X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0, title="X")
         heatmap(middle, W.T, features, title=f"·  $W_{title[0]}^\\top$", **look)
         heatmap(right, X @ W.T, tokens, title=f"=  {title}", **look)
-    return Picture(
-        figure,
-        "Two products of colored matrices. X, the identity, holds the words jane, visits, africa as rows. Times the "
-        f"transpose of W_Q it gives the queries {_rows(X @ W_q.T)}; times the transpose of W_K the keys "
-        f"{_rows(X @ W_k.T)}.",
-        "Figure 3.3. The same words as queries (what they look for) and as keys (what they offer).",
-    )
+    alt = "Two products of colored matrices. X, the identity, holds the words jane, visits, africa as rows. Times the "
+    alt += f"transpose of W_Q it gives the queries {_rows(X @ W_q.T)}; times the transpose of W_K the keys "
+    alt += f"{_rows(X @ W_k.T)}."
+    caption = "Figure 3.3. The same words as queries (what they look for) and as keys (what they offer)."
+    return Picture(figure, alt, caption)
 
 
 def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:

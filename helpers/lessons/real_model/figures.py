@@ -121,11 +121,9 @@ def gallery(sentence: str = SENTENCE) -> Picture:
     labels = [f"mostly the {name}" if name != "itself" else "mostly itself" for name in looks]
     figure.legend(marks, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     said = "; ".join(f"{name}: {len(heads_)} heads ({', '.join(heads_) or 'none'})" for name, heads_ in found.items())
-    alt = (
-        f"Seventy-two small heat maps, six layers of twelve heads, each with the weights among the {T} words of "
-        f"{' '.join(words)}: rows are queries, columns are keys. Heads, written layer.head, whose mean weight on one "
-        f"relative position is above 0.6: {said}. The other heads have patterns of their own."
-    )
+    alt = f"Seventy-two small heat maps, six layers of twelve heads, each with the weights among the {T} words of "
+    alt += f"{' '.join(words)}: rows are queries, columns are keys. Heads, written layer.head, whose mean weight on "
+    alt += f"one relative position is above 0.6: {said}. The other heads have patterns of their own."
     caption = f"Figure 13.1. Attention of all 72 heads on “{sentence}” (rows are queries, columns are keys)."
     return Picture(figure, alt, caption)
 
@@ -166,11 +164,9 @@ def without_each_head() -> Picture:
     ax.set(yscale="log", ylim=(1e-5, 0.3), xlim=(0, 73))
     ax.set(ylabel="1 − cosine", xlabel="rank of a head, the largest change first", xticks=[1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]
-    alt = (
-        f"Dots for 72 heads on a logarithmic scale: 1 minus the cosine of the vector of “{SHORT}” with and without "
-        f"one head. The largest change: layer {order[0][0]} head {order[0][1]}, {shifts[order[0]]:.3f}. "
-        f"Layer 1 head 8 is number {rank} with {shifts[NEXT]:.4f}; the median is {middle:.4f}."
-    )
+    alt = f"Dots for 72 heads on a logarithmic scale: 1 minus the cosine of the vector of “{SHORT}” with and without "
+    alt += f"one head. The largest change: layer {order[0][0]} head {order[0][1]}, {shifts[order[0]]:.3f}. Layer 1 "
+    alt += f"head 8 is number {rank} with {shifts[NEXT]:.4f}; the median is {middle:.4f}."
     caption = "Figure 13.3. How far the sentence's vector changes without each head (orange: jane → visits)."
     return Picture(figure, alt, caption)
 

@@ -81,13 +81,11 @@ def width_and_divisor():
         deviation = float(scores.std()) / divisor
         left_title.set_text(f"one query: effectively {float(effective_tokens(weights)):.1f} keys")
         right_title.set_text(f"standard deviation {deviation:.2f}, ∂p/∂q at {100 * at[0]:.0f}%")
-        alt = (
-            f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation is "
-            f"{deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of "
-            f"∂p/∂q is {100 * at[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} gives; the "
-            f"derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
-            f"is {math.sqrt(d_k):.3g}."
-        )
+        alt = f"Width {d_k}, initialization {init}, scores divided by {divisor:.3g}, so that their standard deviation "
+        alt += f"is {deviation:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size "
+        alt += f"of ∂p/∂q is {100 * at[0]:.0f}% of its maximum, which a divisor of {best_divisor(d_k, init):.3g} "
+        alt += f"gives; the derivative of softmax is {100 * at[1]:.0f}% of its maximum. The square root of the width "
+        alt += f"is {math.sqrt(d_k):.3g}."
         return Picture(figure, alt, "Left: one query's weights. Right: a typical query, over all divisors.")
 
     width, begin = choice("width", WIDTHS, 64), choice("initialization", figures.INITIALIZATIONS)

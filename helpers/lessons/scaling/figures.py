@@ -156,10 +156,9 @@ def two_jacobians() -> Picture:
         heatmap(ax, jacobian, rows, columns, cmap=SIGNED, vmin=-0.25, vmax=0.25, digits=4)
         ax.set(title=f"p = ({p[0]:g}, {p[1]:g}, {p[2]:g})", xlabel="score that changes")
     axes[0].set_ylabel("weight that responds")
-    alt = (
-        "Two softmax Jacobians as heat maps. For p = 0.5, 0.25, 0.25 the diagonal is 0.2500, 0.1875, 0.1875, the rest "
-        "-0.1250 or -0.0625. For p = 0.98, 0.01, 0.01 all entries are small: 0.0196, 0.0099, 0.0099 on the diagonal."
-    )
+    alt = "Two softmax Jacobians as heat maps. For p = 0.5, 0.25, 0.25 the diagonal is 0.2500, 0.1875, 0.1875, the "
+    alt += "rest -0.1250 or -0.0625. For p = 0.98, 0.01, 0.01 all entries are small: 0.0196, 0.0099, 0.0099 on the "
+    alt += "diagonal."
     return Picture(figure, alt, "Figure 4.4. The Jacobian of softmax, for balanced weights and near saturation.")
 
 

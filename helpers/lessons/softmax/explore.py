@@ -79,11 +79,9 @@ def stream(seen: int = 2):
         path.set_data(range(1, seen + 1), means)
         state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
         end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
-        alt = (
-            f"After {seen} of {BLOCKS} blocks of {BLOCK} scores, the third raised by {lift:g}: running "
-            f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
-            f"over all scores at once gives {exact:.4f}."
-        )
+        alt = f"After {seen} of {BLOCKS} blocks of {BLOCK} scores, the third raised by {lift:g}: running maximum "
+        alt += f"{top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax over "
+        alt += f"all scores at once gives {exact:.4f}."
         return Picture(figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
 
     panel(

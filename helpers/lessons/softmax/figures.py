@@ -29,11 +29,9 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
     bars(right, list(words), weights, texts, ylabel="attention weight", ylim=(0, 0.75), title="divided by their sum")
     alt = f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
     alt += f"{', '.join(map(str, exponentials))}. Right: bars of their attention weights, {_list(weights)}."
-    return Picture(
-        figure,
-        alt,
-        "Figure 6.1. The exponential makes scores positive and keeps their order. Dividing by the sum makes weights.",
-    )
+    caption = "Figure 6.1. The exponential makes scores positive and keeps their order. Dividing by the sum makes "
+    caption += "weights."
+    return Picture(figure, alt, caption)
 
 
 def where_exp_works() -> Picture:
@@ -115,11 +113,9 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
     alt = "Two lower triangles of weights of 8 tokens. Softmax over keys: every row sums to 1. Softmax over queries: "
     alt += f"the rows sum to {_list(wrong.sum(-1).tolist(), 2)}; the columns sum to 1."
-    return Picture(
-        figure,
-        alt,
-        "Figure 6.7. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the future.",
-    )
+    caption = "Figure 6.7. Causal weights of eight tokens. Softmax over keys is right; over queries it leaks the "
+    caption += "future."
+    return Picture(figure, alt, caption)
 
 
 def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens: list[str]) -> Picture:
@@ -163,11 +159,9 @@ def log_of_softmax() -> Picture:
     ax.plot([last], [direct[last]], "x", color=ORANGE, ms=10, mew=2.5)
     ax.set(xlabel="points below the maximum", ylabel="log-probability (float32)")
     ax.legend(frameon=False, fontsize=10, loc="lower left")
-    alt = (
-        "The log-probability of a token against the distance of its score from the maximum. The stable form falls in a "
-        f"straight line to -160. log(softmax) ends at a distance of {last}, then is minus infinity. With an epsilon "
-        "of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
-    )
+    alt = "The log-probability of a token against the distance of its score from the maximum. The stable form falls in "
+    alt += f"a straight line to -160. log(softmax) ends at a distance of {last}, then is minus infinity. With an "
+    alt += "epsilon of 1e-9 the curve turns flat at -20.7 from a distance of about 20."
     return Picture(figure, alt, "Figure 6.5. The logarithm of a small probability, computed in three ways.")
 
 

@@ -103,13 +103,10 @@ class MemoryOrder:
             ax.set_yticks(range(len(rows)), rows)
             ax.set_xticks(range(len(columns)), columns)
         verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
-        return Picture(
-            self.figure,
-            f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
-            f"{turned.tolist()}, has one color in each column, so every column is still one token. Its view, "
-            f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
-            caption,
-        )
+        alt = f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, {turned.tolist()}, has "
+        alt += f"one color in each column, so every column is still one token. Its view, {recut.tolist()}, cuts the "
+        alt += f"same line of memory into rows of {tokens}: {verdict}."
+        return Picture(self.figure, alt, caption)
 
 
 def transpose_against_view() -> Picture:
@@ -171,15 +168,13 @@ def jacobian_picture(step: float = 0.5) -> Picture:
     right.text(6.75, 8.35, "along (3, 4)", color=RED, ha="right")
     right.text(6.75, 7.15, "along (2, 1)", color=GREEN, ha="left")
     right.legend(frameon=False, loc="upper left", fontsize=9)
-    return Picture(
-        figure,
-        f"Left: a square of side {step:g} at x = (2, 3). Right: its image under f, which starts at (6, 7). The step "
-        "in x1 becomes an arrow along (3, 4), the first column of J, and the step in x2 an arrow along (2, 1), the "
-        "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
-        f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
-        f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
-        "Figure 0.6. Near the point, f does what its Jacobian says; farther out it curves away.",
-    )
+    alt = f"Left: a square of side {step:g} at x = (2, 3). Right: its image under f, which starts at (6, 7). The step "
+    alt += "in x1 becomes an arrow along (3, 4), the first column of J, and the step in x2 an arrow along (2, 1), the "
+    alt += "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
+    alt += f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), f sends it to "
+    alt += f"({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g})."
+    caption = "Figure 0.6. Near the point, f does what its Jacobian says; farther out it curves away."
+    return Picture(figure, alt, caption)
 
 
 def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
@@ -232,13 +227,12 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
     frame_cells(left, enumerate(index.tolist()), BLUE)
     frame_cells(right, ((t, t) for t in range(len(index))), BLUE)
     picked = x.gather(-1, index[:, None])[:, 0]
-    return Picture(
-        figure,
-        f"Left: the table x, with the entry that each row's own index names in a frame: "
-        f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. "
-        "Right: what plain indexing gives, every index in every row; the wanted entries are on its diagonal.",
-        "Figure 0.5. The entries that we want are framed. Plain indexing returns them on the diagonal, among others.",
-    )
+    alt = "Left: the table x, with the entry that each row's own index names in a frame: "
+    alt += f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. Right: what "
+    alt += "plain indexing gives, every index in every row; the wanted entries are on its diagonal."
+    caption = "Figure 0.5. The entries that we want are framed. Plain indexing returns them on the diagonal, among "
+    caption += "others."
+    return Picture(figure, alt, caption)
 
 
 def row_times_jacobian() -> Picture:

@@ -67,12 +67,11 @@ def windows():
         many = f"{layers} layers depend on" if layers > 1 else "1 layer depends on"
         title.set_text(f"what {many}")
         last = all_of_them[-1].nonzero().flatten().tolist()
-        return Picture(
-            figure,
-            f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token attends to "
-            f"{int(one[-1].sum())} positions. Through {layers} it depends on {len(last)}, from position {last[0]} on.",
-            caption="Left: the mask of one layer. Right: what each output depends on through all layers.",
-        )
+        alt = f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token attends to "
+        alt += f"{int(one[-1].sum())} positions. Through {layers} it depends on {len(last)}, from position {last[0]} "
+        alt += "on."
+        caption = "Left: the mask of one layer. Right: what each output depends on through all layers."
+        return Picture(figure, alt, caption)
 
     panel(
         keeping(figure, draw),

@@ -39,13 +39,11 @@ def gates() -> Picture:
         ax.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
         ax.axvline(0, color="#BBBBBB", lw=0.8, zorder=0)
     low = F.silu(z).min().item()
-    return Picture(
-        figure,
-        f"Left: silu beside ReLU; it is 0 at 0, {low:.2f} at its lowest near −1.3, and nears ReLU far out. Right: the "
-        "product silu(gate) · up for up = 3, 1, −1, −3: nearly 0 where the gate is far below 0, and about gate · up "
-        "where it is far above.",
-        "Figure 14.1. The activation silu, and a gate: one value decides how much of another passes.",
-    )
+    alt = f"Left: silu beside ReLU; it is 0 at 0, {low:.2f} at its lowest near −1.3, and nears ReLU far out. Right: "
+    alt += "the product silu(gate) · up for up = 3, 1, −1, −3: nearly 0 where the gate is far below 0, and about gate "
+    alt += "· up where it is far above."
+    caption = "Figure 14.1. The activation silu, and a gate: one value decides how much of another passes."
+    return Picture(figure, alt, caption)
 
 
 def two_pairings(width: int = 8) -> Picture:

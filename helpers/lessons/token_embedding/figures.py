@@ -90,11 +90,9 @@ def sentence_vectors(vectors, tokens) -> Picture:
     picture = heatmap(ax, vectors, tokens, cmap=SIGNED, numbers=False, xlabel="coordinate", title=title)
     figure.colorbar(picture, ax=ax)
     first = ", ".join(f"{x:.4f}" for x in vectors[0, :3].tolist())
-    alt = (
-        f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} entries, one row for each of {', '.join(tokens)}. The "
-        f"entries are random, without a pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
-        f"{tokens[0]} begins {first}."
-    )
+    alt = f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} entries, one row for each of {', '.join(tokens)}. The "
+    alt += f"entries are random, without a pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
+    alt += f"{tokens[0]} begins {first}."
     return Picture(figure, alt, "Figure 1.2. The running sentence as six rows of an untrained table.")
 
 
@@ -155,13 +153,11 @@ def surprise() -> Picture:
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
     left.legend(frameon=False, loc="upper center")
-    return Picture(
-        figure,
-        "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over 0.69 "
-        "at 0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: the pull "
-        "falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
-        "Figure 1.6. The pull is 1 minus the probability of a positive pair, the push that of a negative sample.",
-    )
+    alt = "Two charts over the dot product, from -5 to 5. Left, the loss: for a positive pair it falls from 5 over "
+    alt += "0.69 at 0 to almost 0, for a negative sample it rises in mirror image. Right, the size of the derivative: "
+    alt += "the pull falls from 1 over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1."
+    caption = "Figure 1.6. The pull is 1 minus the probability of a positive pair, the push that of a negative sample."
+    return Picture(figure, alt, caption)
 
 
 def _skip_gram_forces():
@@ -222,14 +218,12 @@ def negative_sampling_gradients() -> Picture:
         without_spines(ax)
     p = torch.sigmoid(center @ neighbor)
     q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(negatives @ center).tolist())
-    alt = (
-        "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
-        f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
-        f"recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
-        f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
-        f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
-        f"the direction of its own centroid."
-    )
+    alt = "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
+    alt += f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
+    alt += "recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
+    alt += f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
+    alt += f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to the direction of its own "
+    alt += "centroid."
     return Picture(figure, alt, "Figure 1.7. The same pull and push, for words and for voices.")
 
 
@@ -321,11 +315,9 @@ def before_and_after(history, words) -> Picture:
         ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
-    alt = (
-        f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
-        f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, {b1:.2f} "
-        f"between."
-    )
+    alt = f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
+    alt += f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, "
+    alt += f"{b1:.2f} between."
     return Picture(figure, alt, "Figure 1.4. The directions of the word vectors before and after training.")
 
 

@@ -63,11 +63,10 @@ def word_by_word() -> Picture:
         bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.3, 1.3))
         joined = ", ".join(f"{word} from {english[s]}" for word, s in zip(french, pair.alignment, strict=True))
         said.append(f"“{sentence}”: {joined}")
-    return Picture(
-        figure,
-        f"English above, French below, each French word joined to the word that it comes from. {'; '.join(said)}.",
-        "Figure 11.1. Two sentences and where each French word comes from. Orange: words that changed their order.",
-    )
+    alt = f"English above, French below, each French word joined to the word that it comes from. {'; '.join(said)}."
+    caption = "Figure 11.1. Two sentences and where each French word comes from. Orange: words that changed their "
+    caption += "order."
+    return Picture(figure, alt, caption)
 
 
 def batch_of_three() -> Picture:
@@ -210,11 +209,9 @@ class Looks:
         return self._picture(words)
 
     def _picture(self, alt: str) -> Picture:
-        return Picture(
-            self.figure,
-            alt,
-            "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another word.",
-        )
+        caption = "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another "
+        caption += "word."
+        return Picture(self.figure, alt, caption)
 
 
 def warm_ups() -> Picture:
@@ -278,11 +275,9 @@ def broken_trainings() -> Picture:
         )
     ax.set(xlabel="step", ylabel="loss, nats per word", yscale="log", xlim=(0, 200))
     figure.legend(frameon=False, fontsize=9.5, loc="outside lower left")
-    return Picture(
-        figure,
-        f"Loss of four training runs of 200 steps. {'; '.join(said)}.",
-        f"Figure 11.8. Four training runs from the same initialization, and how each translates “{SENTENCE}”.",
-    )
+    alt = f"Loss of four training runs of 200 steps. {'; '.join(said)}."
+    caption = f"Figure 11.8. Four training runs from the same initialization, and how each translates “{SENTENCE}”."
+    return Picture(figure, alt, caption)
 
 
 def _cosines(table: torch.Tensor) -> torch.Tensor:
@@ -377,9 +372,7 @@ def beside(model) -> Picture:
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)
-    return Picture(
-        figure,
-        f"Heat maps of the course's weights beside yours. {'; '.join(said)}.",
-        f"Figure 11.12. Two training runs of one model. Above: the same matrix in both, correlation {r:.2f}. Below: "
-        f"cosines of word vectors, correlation {r_words:.2f} over all pairs.",
-    )
+    alt = f"Heat maps of the course's weights beside yours. {'; '.join(said)}."
+    caption = f"Figure 11.12. Two training runs of one model. Above: the same matrix in both, correlation {r:.2f}. "
+    caption += f"Below: cosines of word vectors, correlation {r_words:.2f} over all pairs."
+    return Picture(figure, alt, caption)

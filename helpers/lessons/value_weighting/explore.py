@@ -61,9 +61,8 @@ def video_search():
         right.set_title(f"weight: a blend of {blend:.1f} minutes")
         alt = f"Weights at temperature {temperature:.2f}: {named(titles, weights, '.3f')}. "
         alt += f"The blend lasts {blend:.1f} minutes."
-        return Picture(
-            figure, alt, "The search returns no single video, but a blend of their lengths with these weights."
-        )
+        caption = "The search returns no single video, but a blend of their lengths with these weights."
+        return Picture(figure, alt, caption)
 
     cooking, far = decimal("query: cooking", 2.0, 0, 3, 0.1), decimal("query: far away", 1.0, 0, 3, 0.1)
     panel(keeping(figure, draw), temperature=powers("temperature", 1.0, -1, 2, 0.01), cooking=cooking, far=far)
@@ -93,11 +92,9 @@ def tiles():
         held = [T * T, high * wide, high * (2 + width)]
         bars.show(held, "d")
         table.set_title(f"tile {now + 1} of {count}")
-        alt = (
-            f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
-            f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, "
-            f"and {held[2]} running values."
-        )
+        alt = f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, is "
+        alt += f"computed; the tiles before it are done and forgotten. In memory: {held[1]} scores instead of "
+        alt += f"{held[0]}, and {held[2]} running values."
         return Picture(figure, alt, "Orange: the tile of scores that is in memory.")
 
     sides = [4, 6, 8, 12, 24]

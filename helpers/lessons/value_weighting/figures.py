@@ -49,13 +49,11 @@ def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]
     listed = named(tokens, weights, ".4f")
     first = ", ".join(f"{v:.4f}" for v in context[:4].tolist())
     inside = int(((low <= context) & (context <= high)).sum())
-    return Picture(
-        figure,
-        f"Heat map of six values with {values.shape[1]} channels; weights {listed}. Below, in each channel, a bar from "
-        f"smallest to largest value and a star for the context vector, which starts with {first}. The star is in "
-        f"its bar in {inside} of {values.shape[1]} channels.",
-        "Figure 7.2. Six values and their weighted average, which stays within their range in every channel.",
-    )
+    alt = f"Heat map of six values with {values.shape[1]} channels; weights {listed}. Below, in each channel, a bar "
+    alt += f"from smallest to largest value and a star for the context vector, which starts with {first}. The star is "
+    alt += f"in its bar in {inside} of {values.shape[1]} channels."
+    caption = "Figure 7.2. Six values and their weighted average, which stays within their range in every channel."
+    return Picture(figure, alt, caption)
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
@@ -117,12 +115,11 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     best_keys = zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
     said = ", ".join(f"{word} attends to {words[j]} ({w:.2f})" for word, j, w in best_keys)
     to_jane, own = torch.cosine_similarity(found[1], values[:2], dim=-1).tolist()
-    return Picture(
-        figure,
-        f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. "
-        f"The output of visits has a cosine of {to_jane:.2f} with the value of jane and {own:.2f} with its own.",
-        "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's value.",
-    )
+    alt = f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels per word. {said}. The "
+    alt += f"output of visits has a cosine of {to_jane:.2f} with the value of jane and {own:.2f} with its own."
+    caption = "Figure 7.4. A trained head of the translator in your AttentionHead. Most words get the previous word's "
+    caption += "value."
+    return Picture(figure, alt, caption)
 
 
 def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tensor, words: list[str]) -> Picture:
@@ -135,11 +132,10 @@ def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tenso
     weight_map(right, weights, words, title="attention weights", xlabel="key", ylabel="query")
     listed = named(words, moved)
     best = ", ".join(f"{w} to {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
-    return Picture(
-        figure,
-        f"Context shifts: {listed}. Each word attends most: {best}.",
-        "Figure 7.5. A trained head moves articles and adjectives toward their noun, and leaves the nouns unchanged.",
-    )
+    alt = f"Context shifts: {listed}. Each word attends most: {best}."
+    caption = "Figure 7.5. A trained head moves articles and adjectives toward their noun, and leaves the nouns "
+    caption += "unchanged."
+    return Picture(figure, alt, caption)
 
 
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
@@ -159,11 +155,10 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     right.set(title="gradient of the loss at the score", ylim=(min(gradient) - 0.24, max(gradient) + 0.24))
     keys = zip(names, weights, values, gradient, moves, strict=True)
     said = (f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, score pushed {move}" for n, a, b, s, move in keys)
-    return Picture(
-        figure,
-        f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(said)}.",
-        "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above it.",
-    )
+    alt = f"One query, four keys, output {mixture:.2f}, and a loss that falls when the output grows. {', '.join(said)}."
+    caption = "Figure 7.6. The output should grow, so the gradient pushes up the scores of keys whose values lie above "
+    caption += "it."
+    return Picture(figure, alt, caption)
 
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
