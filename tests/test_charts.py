@@ -9,7 +9,7 @@ from matplotlib.text import Annotation
 from helpers.drawing.charts import MovingBars, bars, frame_cells, heatmap, name_ticks, named, run_bars, weight_map
 from helpers.drawing.diagrams import SOURCE, arrow, box, flow, tokens
 from helpers.drawing.style import new_figure
-from helpers.widgets.controls import choice, decimal, powers, typed, whole
+from helpers.widgets.panel import choice, decimal, powers, typed, whole
 
 
 def labels(axis):

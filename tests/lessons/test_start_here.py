@@ -92,7 +92,7 @@ def test_figures_say_their_numbers():
 
 @pytest.mark.parametrize(("tokens", "width"), [(1, 1), (1, 4), (5, 1), (5, 4), (2, 2)])
 def test_transpose_and_view_agree_only_for_a_single_row_or_column(tokens, width):
-    alt = figures.MemoryOrder()(tokens, width).alt
+    alt = figures.memory_order()(tokens, width).alt
     assert ("agree" in alt) == (min(tokens, width) == 1)
 
 

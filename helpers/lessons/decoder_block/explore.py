@@ -8,8 +8,7 @@ from helpers.drawing.colors import BLUE
 from helpers.drawing.diagrams import box
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.decoder_block.figures import SHOWN, SMALL, _names, first_word_logits, small_beam
-from helpers.widgets.controls import choice, decimal, powers, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, decimal, keeping, panel, powers, whole
 
 
 def beams():

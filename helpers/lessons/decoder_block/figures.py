@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
 from helpers.drawing.charts import bare, bars, heatmap, name_ticks, named, tilt, weight_map
-from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, ORANGE_INK, Q_COLOR, RED_INK
+from helpers.drawing.colors import BLUE, GRAY_INK, K_COLOR, ORANGE, Q_COLOR, RED_INK
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.style import Picture, new_figure
 from helpers.translator import evaluation
@@ -60,11 +60,6 @@ class Training(NamedTuple):
     written: str
 
 
-def copying_loss(model, src, tgt, pad_id):
-    """The loss with the bug of exercise 10.2: what is asked for is what is read."""
-    return F.cross_entropy(model(src, tgt).transpose(1, 2), tgt, ignore_index=pad_id)
-
-
 def trained_with(loss_of) -> Training:
     """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
     batch = evaluation.unseen(SENTENCES)
@@ -86,20 +81,20 @@ def trained_with(loss_of) -> Training:
 
 @functools.lru_cache(maxsize=1)
 def trained_to_copy() -> Training:
-    return trained_with(copying_loss)
+    """With the bug of exercise 10.2: what is asked for is what is read."""
+    return trained_with(lambda model, src, tgt, pad_id: F.cross_entropy(model(src, tgt).mT, tgt, ignore_index=pad_id))
 
 
 def two_trainings(fixed_loss) -> Picture:
     """The loss of a run with the bug and of one with fixed_loss, and what both models write by themselves."""
     results = {"your loss": trained_with(fixed_loss), "loss with the bug": trained_to_copy()}
     figure, ax = new_figure(7.6, 3.4)
-    said = []
-    for (name, found), color, ink in zip(results.items(), (BLUE, ORANGE), (BLUE, ORANGE_INK), strict=True):
+    said, look = [], {"textcoords": "offset points", "va": "center"}
+    # The two ends lie close together, so that one name stands above its own and one below.
+    for (name, found), color, lift in zip(results.items(), (BLUE, ORANGE), (12, -12), strict=True):
         ax.plot(found.curve, color=color, lw=2)
-        lift = 12 if name == "your loss" else -12  # the two ends lie close together
-        end = (len(found.curve), found.curve[-1])
-        words = f"{name}: {found.curve[-1]:.2f}"
-        ax.annotate(words, end, (6, lift), textcoords="offset points", color=ink, va="center")
+        words, end = f"{name}: {found.curve[-1]:.2f}", (len(found.curve), found.curve[-1])
+        ax.annotate(words, end, (6, lift), color=color, **look)
         said.append(
             f"{name}, loss {found.curve[0]:.1f} at the start and {found.curve[-1]:.2f} at the end, writes "
             f"{found.right} of its {SENTENCES} sentences, and for the second “{found.written}”"
@@ -120,7 +115,7 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
     """For each word that the decoder has to predict: the word, its probability, and its probability when that position
     alone may not attend to the source, in any block."""
     network, src = translator.machine(), translator.source_batch([english])
-    ids = [translator.french[word] for word in french.split()]
+    names, ids = [*french.split(), "<eos>"], [translator.french[word] for word in french.split()]
     says, reads = [*ids, translator.EOS], torch.tensor([[translator.BOS, *ids]])  # (1, T_t)
     memory = network.encode(src)  # (1, T_s, D)
 
@@ -134,7 +129,6 @@ def with_source_hidden(english: str, french: str) -> list[tuple[str, float, floa
             hook.remove()
         return torch.softmax(logits[0, position], dim=-1)[says[position]].item()
 
-    names = [*french.split(), "<eos>"]
     return [(name, probability(t, False), probability(t, True)) for t, name in enumerate(names)]
 
 
@@ -216,13 +210,8 @@ def cache_cells(length: int = 7) -> Picture:
     return Picture(figure, alt, caption)
 
 
-def one_pass(block, x):
-    """The block under a causal mask, all words at once: x (1, T, D) -> (1, T, D)."""
-    return block(x, causal_mask(x.shape[1]))
-
-
 def one_row(block, x, cache, attend):
-    """The same block for new words x (1, T_new, D), earlier keys and values in the cache."""
+    """A block for new words x (1, T_new, D), earlier keys and values in the cache."""
     mha = block.attention
     q, k, v = (split_heads(W(x), HEADS) for W in (mha.W_q, mha.W_k, mha.W_v))  # (1, H, T_new, d_k) each
     out, cache = attend(q, k, v, cache)
@@ -239,7 +228,7 @@ def counted_macs(length: int, attend=None) -> int:
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for t in range(1, length + 1):
             if attend is None:
-                one_pass(block, x[:, :t])
+                block(x[:, :t], causal_mask(t))
             else:
                 _, cache = one_row(block, x[:, t - 1 : t], cache, attend)
     return counter.get_total_flops() // 2
@@ -250,17 +239,15 @@ def cache_saving(attend) -> Picture:
     plain = [counted_macs(T) for T in LENGTHS]
     cached = [counted_macs(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
-    looks = ((plain, ORANGE, ORANGE_INK, "without a cache"), (cached, BLUE, BLUE, "with a cache"))
-    for counts, color, ink, name in looks:
+    for counts, color, name in ((plain, ORANGE, "without a cache"), (cached, BLUE, "with a cache")):
         ax.plot(LENGTHS, [count / 1e6 for count in counts], "o-", color=color, lw=2)
-        ax.text(LENGTHS[-1] * 1.08, counts[-1] / 1e6, name, color=ink, va="center", fontsize=10.5)
+        ax.text(LENGTHS[-1] * 1.08, counts[-1] / 1e6, name, color=color, va="center", fontsize=10.5)
     for T, a, b in zip(LENGTHS, plain, cached, strict=True):
         ax.plot([T, T], [b / 1e6, a / 1e6], color="#B0B0B0", lw=1, zorder=0)
         ax.text(T, (a * b) ** 0.5 / 1e6, f" {a / b:.1f}×", fontsize=9.5, color=RED_INK, ha="left", va="center")
     ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
-    ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
+    ax.set(yscale="log", xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
     saved = zip(LENGTHS, plain, cached, strict=True)
     said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
     alt = f"Multiplications of one block while it writes, without and with a cache: {said}."

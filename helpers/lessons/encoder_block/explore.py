@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.encoder_block.figures import KINDS, arranged, climb, layers, receptive
-from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, keeping, panel, whole
 
 DEPTH, WIDTH = 12, 16
 

@@ -98,21 +98,20 @@ def absolute_value() -> Picture:
 def two_orders() -> Picture:
     figure, axes = new_figure(8.6, 3.5, 2, 1)
     for ax, pre in zip(axes, (False, True), strict=True):
-        stream = 0.0
-        ax.plot([0, 10], [stream, stream], color="black", lw=2.2, zorder=1)
+        ax.plot([0, 10], [0, 0], color="black", lw=2.2, zorder=1)
         for start, name, norm in ((0.5, "attention", "norm1"), (5.4, "feed-forward", "norm2")):
             last = start + 3.0
             boxes = [(start + (1.85 if pre else 1.5), 1.15, name, "#D5E8F5")]
-            boxes += [(start + 0.45, 1.15, norm, "#FFC94D")] if pre else [(last + 0.95, stream, norm, "#FFC94D")]
+            boxes += [(start + 0.45, 1.15, norm, "#FFC94D")] if pre else [(last + 0.95, 0, norm, "#FFC94D")]
             for bx, by, text, color in boxes:
                 size = (1.3 if text == name else 0.9, 0.6)
                 box(ax, (bx, by), size, text, facecolor=color, edgecolor="#555555", zorder=3, fontsize=10)
-            ax.plot([start - 0.2, start - 0.2, last], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
-            arrow(ax, (last, 1.15), (last, stream + 0.16), "#555555", 1.2, mutation_scale=12)
-            ax.plot([last], [stream], "o", ms=15, color="white", markeredgecolor="black", zorder=3)
-            ax.text(last, stream, "+", ha="center", va="center", fontsize=13, zorder=4)
-        arrow(ax, (9.9, stream), (10.4, stream), width=2.2)
-        ax.text(-0.1, stream, "x", ha="right", va="center", fontsize=12)
+            ax.plot([start - 0.2, start - 0.2, last], [0, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
+            arrow(ax, (last, 1.15), (last, 0.16), "#555555", 1.2, mutation_scale=12)
+            ax.plot([last], [0], "o", ms=15, color="white", markeredgecolor="black", zorder=3)
+            ax.text(last, 0, "+", ha="center", va="center", fontsize=13, zorder=4)
+        arrow(ax, (9.9, 0), (10.4, 0), width=2.2)
+        ax.text(-0.1, 0, "x", ha="right", va="center", fontsize=12)
         ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
         ax.spines[["left", "bottom"]].set_visible(False)
         ax.set_title("pre-norm: norms on the branches" if pre else "post-norm: norms on the residual stream")
@@ -314,29 +313,22 @@ def traces_of_words(fixed_block=None) -> Picture:
     return Picture(figure, alt, caption if fixed_block is None else repaired)
 
 
-def mixers(kernel: int = 3):
+def three_influences() -> Picture:
     """Three ways to make new rows out of (T, 64): the translator's attention, a linear layer, a convolution."""
-    attention = translator.machine().encoder.blocks[0].attention.double()
+    x, attention = word_vectors(), translator.machine().encoder.blocks[0].attention.double()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        linear = nn.Linear(64, 64).double()
-        slide = nn.Conv1d(64, 64, kernel, padding=kernel // 2).double()
-    for module in (attention, linear, slide):
-        module.requires_grad_(False)
-    return {
+        linear, slide = nn.Linear(64, 64).double(), nn.Conv1d(64, 64, 3, padding=1).double()
+    mixers = {
         "attention": lambda x: attention(x[None])[0][0],
         "linear layer": linear,
         "convolution, kernel 3": lambda x: slide(x.T[None])[0].T,
     }
-
-
-def three_influences() -> Picture:
-    x = word_vectors()
     figure, axes = new_figure(8.6, 3.1, 1, 3)
     said = []
-    for ax, (name, f) in zip(axes, mixers().items(), strict=True):
+    for ax, (name, f) in zip(axes, mixers.items(), strict=True):
         influence = torch.linalg.vector_norm(torch.func.jacrev(f)(x.double()), dim=(1, 3))  # (T, T)
-        shares = influence / influence.sum(dim=1, keepdim=True)
+        shares = (influence / influence.sum(dim=1, keepdim=True)).detach()
         rows = WORDS if ax is axes[0] else [""] * 5
         weight_map(ax, shares, rows, WORDS, mask=shares > 1e-12, tilted=True, title=name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
@@ -465,12 +457,12 @@ def measured_interactions() -> dict[tuple[str, int], list[float]]:
 def interactions() -> Picture:
     found = measured_interactions()
     figure, axes = new_figure(8.6, 3.1, 1, 2, sharey=True)
-    for ax, kind in zip(axes, ("linear", "softmax"), strict=True):
+    titles = {"linear": "attention without softmax", "softmax": "attention with softmax"}
+    for ax, (kind, title) in zip(axes, titles.items(), strict=True):
         for depth, color, mark in zip((1, 2, 3), (BLUE, GREEN, RED), "osD", strict=True):
             sizes = [size if size > 1e-9 else float("nan") for size in found[kind, depth]]
             ax.plot(range(1, 9), sizes, mark, ls="-", color=color, label=f"{depth} layer{'s' * (depth > 1)}")
-        ax.set(yscale="log", xlabel="words changed jointly", xticks=range(1, 9))
-        ax.set_title("attention without softmax" if kind == "linear" else "attention with softmax")
+        ax.set(yscale="log", xlabel="words changed jointly", xticks=range(1, 9), title=title)
     axes[0].set_ylabel("size of the joint effect")
     axes[0].legend(frameon=False, fontsize=10, loc="lower left")
     most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}

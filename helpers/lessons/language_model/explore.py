@@ -7,8 +7,7 @@ import torch
 from helpers.drawing.charts import MovingBars
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.language_model.watch import is_sentence, sampled
-from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, keeping, panel, whole
 
 TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 

@@ -353,14 +353,13 @@ class _Small(nn.Module):
 
 def two_losses(fixed, published, steps: int = 120) -> Picture:
     text, V = corpus.language_text(), len(corpus.language_symbols())
-    curves, own = {}, []
+    curves: dict[str, list[float]] = {"yours": [], "buggy": [], "buggy, its own loss": []}
     for name, loss in (("yours", fixed), ("buggy", published)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = _Small(V, 32)
         generator = torch.Generator().manual_seed(0)
         optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
-        curves[name] = []
         for _ in range(steps):
             starts = torch.randint(len(text) - 32, (16,), generator=generator)
             windows = text[starts[:, None] + torch.arange(33)]
@@ -371,8 +370,7 @@ def two_losses(fixed, published, steps: int = 120) -> Picture:
             asked.backward()
             optimizer.step()
             if name == "buggy":
-                own.append(asked.item())
-    curves["buggy, its own loss"] = own
+                curves["buggy, its own loss"].append(asked.item())
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     figure, ax = new_figure(7.8, 3.4)
     for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):

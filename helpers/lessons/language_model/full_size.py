@@ -199,10 +199,8 @@ class Training:
         """Evaluate on the same windows of both splits each time, write a little, and keep a checkpoint."""
         self.model.eval()
         generator = torch.Generator().manual_seed(2)
-        losses = [
-            self.loss(self.model, *self.batch(ids, EVALUATED, generator)).item()
-            for ids in (self.text.train, self.text.test)
-        ]
+        batches = (self.batch(ids, EVALUATED, generator) for ids in (self.text.train, self.text.test))
+        losses = [self.loss(self.model, *batch).item() for batch in batches]
         sample = write(self.model, self.text, PROMPT, 60, generator=torch.Generator(self.device).manual_seed(3))
         self.model.train()
         run = self.run

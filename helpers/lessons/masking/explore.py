@@ -11,8 +11,7 @@ from helpers.drawing.charts import HATCHED, MovingBars, without_spines
 from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
-from helpers.widgets.controls import whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import keeping, panel, whole
 
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
 
@@ -59,12 +58,8 @@ def masks():
         alt += f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
         return Picture(figure, alt, caption="Blue: this query may see this key. Hatched: it may not.")
 
-    panel(
-        keeping(figure, draw),
-        new=whole("new words", 3, 1, 5),
-        cached=whole("cached", 2, 0, 3),
-        pads=whole("padding", 1, 0, 8),
-    )
+    new, cached = whole("new words", 3, 1, 5), whole("cached", 2, 0, 3)
+    panel(keeping(figure, draw), new=new, cached=cached, pads=whole("padding", 1, 0, 8))
 
 
 def cells(tokens: list[str], scores: torch.Tensor):

@@ -24,8 +24,7 @@ def seen_by(T_q: int, T_k: int, pads: int = 0) -> torch.Tensor:
 
 def _frame_row(ax, row: int, length: int):
     """A red frame around a fully masked row."""
-    left, right, top, bottom = -0.5, length - 0.5, row - 0.5, row + 0.5
-    ax.plot([left, right, right, left, left], [top, top, bottom, bottom, top], color=RED, linewidth=2, clip_on=False)
+    ax.add_patch(Rectangle((-0.5, row - 0.5), length, 1, fill=False, edgecolor=RED, lw=2, clip_on=False, zorder=2))
 
 
 def _draw_mask(ax, seen, rows, columns, first: int = 0):
@@ -34,10 +33,9 @@ def _draw_mask(ax, seen, rows, columns, first: int = 0):
     for i in range(first, seen.shape[0]):
         if not seen[i].any():
             _frame_row(ax, i, seen.shape[1])
-    for line in range(1, seen.shape[0]):
-        ax.axhline(line - 0.5, color="white", linewidth=1)
-    for line in range(1, seen.shape[1]):
-        ax.axvline(line - 0.5, color="white", linewidth=1)
+    for draw, size in zip((ax.axhline, ax.axvline), seen.shape, strict=True):
+        for line in range(1, size):
+            draw(line - 0.5, color="white", linewidth=1)
 
 
 def gallery() -> Picture:
@@ -109,16 +107,15 @@ def repairs(tokens, scores) -> Picture:
     said = []
     for pair, (treatment, letter) in zip(axes, treatments.items(), strict=True):
         rows = [table[-1] for table in blind_row(scores, treatment)]
-        for ax, row in zip(pair, rows, strict=True):
+        texts = [["NaN" if math.isnan(value) else f"{value:.2f}" for value in row.tolist()] for row in rows]
+        for ax, row, words in zip(pair, rows, texts, strict=True):
             ax.imshow(row.isnan()[None], cmap="Reds", vmin=0, vmax=5, aspect="auto")
             ax.spines[["left", "bottom"]].set_visible(False)
-            for j, value in enumerate(row.tolist()):
-                text = "NaN" if math.isnan(value) else f"{value:.2f}"
+            for j, text in enumerate(words):
                 ax.text(j, 0, text, ha="center", va="center", color=RED_INK if text == "NaN" else BLACK)
             ax.set(xticks=[], yticks=[])
         pair[0].set_ylabel(letter, rotation=0, labelpad=14, va="center", fontsize=12)
-        value, gradient = (", ".join("NaN" if math.isnan(v) else f"{v:.2f}" for v in row.tolist()) for row in rows)
-        said.append(f"{letter}: weights {value}, gradient {gradient}")
+        said.append("{}: weights {}, gradient {}".format(letter, *map(", ".join, texts)))
     axes[0, 0].set_title("weights")
     axes[0, 1].set_title("gradient at the scores")
     alt = f"The row of {tokens[-1]}, which is fully masked, under three treatments. " + "; ".join(said) + "."
@@ -210,9 +207,10 @@ def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int 
 def too_good() -> Picture:
     attend = F.scaled_dot_product_attention
     (honest, _), (leaking, writing) = (trained(functools.partial(attend, is_causal=masked)) for masked in (True, False))
+    ends = [f"ends at {sum(losses[-20:]) / 20:.2f}" for losses in (honest, leaking)]
     figure, ax = new_figure(7.4, 3.8)
-    ax.plot(honest, color=BLUE, label=f"causal mask, ends at {sum(honest[-20:]) / 20:.2f}")
-    ax.plot(leaking, color=RED, label=f"no mask, ends at {sum(leaking[-20:]) / 20:.2f}")
+    ax.plot(honest, color=BLUE, label=f"causal mask, {ends[0]}")
+    ax.plot(leaking, color=RED, label=f"no mask, {ends[1]}")
     ax.axhline(math.log(8), color=BLACK, linestyle="--", linewidth=1, label="ln 8 = 2.079, uniform guessing")
     ax.axhline(writing, color=RED, linestyle="--", linewidth=1, label=f"no mask, while writing: {writing:.2f}")
     ax.axhline(math.log(8) / 12, color=ORANGE, linestyle=":", linewidth=1.5, label="ln 8 / 12 = 0.173")
@@ -220,8 +218,8 @@ def too_good() -> Picture:
     ax.legend(fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.88))
     caption = "Figure 5.4. Without a mask the loss on random letters is too good in training, and bad in writing."
     alt = f"Losses over {len(honest)} training steps on random letters. The causal model stays at the line ln 8 = "
-    alt += f"2.079 and ends at {sum(honest[-20:]) / 20:.2f}. The model without a mask falls far below it and ends at "
-    alt += f"{sum(leaking[-20:]) / 20:.2f}, near ln 8 / 12 = 0.173. While it writes, its loss is {writing:.2f}."
+    alt += f"2.079 and {ends[0]}. The model without a mask falls far below it and "
+    alt += f"{ends[1]}, near ln 8 / 12 = 0.173. While it writes, its loss is {writing:.2f}."
     return Picture(figure, alt, caption)
 
 
@@ -230,8 +228,8 @@ def last_loss(attention, seed: int = 5) -> float:
     return sum(trained(attention, seed)[0][-20:]) / 20
 
 
-def influences() -> dict[str, torch.Tensor]:
-    """How much each of six outputs changes when one of six inputs changes, (outputs, inputs), for three attentions."""
+def influence() -> Picture:
+    """How much each of six outputs changes when one of six inputs changes, for three attentions."""
     T, d = 6, 4
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(T, d, generator=generator, dtype=torch.float64)
@@ -243,32 +241,23 @@ def influences() -> dict[str, torch.Tensor]:
         return torch.where(after, scores.softmax(-1), 0.0) @ x
 
     kinds = {"masked before": (allowed, allowed), "masked after": (every, allowed), "not masked": (every, every)}
-    found = {}
-    for title, masks in kinds.items():
-        found[title] = torch.zeros(T, T)
+    figure, axes = new_figure(8.6, 3.5, columns=3)
+    leaks, later = [], ~allowed
+    for ax, (title, masks) in zip(axes, kinds.items(), strict=True):
+        moved = torch.zeros(T, T)  # (outputs, inputs)
         for source in range(T):
             changed = x.clone()
             changed[source] = torch.randn(d, generator=generator, dtype=torch.float64)
-            found[title][:, source] = (attend(changed, *masks) - attend(x, *masks)).abs().amax(-1).float()
-    return found
-
-
-def influence() -> Picture:
-    figure, axes = new_figure(8.6, 3.5, columns=3)
-    leaks = []
-    for ax, (title, moved) in zip(axes, influences().items(), strict=True):
-        later = torch.ones(6, 6, dtype=torch.bool).triu(1)
+            moved[:, source] = (attend(changed, *masks) - attend(x, *masks)).abs().amax(-1).float()
         leaking = later & (moved > 1e-6)
         leaks.append(int(leaking.sum()))
         heatmap(ax, moved, cmap="Greens", vmin=0, vmax=2, mask=~later, numbers=False)
         leak = torch.where(leaking, moved, math.nan)
         ax.imshow(leak, cmap="Oranges", vmin=-0.3, vmax=1.0, aspect="auto", zorder=3)  # a scale of its own
-        for i in range(6):
-            for j in range(6):
-                if leaking[i, j] or not later[i, j]:
-                    text = f"{moved[i, j]:.2f}" if moved[i, j] >= 0.005 or not leaking[i, j] else "<.01"
-                    color = "white" if not later[i, j] and moved[i, j] > 1.2 else BLACK
-                    ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color, zorder=4)
+        for i, j in (leaking | ~later).nonzero().tolist():
+            text = f"{moved[i, j]:.2f}" if moved[i, j] >= 0.005 or not leaking[i, j] else "<.01"
+            color = "white" if not later[i, j] and moved[i, j] > 1.2 else BLACK
+            ax.text(j, i, text, ha="center", va="center", fontsize=SMALLEST, color=color, zorder=4)
         ax.set_title(f"{title}: {leaks[-1]} leaks", fontsize=11)
         ax.set_xlabel("changed input")
     axes[0].set_ylabel("output")

@@ -4,8 +4,7 @@ from helpers.drawing.charts import bare, name_ticks, named, weight_map
 from helpers.drawing.colors import BLUE, ORANGE, PINK
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.multi_head.figures import SENTENCES, budget_numbers, encoder_weights
-from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, keeping, panel, whole
 
 
 def budget():

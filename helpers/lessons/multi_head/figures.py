@@ -229,9 +229,7 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
 def influence(layer, x: torch.Tensor) -> torch.Tensor:
     """How much output i changes when token j is replaced: (T, T) for x (T, D)."""
     other = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
-    changed = torch.where(
-        torch.eye(len(x), dtype=torch.bool)[..., None], other, x
-    )  # (T, T, D): token j of row j is new
+    changed = torch.where(torch.eye(len(x)).bool()[..., None], other, x)  # (T, T, D): token j of row j is new
     before, *after = layer(torch.cat([x[None], changed]))  # (T, D) each
     return (torch.stack(after, dim=1) - before[:, None]).norm(dim=-1)
 

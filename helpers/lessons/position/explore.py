@@ -1,15 +1,13 @@
 """Explorers of lesson 2: two positions, pair by pair; a query and a key that are rotated by their positions."""
 
 import numpy as np
-from matplotlib.patches import Circle
 
 from helpers.drawing.charts import MovingBars
 from helpers.drawing.colors import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.position.figures import apart, example_words, rotary_score
-from helpers.widgets.controls import whole
-from helpers.widgets.panel import keeping, panel
+from helpers.lessons.position.figures import apart, example_words, rotary_score, unit_circle
+from helpers.widgets.panel import keeping, panel, whole
 
 D_MODEL, LENGTH = 16, 80
 SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
@@ -55,8 +53,7 @@ def rotary():
     at_zero = np.array([np.exp(1j * np.arctan2(v[1::2], v[0::2])) for v in example_words(D_MODEL)])  # (2, 8) pairs
     reach = np.arange(-20, 21)
     figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.4))
-    left.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
-    left.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
+    unit_circle(left, 1.4)
     arrows, names, dotted = [], [], []
     for color, name in ((Q_COLOR, "query"), (K_COLOR, "key")):
         dotted += left.plot([0, 0], [0, 0], color=color, ls=":", lw=1)
@@ -93,9 +90,5 @@ def rotary():
         caption = "Left: one pair, rotated by its position. Right: the score for each offset from query to key."
         return Picture(figure, alt, caption)
 
-    panel(
-        keeping(figure, draw),
-        query_at=whole("query at", 5, 0, 20),
-        key_at=whole("key at", 6, 0, 20),
-        pair=whole("pair", 0, 0, 7),
-    )
+    query_at, key_at = whole("query at", 5, 0, 20), whole("key at", 6, 0, 20)
+    panel(keeping(figure, draw), query_at=query_at, key_at=key_at, pair=whole("pair", 0, 0, 7))

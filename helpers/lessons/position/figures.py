@@ -117,9 +117,10 @@ def whose_position() -> Picture:
     return Picture(figure, alt, caption)
 
 
-def _circle(ax):
+def unit_circle(ax, edge: float = 1.35):
+    """The unit circle, on axes from -edge to edge."""
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
-    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
 
 
 def _named_arrow(ax, point, color, label):
@@ -134,7 +135,7 @@ def one_turn(offset: int = 3) -> Picture:
     speeds = (1.0, 0.1)
     starts = ((0, 2), (0, 12))
     for pair, (ax, speed) in enumerate(zip(axes, speeds, strict=True)):
-        _circle(ax)
+        unit_circle(ax)
         for start, color in zip(starts[pair], (BLUE, ORANGE), strict=True):
             for t in (start, start + offset):
                 _named_arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
@@ -153,7 +154,7 @@ def turned_together() -> Picture:
     figure, axes = new_figure(8.6, 3.3, columns=3)
     said = []
     for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
-        _circle(ax)
+        unit_circle(ax)
         _named_arrow(ax, np.exp(1j * m), Q_COLOR, "q")
         _named_arrow(ax, np.exp(1j * n), K_COLOR, "k")
         angles = np.linspace(m, n, 40)

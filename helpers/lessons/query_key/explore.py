@@ -20,8 +20,7 @@ from helpers.lessons.query_key.figures import (
     four_kinds_of_score,
     wanted_table,
 )
-from helpers.widgets.controls import choice, decimal, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, decimal, keeping, panel, whole
 
 
 def search():

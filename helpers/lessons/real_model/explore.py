@@ -10,8 +10,7 @@ from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet, needs_numbers
 from helpers.lessons.real_model.network import among_words
-from helpers.widgets.controls import choice, typed, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import choice, panel, typed, whole
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
 LONGEST = 14  # words of a typed sentence: more rows than that cannot be read

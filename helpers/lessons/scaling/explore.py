@@ -10,8 +10,7 @@ from helpers.drawing.colors import BLUE, GREEN
 from helpers.drawing.style import SMALLEST, Picture, new_figure
 from helpers.lessons.scaling import figures
 from helpers.lessons.scaling.figures import effective_tokens
-from helpers.widgets.controls import choice, powers
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, keeping, panel, powers
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
 DIVISORS = torch.logspace(-1, 3.5, 46, dtype=torch.float64)

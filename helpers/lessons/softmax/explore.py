@@ -9,8 +9,7 @@ from helpers.drawing.charts import MovingBars, named
 from helpers.drawing.colors import BLACK, BLUE, GREEN, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.softmax.figures import running
-from helpers.widgets.controls import choice, decimal, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, decimal, keeping, panel, whole
 
 BLOCK, BLOCKS = 3, 4  # scores of a block, blocks of the stream
 
@@ -84,8 +83,5 @@ def stream(seen: int = 2):
         alt += f"all scores at once gives {exact:.4f}."
         return Picture(figure, alt, caption="Online softmax keeps only m, ℓ and o between blocks.")
 
-    panel(
-        keeping(figure, draw),
-        seen=whole("blocks read", seen, 1, BLOCKS),
-        lift=decimal("raise block 3 by", 0, 0, 10, 0.5),
-    )
+    read, lift = whole("blocks read", seen, 1, BLOCKS), decimal("raise block 3 by", 0, 0, 10, 0.5)
+    panel(keeping(figure, draw), seen=read, lift=lift)

@@ -1,8 +1,7 @@
 """Explorers of lesson 0."""
 
 from helpers.lessons.start_here import figures as figures
-from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import panel
+from helpers.widgets.panel import choice, panel, whole
 
 # Shapes that later lessons add, multiply or mask with one another.
 SHAPES = ((), (4,), (3,), (3, 1), (1, 4), (3, 4), (2, 3, 4), (2, 1, 4), (2, 4), (2, 1, 1, 4), (2, 5, 3, 4))
@@ -14,4 +13,4 @@ def broadcasting() -> None:
 
 
 def memory_order() -> None:
-    panel(figures.MemoryOrder(), tokens=whole("tokens", 4, 1, 4), width=whole("width", 3, 1, 4))
+    panel(figures.memory_order(), tokens=whole("tokens", 4, 1, 4), width=whole("width", 3, 1, 4))

@@ -17,6 +17,7 @@ from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure
 from helpers.widgets.answered import answered
+from helpers.widgets.panel import keeping
 
 TOKENS = ["jane", "visits", "africa"]
 WHY_ATTENTION = measured("start_here", "why_attention")  # made by bench/why_attention.py
@@ -67,38 +68,35 @@ def _signs(axes, signs: str) -> None:
         ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
 
 
-class MemoryOrder:
-    """The same entries under transpose and under view: equal shapes, different tables.
+def memory_order():
+    """A function that draws the same entries under transpose and under view: equal shapes, different tables.
 
-    Called with the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own. The figure
-    is kept, and its cells are one artist and its numbers another: so a slider moves it without delay.
+    It is called with the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own. The
+    figure is kept, and its cells are one artist and its numbers another: so a slider moves it without delay.
     """
+    figure, above = new_figure(8.4, 3.9)
+    figure.set_layout_engine("none")  # the same margins for all shapes, with room for words on the left
+    room = {"left": 0.08, "right": 0.99, "top": 0.92, "bottom": 0.08, "wspace": 0.25, "hspace": 0.3}
+    grid = figure.add_gridspec(2, 3, height_ratios=[1, 4], **room)
+    above.set_subplotspec(grid[0, :])
+    axes = [figure.add_subplot(grid[1, column]) for column in range(3)]
+    for ax in (above, *axes):
+        ax.set_aspect("equal")
+        without_spines(ax)
+    bare(above, title="in memory: one line, row after row")
+    drawn: list = []
 
-    def __init__(self):
-        self.figure, above = new_figure(8.4, 3.9)
-        self.figure.set_layout_engine("none")  # the same margins for all shapes, with room for words on the left
-        room = {"left": 0.08, "right": 0.99, "top": 0.92, "bottom": 0.08, "wspace": 0.25, "hspace": 0.3}
-        grid = self.figure.add_gridspec(2, 3, height_ratios=[1, 4], **room)
-        above.set_subplotspec(grid[0, :])
-        self.axes = [above, *(self.figure.add_subplot(grid[1, column]) for column in range(3))]
-        for ax in self.axes:
-            ax.set_aspect("equal")
-            without_spines(ax)
-        bare(above, title="in memory: one line, row after row")
-        self.drawn = []
-
-    def __call__(self, tokens: int, width: int, caption: str = MEMORY) -> Picture:
+    def draw(tokens: int, width: int, caption: str = MEMORY) -> Picture:
         x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
         turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
-        for artist in self.drawn:
-            artist.remove()
-        line, *tables = self.axes
-        self.drawn = [*_cells(line, x.view(1, -1), width, 0.5, BLACK)]
+        while drawn:
+            drawn.pop().remove()
+        drawn.extend(_cells(above, x.view(1, -1), width, 0.5, BLACK))
         names = TOKENS[:tokens] if tokens <= len(TOKENS) else [f"t{t}" for t in range(tokens)]
         features = [f"f{j}" for j in range(width)]
         sides = ((x, "x", names, features), (turned, "transpose", features, names), (recut, "view", features, names))
-        for ax, (table, name, rows, columns) in zip(tables, sides, strict=True):
-            self.drawn += _cells(ax, table, width, 0.47, "none")
+        for ax, (table, name, rows, columns) in zip(axes, sides, strict=True):
+            drawn.extend(_cells(ax, table, width, 0.47, "none"))
             ax.set_title(f"{name}  {tuple(table.shape)}")
             ax.set_yticks(range(len(rows)), rows)
             ax.set_xticks(range(len(columns)), columns)
@@ -106,12 +104,14 @@ class MemoryOrder:
         alt = f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, {turned.tolist()}, has "
         alt += f"one color in each column, so every column is still one token. Its view, {recut.tolist()}, cuts the "
         alt += f"same line of memory into rows of {tokens}: {verdict}."
-        return Picture(self.figure, alt, caption)
+        return Picture(figure, alt, caption)
+
+    return keeping(figure, draw)
 
 
 def transpose_against_view() -> Picture:
     cuts = "Transpose swaps the axes and keeps each token together; view cuts the same line at other points."
-    return MemoryOrder()(3, 2, f"Figure 0.3. {cuts}")
+    return memory_order()(3, 2, f"Figure 0.3. {cuts}")
 
 
 def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
@@ -143,19 +143,17 @@ def jacobian_picture(step: float = 0.5) -> Picture:
     f(x) = (x1 x2, x1^2 + x2), J = [[3, 2], [4, 1]] at (2, 3).
     """
     start, jacobian = np.array([2.0, 3.0]), np.array([[3.0, 2.0], [4.0, 1.0]])  # (2,), (2, 2)
-    side = np.linspace(0.0, step, 40)  # (40,)
-    zero, full = np.zeros_like(side), np.full_like(side, step)
-    edges = [(side, zero), (full, side), (side[::-1], full), (zero, side[::-1])]
-    outline = np.concatenate([np.stack(edge, axis=1) for edge in edges])  # (160, 2)
-    points = start + outline  # (160, 2)
-    image = np.stack([points[:, 0] * points[:, 1], points[:, 0] ** 2 + points[:, 1]], axis=1)  # (160, 2)
-    predicted = np.array([6.0, 7.0]) + outline @ jacobian.T  # (160, 2)
+    corners = step * np.array([[0, 1, 1, 0, 0], [0, 0, 1, 1, 0]])
+    outline = np.stack([np.interp(np.linspace(0, 4, 161), range(5), side) for side in corners], axis=1)  # (161, 2)
+    x1, x2 = points = (start + outline).T  # (161,) each
+    image = np.stack([x1 * x2, x1**2 + x2])  # (2, 161)
+    predicted = np.array([6.0, 7.0]) + outline @ jacobian.T  # (161, 2)
 
     figure, (left, right) = new_figure(8.4, 3.9, columns=2)
-    left.fill(*points.T, color=BLUE, alpha=0.15)
-    left.plot(*points.T, color=BLACK, linewidth=1)
-    right.fill(*image.T, color=BLUE, alpha=0.15)
-    right.plot(*image.T, color=BLACK, linewidth=1, label="image of the square under f")
+    left.fill(*points, color=BLUE, alpha=0.15)
+    left.plot(*points, color=BLACK, linewidth=1)
+    right.fill(*image, color=BLUE, alpha=0.15)
+    right.plot(*image, color=BLACK, linewidth=1, label="image of the square under f")
     right.plot(*predicted.T, color=BLACK, linestyle="--", linewidth=1, label="prediction of J")
     for ax, origin, columns in ((left, start, np.eye(2)), (right, np.array([6.0, 7.0]), jacobian)):
         for k, color in ((0, RED), (1, GREEN)):
@@ -180,12 +178,9 @@ def jacobian_picture(step: float = 0.5) -> Picture:
 def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
     rank = max(len(a), len(b), 1)
     padded = [(None,) * (rank - len(shape)) + tuple(shape) for shape in (a, b)]
-    result, fits = [], True
-    for m, n in zip(*padded, strict=True):
-        m, n = m or 1, n or 1
-        good = m == n or 1 in (m, n)
-        fits = fits and good
-        result.append(max(m, n) if good else None)
+    pairs = [(m or 1, n or 1) for m, n in zip(*padded, strict=True)]
+    result = [max(m, n) if m == n or 1 in (m, n) else None for m, n in pairs]
+    fits = None not in result
     figure, ax = new_figure(6.4, 2.7)
     for row, (name, sizes) in enumerate((("a", padded[0]), ("b", padded[1]), ("a + b", result))):
         ax.text(-0.9, -row, name, ha="right", va="center", fontsize=13, family="monospace")

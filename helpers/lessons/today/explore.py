@@ -6,8 +6,7 @@ from helpers.drawing.charts import name_ticks
 from helpers.drawing.colors import BLUE, GRAY_INK, ORANGE
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
-from helpers.widgets.controls import choice, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, keeping, panel, whole
 
 PLACES = 16
 
@@ -73,9 +72,5 @@ def windows():
         caption = "Left: the mask of one layer. Right: what each output depends on through all layers."
         return Picture(figure, alt, caption)
 
-    panel(
-        keeping(figure, draw),
-        window=whole("window", 3, 1, 8),
-        sinks=whole("sinks", 0, 0, 3),
-        layers=whole("layers", 1, 1, 8),
-    )
+    window, sinks = whole("window", 3, 1, 8), whole("sinks", 0, 0, 3)
+    panel(keeping(figure, draw), window=window, sinks=sinks, layers=whole("layers", 1, 1, 8))

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.drawing.charts import HATCHED, bars, frame_cells, heatmap, name_ticks, run_bars, without_spines
+from helpers.drawing.charts import HATCHED, bare, bars, frame_cells, heatmap, name_ticks, run_bars, without_spines
 from helpers.drawing.colors import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.measured import measured
@@ -35,9 +35,8 @@ def gates() -> Picture:
         right.plot(z, F.silu(z) * up, color=color, lw=2, label=f"up = {up:.0f}".replace("-", "−"))
     right.set(xlabel="gate", title="silu(gate) · up", ylim=(-12.5, 12.5))
     right.legend(frameon=False, loc="upper left", ncols=2, fontsize=9)
-    for ax in (left, right):
-        ax.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
-        ax.axvline(0, color="#BBBBBB", lw=0.8, zorder=0)
+    for draw in (left.axhline, left.axvline, right.axhline, right.axvline):
+        draw(0, color="#BBBBBB", lw=0.8, zorder=0)
     low = F.silu(z).min().item()
     alt = f"Left: silu beside ReLU; it is 0 at 0, {low:.2f} at its lowest near −1.3, and nears ReLU far out. Right: "
     alt += "the product silu(gate) · up for up = 3, 1, −1, −3: nearly 0 where the gate is far below 0, and about gate "
@@ -57,11 +56,10 @@ def two_pairings(width: int = 8) -> Picture:
         for i, pair in enumerate(pairs):
             for channel in pair:
                 ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
+                ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
             bend = -0.9 if pair[1] - pair[0] == 1 else -0.45
             look = {"connectionstyle": f"arc3,rad={bend}", "arrowstyle": "-"}
             arrow(ax, (pair[0], 0.45), (pair[1], 0.45), CYCLE[i], **look)
-        for channel in range(width):
-            ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
         ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
         without_spines(ax)
     said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in layouts.items())
@@ -190,15 +188,11 @@ def seen_in_blue(mask) -> torch.Tensor:
 
 
 def windows(answer) -> Picture:
-    shown = {
-        "causal": {"window": 9, "sinks": 0},
-        "window 3": {"window": 3, "sinks": 0},
-        "window 3, 2 sinks": {"window": 3, "sinks": 2},
-    }
+    shown = {"causal": (9, 0), "window 3": (3, 0), "window 3, 2 sinks": (3, 2)}
     figure, axes = new_figure(8.6, 3.0, 1, 3)
     said = []
-    for ax, (title, options) in zip(axes, shown.items(), strict=True):
-        mask = answer(9, **options)
+    for ax, (title, (window, sinks)) in zip(axes, shown.items(), strict=True):
+        mask = answer(9, window=window, sinks=sinks)
         window_cells(ax, mask)
         ax.set(title=title, xlabel="keys")
         said.append(f"{title}: the last query attends to {int(mask[-1].sum())} keys, all queries to {int(mask.sum())}")
@@ -216,7 +210,6 @@ def merges() -> Picture:
         ("(␣ab, c), once", ["ab", "|", "␣ab", "|", "␣abc"]),
     )
     figure, ax = new_figure(8.2, 2.4)
-    ax.axis("off")
     for row, (label, tokens) in enumerate(steps):
         ax.text(0, -row, label, va="center", fontsize=10.5)
         x = 4.2
@@ -229,7 +222,7 @@ def merges() -> Picture:
             ax.add_patch(Rectangle((x, -row - 0.34), width, 0.68, facecolor=face, edgecolor=BLUE))
             ax.text(x + width / 2, -row, token, ha="center", va="center", fontsize=11, family="DejaVu Sans Mono")
             x += width + 0.12
-    ax.set(xlim=(0, 13.6), ylim=(-3.6, 0.6))
+    bare(ax, xlim=(0, 13.6), ylim=(-3.6, 0.6))
     said = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
     alt = f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. "
     alt += "A bar separates the pieces."

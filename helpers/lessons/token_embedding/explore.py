@@ -5,8 +5,7 @@ import ipywidgets as widgets
 from helpers.drawing.colors import BLACK, BLUE, RED
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.token_embedding import figures as figures
-from helpers.widgets.controls import decimal, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import decimal, keeping, panel, whole
 
 TYPED = (  # suggestions, and on a page the choices
     "jane visits africa in september",

@@ -5,7 +5,7 @@ import math
 
 import torch
 from matplotlib.patches import Arc, Circle
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, softplus
 
 from helpers.corpus import COMPANY
 from helpers.drawing.charts import bare, heatmap, named, without_spines
@@ -98,9 +98,9 @@ def sentence_vectors(vectors, tokens) -> Picture:
 
 def projection(a, b) -> Picture:
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
-    dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
-    shadow, cosine = dot / length_b, dot / (length_a * length_b)
-    foot = b / length_b * shadow
+    dot, along_a, along_b = float(a @ b), normalize(a, dim=0), normalize(b, dim=0)
+    shadow, cosine = float(a @ along_b), float(along_a @ along_b)
+    foot = shadow * along_b
     figure, ax = new_figure(6.4, 4.0)
     ax.axhline(0, color="0.9", zorder=0)
     ax.axvline(0, color="0.9", zorder=0)
@@ -109,9 +109,9 @@ def projection(a, b) -> Picture:
     arrow(ax, (0, 0), b.tolist(), BLACK)
     arrow(ax, (0, 0), a.tolist(), BLUE)
     # Beside its tip; where a lies along b, a little higher, or their names would meet.
-    tip = a + 0.3 * a / length_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
+    tip = a + 0.3 * along_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
     ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
-    ax.text(*(b + 0.3 * b / length_b).tolist(), "b", ha="center", va="center", fontsize=14)
+    ax.text(*(b + 0.3 * along_b).tolist(), "b", ha="center", va="center", fontsize=14)
     x, y = (foot / 2).tolist()
     ax.text(x, y - 0.4, f"projection {shadow:.2f}", color=RED, ha="center", va="center")
     ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
@@ -144,12 +144,9 @@ def dot_and_cosine(vectors, tokens) -> Picture:
 def surprise() -> Picture:
     x = torch.linspace(-5, 5, 101)
     figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
-    for ax, pull, push, name in (
-        (left, torch.nn.functional.softplus(-x), torch.nn.functional.softplus(x), "loss"),
-        (right, 1 - torch.sigmoid(x), torch.sigmoid(x), "size of the derivative"),
-    ):
-        ax.plot(x, pull, color=GREEN, lw=2, label="positive pair: pull")
-        ax.plot(x, push, "--", color=RED, lw=2, label="negative sample: push")
+    for ax, push, name in ((left, softplus, "loss"), (right, torch.sigmoid, "size of the derivative")):
+        ax.plot(x, push(-x), color=GREEN, lw=2, label="positive pair: pull")
+        ax.plot(x, push(x), "--", color=RED, lw=2, label="negative sample: push")
         ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
         ax.axvline(0, color="0.85", zorder=0)
     left.legend(frameon=False, loc="upper center")
@@ -160,44 +157,30 @@ def surprise() -> Picture:
     return Picture(figure, alt, caption)
 
 
-def _skip_gram_forces():
-    """A center, one context word and two negative samples, with the step that each causes at the center."""
-    center = torch.tensor([1.2, 0.35])
-    neighbor, negatives = torch.tensor([0.55, 1.6]), torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
-    pull = (1 - torch.sigmoid(center @ neighbor)) * neighbor
-    pushes = -torch.sigmoid(negatives @ center)[:, None] * negatives
-    return center, neighbor, negatives, pull, pushes
-
-
-def _voice_forces():
-    """Three speakers' recordings as unit vectors, one of them chosen, and its weights in GE2E's softmax."""
+def negative_sampling_gradients() -> Picture:
+    figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
+    # A center, one context word and two negative samples, with the step that each causes at the center.
+    center, context = torch.tensor([1.2, 0.35]), torch.tensor([0.55, 1.6])
+    negatives = torch.tensor([[1.75, -0.45], [-0.9, -0.35]])
+    p, q = torch.sigmoid(center @ context), torch.sigmoid(negatives @ center)
+    left.plot(0, 0, "+", color=GRAY, ms=10)
+    left.text(-0.08, 0.1, "0", color=GRAY, ha="right")
+    words = [(center, BLACK, "center", (0.05, -0.3), "left"), (context, GREEN, "context", (0.1, 0.12), "left")]
+    words += [(negative, RED, "negative sample", (0.0, -0.3), "center") for negative in negatives]
+    for point, color, name, (right_of, above), side in words:
+        left.plot([0, point[0]], [0, point[1]], ":", color="0.75", lw=1)
+        left.plot(*point, "o", color=color, ms=9)
+        left.text(point[0] + right_of, point[1] + above, name, color=color, ha=side)
+    for step, color in (((1 - p) * context, GREEN), *((-push, RED) for push in q[:, None] * negatives)):
+        arrow(left, center, center + step, color)
+    left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
+    # Three speakers' recordings as unit vectors, one of them chosen, and its weights in GE2E's softmax.
     angles = torch.tensor([[30.0, 45.0, 62.0, 112.0], [150.0, 162.0, 175.0, 188.0], [255.0, 268.0, 280.0, 296.0]])
     voices = torch.stack((torch.deg2rad(angles).cos(), torch.deg2rad(angles).sin()), -1)  # (3, 4, 2)
     chosen = voices[0, 3]
     centroids = torch.stack((voices[0, :3].mean(0), voices[1].mean(0), voices[2].mean(0)))  # its own without itself
     cosines = (centroids @ chosen) / (centroids.norm(dim=-1) * chosen.norm())
-    weights = torch.log_softmax(10 * cosines - 5, 0)  # w = 10, b = -5: the paper's first values
-    return voices, centroids, chosen, weights.exp().tolist()
-
-
-def negative_sampling_gradients() -> Picture:
-    center, neighbor, negatives, pull, pushes = _skip_gram_forces()
-    figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
-    left.plot(*neighbor, "o", color=GREEN, ms=9)
-    left.text(*(neighbor + torch.tensor([0.1, 0.12])), "context", color=GREEN)
-    left.plot(0, 0, "+", color=GRAY, ms=10)
-    left.text(-0.08, 0.1, "0", color=GRAY, ha="right")
-    for point in (center, neighbor, *negatives):
-        left.plot([0, point[0]], [0, point[1]], ":", color="0.75", lw=1)
-    for negative, push in zip(negatives, pushes, strict=True):
-        left.plot(*negative, "o", color=RED, ms=9)
-        left.text(*(negative + torch.tensor([0.0, -0.3])), "negative sample", color=RED, ha="center")
-        arrow(left, center, center + push, RED)
-    arrow(left, center, center + pull, GREEN)
-    left.plot(*center, "o", color=BLACK, ms=9)
-    left.text(*(center + torch.tensor([0.05, -0.3])), "center")
-    left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
-    voices, centroids, chosen, weights = _voice_forces()
+    weights = torch.softmax(10 * cosines - 5, 0)  # w = 10, b = -5: the paper's first values
     names = (("own\nspeaker", (0.66, 0.3)), ("speaker 2", (-0.5, 0.1)), ("speaker 3", (0.05, -0.6)))
     for points, centroid, color, (name, point) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
         right.plot(*points.T, "o", color=color, alpha=0.45, ms=6)
@@ -216,14 +199,12 @@ def negative_sampling_gradients() -> Picture:
     for ax in (left, right):
         ax.set(xticks=[], yticks=[])
         without_spines(ax)
-    p = torch.sigmoid(center @ neighbor)
-    q = ", ".join(f"{x:.2f}" for x in torch.sigmoid(negatives @ center).tolist())
+    pushed, (w1, w2, w3) = ", ".join(f"{x:.2f}" for x in q.tolist()), weights.tolist()
     alt = "Left, word2vec: a center word is pulled in the direction of its context, because the pair has a probability "
-    alt += f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {q}. Right, GE2E: "
-    alt += "recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
-    alt += f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
-    alt += f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to the direction of its own "
-    alt += "centroid."
+    alt += f"of only {p:.2f}, and pushed against the directions of two negative samples, which have {pushed}. Right, "
+    alt += "GE2E: recordings of three speakers on a circle with their centroids. One recording lies between its own "
+    alt += f"speaker and speaker 2; its softmax weights over the three centroids are {w1:.2f}, {w2:.2f} and {w3:.2f}, "
+    alt += "and its arrow runs along the circle, away from speaker 2, to the direction of its own centroid."
     return Picture(figure, alt, "Figure 1.7. The same pull and push, for words and for voices.")
 
 
@@ -253,12 +234,10 @@ def _heaps(points, near: float) -> list[list[int]]:
     """Points (V, 2) in groups: a point joins the first group whose first member is closer than `near`."""
     heaps: list[list[int]] = []
     for i, point in enumerate(points):
-        for heap in heaps:
-            if (points[heap[0]] - point).norm() < near:
-                heap.append(i)
-                break
-        else:
-            heaps.append([i])
+        home = next((heap for heap in heaps if (points[heap[0]] - point).norm() < near), None)
+        if home is None:
+            heaps.append(home := [])
+        home.append(i)
     return heaps
 
 
@@ -362,10 +341,8 @@ def windows(tokens, window: int) -> Picture:
             else:
                 ax.text(1.5 * s, -t, token, ha="center", va="center", color="0.6")
     bare(ax, xlim=(-0.8, 1.5 * len(tokens) - 0.7), ylim=(0.4 - len(tokens), 0.5))
-    said = []
-    for t, token in enumerate(tokens):
-        near = tokens[max(0, t - window) : t] + tokens[t + 1 : t + window + 1]
-        said.append(f"{token} with {', '.join(near)}")
+    near = [tokens[max(0, t - window) : t] + tokens[t + 1 : t + window + 1] for t in range(len(tokens))]
+    said = [f"{token} with {', '.join(others)}" for token, others in zip(tokens, near, strict=True)]
     alt = f"Each word of the sentence in turn is the center; its context words are at most {window} away: "
     alt += f"{'; '.join(said)}."
     caption = f"Figure 1.9. Positive pairs for a window of {window}: each blue center with each green word of its line."

@@ -7,8 +7,7 @@ from helpers.drawing.colors import BLUE, RED
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.translation.figures import STEPS, Looks, best_smoothed
 from helpers.translator.finished_parts import noam_lr
-from helpers.widgets.controls import choice, decimal, typed, whole
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, decimal, keeping, panel, typed, whole
 
 
 def rates():

@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from itertools import accumulate
 
 import torch
 from matplotlib.patches import Rectangle
@@ -41,11 +42,16 @@ def _centers(words):
     """A middle for each word's box, left to right, spread over SPAN."""
     widths = _widths(words)
     gap = (SPAN - sum(widths)) / max(1, len(words) - 1)
-    centers, x = [], 0.0
-    for width in widths:
-        centers.append(x + width / 2)
-        x += width + gap
-    return centers
+    return [end - width / 2 + gap * i for i, (end, width) in enumerate(zip(accumulate(widths), widths, strict=True))]
+
+
+def _two_rows(ax, english, french) -> tuple[list[float], list[float]]:
+    """An English sentence above a French one, each word in a box; the middles of both."""
+    top, bottom = _centers(english), _centers(french)
+    tokens(ax, english, top, 1, _widths(english))
+    tokens(ax, french, bottom, -1, _widths(french), **TARGET)
+    bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
+    return top, bottom
 
 
 def word_by_word() -> Picture:
@@ -54,13 +60,10 @@ def word_by_word() -> Picture:
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
         pair = corpus.translate(sentence)
         english, french = pair.english.split(), pair.french.split()
-        top, bottom = _centers(english), _centers(french)
+        top, bottom = _two_rows(ax, english, french)
         for t, source in enumerate(pair.alignment):
             crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
             ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
-        tokens(ax, english, top, 1, _widths(english))
-        tokens(ax, french, bottom, -1, _widths(french), **TARGET)
-        bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.3, 1.3))
         joined = ", ".join(f"{word} from {english[s]}" for word, s in zip(french, pair.alignment, strict=True))
         said.append(f"“{sentence}”: {joined}")
     alt = f"English above, French below, each French word joined to the word that it comes from. {'; '.join(said)}."
@@ -78,17 +81,16 @@ def batch_of_three() -> Picture:
     for ax, (name, words) in zip(axes, rows.items(), strict=True):
         width = max(map(len, words))
         for i, row in enumerate(words):
-            for j in range(width):
-                word = row[j] if j < len(row) else "<pad>"
+            row += ["<pad>"] * (width - len(row))
+            for j, word in enumerate(row):
                 face = "#FFC94D" if word in ("<bos>", "<eos>") else "#EAF2F8" if name == "src" else "#FFF3D6"
                 look = HATCHED if word == "<pad>" else {"facecolor": face, "edgecolor": "#8C8C8C"}
                 ax.add_patch(Rectangle((j, -i), 0.96, 0.9, **look | {"linewidth": 0.8}))
                 if word != "<pad>":
                     ax.text(j + 0.48, -i + 0.45, word, ha="center", va="center", fontsize=9.5)
-        ax.set(xlim=(-0.05, width), ylim=(-2.1, 1.05))
+        bare(ax, xlim=(-0.05, width), ylim=(-2.1, 1.05))
         ax.set_title(f"{name}  (3, {width})", family="monospace", fontsize=10.5)
-        ax.axis("off")
-        said.append(f"{name}: " + " / ".join(" ".join(row + ["<pad>"] * (width - len(row))) for row in words))
+        said.append(f"{name}: " + " / ".join(map(" ".join, words)))
     caption = "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: special tokens."
     return Picture(figure, f"Three sentence pairs as three tensors. {'; '.join(said)}.", caption)
 
@@ -185,19 +187,16 @@ class Looks:
         true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
         ax = self.ax
         ax.clear()
-        top, bottom = _centers(source), _centers(target)
+        top, bottom = _two_rows(ax, source, target)
         for t, row in enumerate(weights.tolist()):
             for s, weight in enumerate(row):
                 if weight > 0.03:
                     color = BLUE if s == true[t] or alignment is None else RED
                     look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
                     ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
-        tokens(ax, source, top, 1, _widths(source))
-        tokens(ax, target, bottom, -1, _widths(target), **TARGET)
         for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
             if not right:
                 box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
-        bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
         said = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
         looks = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in said)
         return sum(a == b for a, b in zip(best, true, strict=True)), looks
@@ -247,8 +246,7 @@ def with_and_without_smoothing() -> Picture:
     runs = RUNS["smoothing"]
     figure, ax = new_figure(6.4, 1.9)
     names = {"nats": "nats per word", "certainty": "mean of the largest p", "exact": "sentences exact"}
-    said = []
-    losses = {"none": [run["nats"] for run in runs["0.0"]], "0.1": [run["nats"] for run in runs["0.1"]]}
+    said, losses = [], {name: [run["nats"] for run in runs[key]] for name, key in (("none", "0.0"), ("0.1", "0.1"))}
     run_bars(ax, losses, xlim=(0, 0.17), xlabel="nats per word", ylabel="smoothing")
     for y, values in enumerate(losses.values()):
         ax.text(max(values) + 0.002, y, f"{sum(values) / len(values):.3f}", va="center", fontsize=10)
@@ -367,12 +365,11 @@ def beside(model) -> Picture:
         rows = torch.nn.functional.normalize(numbers[table][ids], dim=-1)
         look = {"cmap": SIGNED, "vmin": -1, "vmax": 1, "numbers": False, "tilted": True}
         heatmap(below, rows @ rows.T, ALIKE, ALIKE, title=f"{whose}: cosines of words", **look)
-    said = [f"weights of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
     shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (translator.machine(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g}%, yours {:g}%".format(*shares)
     figure.suptitle(line, fontsize=11)
-    said.append(line)
-    alt = f"Heat maps of the course's weights beside yours. {'; '.join(said)}."
+    said = f"weights of one matrix: correlation {r:.2f}; cosines of English words: correlation {r_words:.2f}; {line}"
+    alt = f"Heat maps of the course's weights beside yours. {said}."
     caption = f"Figure 11.12. Two training runs of one model. Above: the same matrix in both, correlation {r:.2f}. "
     caption += f"Below: cosines of word vectors, correlation {r_words:.2f} over all pairs."
     return Picture(figure, alt, caption)

@@ -7,8 +7,7 @@ from helpers.drawing.charts import MovingBars, named
 from helpers.drawing.colors import CYCLE, ORANGE, SKY, V_COLOR
 from helpers.drawing.style import Picture, new_figure
 from helpers.lessons.value_weighting.figures import JANE
-from helpers.widgets.controls import choice, decimal, powers
-from helpers.widgets.panel import keeping, panel
+from helpers.widgets.panel import choice, decimal, keeping, panel, powers
 
 
 def mixing():
@@ -24,8 +23,7 @@ def mixing():
         offset = (0, 9 if py > 3 else -17)
         ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
     (star,) = ax.plot([0], [0], "*", ms=16, color="black")
-    ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1")
-    ax.set_title("values and context vector (star)")
+    ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values and context vector (star)")
     bars = MovingBars(side, JANE, "0.000", color=CYCLE[:3], ylim=(0, 1.12), title="weights")
 
     def draw(**scores: float) -> Picture:
