@@ -12,13 +12,13 @@ from helpers.drawing.style import Picture, new_figure
 WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
 EDGE, LETTER = "#8C8C8C", "#222222"
 FADED = "#6B6B6B"  # letters of what is still to come
-# How a part looks: (face, edge, line width, line style, color of its letters).
-LOOKS = {
-    "today": ("#FFC94D", "#7A4B00", 2.2, "-", "black"),
-    "near": ("#FFF3D6", "#7A4B00", 1.4, "-", "black"),  # today's part lies inside
-    "passed": ("#D5E8F5", "#4D86AF", 1.0, "-", LETTER),
-    "to come": ("white", "#A8A8A8", 0.9, (0, (4, 2.5)), FADED),
+LOOKS = {  # of a part's box
+    "today": {"facecolor": "#FFC94D", "edgecolor": "#7A4B00", "lw": 2.2},
+    "near": {"facecolor": "#FFF3D6", "edgecolor": "#7A4B00", "lw": 1.4},  # today's part lies inside
+    "passed": {"facecolor": "#D5E8F5", "edgecolor": "#4D86AF", "lw": 1.0},
+    "to come": {"facecolor": "white", "edgecolor": "#A8A8A8", "lw": 0.9, "ls": (0, (4, 2.5))},
 }
+INK = {"today": "black", "near": "black", "passed": LETTER, "to come": FADED}
 
 
 @dataclass(frozen=True)
@@ -118,18 +118,17 @@ def _look(part: Part, number: int) -> str:
 
 
 def _draw_part(ax, part: Part, look: str) -> None:
-    face, edge, line, style, ink = LOOKS[look]
-    middle, size = (part.x + part.width / 2, part.y + part.height / 2), (part.width, part.height)
-    box(ax, middle, size, rounding=6, facecolor=face, edgecolor=part.hue or edge, lw=line, ls=style, zorder=3)
+    middle, hue = (part.x + part.width / 2, part.y + part.height / 2), {"edgecolor": part.hue} if part.hue else {}
+    box(ax, middle, (part.width, part.height), rounding=6, zorder=3, **LOOKS[look] | hue)
     bold = "bold" if look == "today" else "normal"
-    color = part.hue if part.hue and look != "today" else ink  # on yellow the hue has the edge instead
+    color = part.hue if part.hue and look != "today" else INK[look]  # on yellow the hue has the edge instead
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
     _badge(ax, part.x + part.width - 2, part.y - 3, part.lesson, look)
 
 
 def _badge(ax, x: float, y: float, number: int, look: str) -> None:
     """The number of the lesson that teaches a part."""
-    _, edge, _, _, _ = LOOKS[look]
+    edge = LOOKS[look]["edgecolor"]
     face = edge if look in ("today", "near") else "white" if look == "to come" else "#2F6B96"
     ax.add_patch(Circle((x, y), 8.5, facecolor=face, edgecolor=edge, linewidth=0.8, zorder=5))
     ink = FADED if look == "to come" else "white"
@@ -141,6 +140,12 @@ def _arrow(ax, *points, color=EDGE, width=1.2, style="-") -> None:
     for start, end in zip(points[:-2], points[1:-1], strict=True):
         ax.plot(*zip(start, end, strict=True), color=color, lw=width, ls=style, solid_capstyle="round", zorder=2)
     arrow(ax, points[-2], points[-1], color, width, linestyle=style, mutation_scale=9)
+
+
+def _arrows(ax, y: float, *stops: tuple[float, float]) -> None:
+    """Arrows to the right at one height."""
+    for start, end in stops:
+        _arrow(ax, (start, y), (end, y))
 
 
 def _frame(ax, corner, size, **look) -> None:
@@ -161,41 +166,39 @@ def _draw_rows(ax, number: int) -> None:
         _arrow(ax, (189, TOP), (206, TOP + shift))
     _arrow(ax, (276, TOP - 38), (312, TOP - 26))
     _arrow(ax, (276, TOP), (312, TOP - 14))
-    for start, end in ((384, 404), (470, 490), (548, 568), (640, 662)):
-        _arrow(ax, (start, TOP - 20), (end, TOP - 20))
-    _arrow(ax, (276, TOP + 38), (662, TOP + 38))
-    _arrow(ax, (732, TOP + 4), (776, TOP + 4))
+    _arrows(ax, TOP - 20, (384, 404), (470, 490), (548, 568), (640, 662))
+    _arrows(ax, TOP + 38, (276, 662))
+    _arrows(ax, TOP + 4, (732, 776))
     # The encoder.
     ax.text(34, ENCODER, "jane\nvisits\nafrica", **plain)
     _frame(ax, (250, ENCODER - 54), (340, 90))
     ax.text(572, ENCODER - 43, "encoder block × N", **plain | {"ha": "right", "color": FADED})
-    for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
-        _arrow(ax, (start, ENCODER), (end, ENCODER))
+    _arrows(ax, ENCODER, (58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522))
     # The decoder, which reads the encoder's output.
     ax.text(34, DECODER, "<bos>\njane\nvisite", **plain)
     _frame(ax, (250, DECODER - 54), (452, 90))
     ax.text(690, DECODER - 43, "decoder block × N", **plain | {"ha": "right", "color": FADED})
-    stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))
-    for start, end in (*stops, (762, 774)):
-        _arrow(ax, (start, DECODER), (end, DECODER))
+    _arrows(ax, DECODER, (58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643))
+    _arrows(ax, DECODER, (693, 708), (762, 774))
     if number not in (12, 14):
         _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 293), (456, 293), (456, DECODER - 22))
     # Residuals: each runs round its layer.
-    for x0, x1, y in ((258, 394, ENCODER), (427, 548, ENCODER)):
-        _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)
-    for x0, x1 in ((258, 382), (411, 530), (559, 668)):
-        _arrow(ax, (x0, DECODER), (x0, DECODER + 29), (x1, DECODER + 29), (x1, DECODER + 22), width=0.9)
+    for y, rounds in ((ENCODER, ((258, 394), (427, 548))), (DECODER, ((258, 382), (411, 530), (559, 668)))):
+        for x0, x1 in rounds:
+            _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)
     # What comes out, and training.
     _arrow(ax, (813, DECODER - 22), (813, DECODER - 44))
     ax.text(810, DECODER - 66, "jane visite\nl’afrique", **plain)
     lit = number == 11
-    color, width = ("#7A4B00", 2.4) if lit else (LOOKS["passed"][1], 1.0) if number > 11 else ("#A8A8A8", 1.0)
+    color, width = ("#7A4B00", 2.4) if lit else (LOOKS["passed"]["edgecolor"], 1.0) if number > 11 else ("#A8A8A8", 1.0)
     style = "-" if number >= 11 else (0, (4, 2.5))
     _arrow(ax, (813, DECODER + 22), (813, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
     text = "training: the gradient of the loss goes back through every part"
     look = "today" if lit else "passed" if number > 11 else "to come"
     # A frame of its own: the words' own box would be measured at another size than a browser draws them.
-    _frame(ax, (230, 406), (464, 28), facecolor=LOOKS["today"][0] if lit else "white", edgecolor="none", zorder=3)
+    _frame(
+        ax, (230, 406), (464, 28), facecolor=LOOKS["today"]["facecolor"] if lit else "white", edgecolor="none", zorder=3
+    )
     ax.text(452, 420, text, **plain | {"color": LETTER if number >= 11 else FADED}, zorder=4)
     _badge(ax, 813, 420, 11, look)
 
@@ -205,12 +208,10 @@ def _draw_legend(ax, number: int) -> None:
     said = "\n".join([f"Lesson {number}:", *textwrap.wrap(TODAY[number], 21)])
     ax.text(12, 42, said, fontsize=10, va="top", color=LETTER, linespacing=1.3)
     for row, (look, text) in enumerate((("today", "today"), ("passed", "behind you"), ("to come", "still to come"))):
-        face, edge, line, style, _ = LOOKS[look]
         y = 124 + 21 * row
         if number in (12, 13, 14) and look == "to come":
             text = "not part of it"
-        look = {"facecolor": face, "edgecolor": edge, "lw": min(line, 1.6), "ls": style}
-        box(ax, (22, y), (18, 12), rounding=3, **look)
+        box(ax, (22, y), (18, 12), rounding=3, **LOOKS[look] | {"lw": min(LOOKS[look]["lw"], 1.6)})
         ax.text(38, y, text, fontsize=9.5, va="center", color=LETTER)
     _badge(ax, 22, 187, max(number, 1), "passed")
     ax.text(38, 187, "lesson that teaches it", fontsize=9.5, va="center", color=LETTER)

@@ -88,13 +88,12 @@ class Live:
         from helpers.drawing.colors import BLUE, GREEN_INK
         from helpers.drawing.style import Picture, new_figure
 
-        names = list(self.history)
-        figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)
-        for ax, name, color in zip(axes[0], names, (BLUE, GREEN_INK) * len(names), strict=False):
-            values, share = self.history[name], name in SHARES
-            scale = 100 if share else 1
-            ax.plot(range(1, len(values) + 1), [scale * x for x in values], color=color, alpha=0.25, lw=0.8)
-            ax.plot(range(1, len(values) + 1), [scale * x for x in smoothed(values)], color=color, lw=2)
+        figure, axes = new_figure(8.2, 2.5, 1, max(1, len(self.history)), squeeze=False)
+        ends = []
+        for ax, (name, values), color in zip(axes[0], self.history.items(), (BLUE, GREEN_INK) * 9, strict=False):
+            share, smooth = name in SHARES, smoothed(values)
+            for curve, look in ((values, {"alpha": 0.25, "lw": 0.8}), (smooth, {"lw": 2})):
+                ax.plot(range(1, len(curve) + 1), [100 * x if share else x for x in curve], color=color, **look)
             ax.set(xlim=(0, self.steps), xlabel="step", title=f"{name}, per cent" if share else name)
             if share:
                 ax.set_ylim(0, 103)
@@ -104,10 +103,8 @@ class Live:
                 ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 20 * low else (1,)))
                 ax.yaxis.set_major_formatter("{x:g}")
                 ax.yaxis.set_minor_formatter("")
-        ends = []
-        for name in names:
-            first, last = self.history[name][0], smoothed(self.history[name])[-1]
-            shown = f"{100 * first:.0f}% to {100 * last:.1f}%" if name in SHARES else f"{first:.2f} to {last:.3f}"
+            first, last = values[0], smooth[-1]
+            shown = f"{100 * first:.0f}% to {100 * last:.1f}%" if share else f"{first:.2f} to {last:.3f}"
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
 

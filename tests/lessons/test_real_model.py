@@ -19,6 +19,7 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
 from helpers.pretrained import model_files, weights
+from tests.draws import pictures_of
 from tests.judged import verdict_of
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -457,7 +458,7 @@ def test_explorers_draw_everything(real):
         for layer, head, ends in ((0, 0, False), (5, 11, True)):
             picture = explore.draw_head(sentence, layer, head, ends)
             assert sentence.split()[0] in picture.alt.lower() and len(picture.figure.axes) == 1
-    draw = explore.Search()
+    draw = pictures_of(explore.titles)
     assert all(question in draw(question).alt for question in explore.QUESTIONS)
     typed = "how do i get rid of back pain"
     assert "Yoga for a sore back" in draw(explore.QUESTIONS[0], typed).alt
@@ -466,7 +467,7 @@ def test_explorers_draw_everything(real):
 
 @pytest.mark.full
 def test_a_typed_sentence_is_shown_until_another_is_chosen(real):
-    draw, (first, second, *_) = explore.Heads(), explore.CHOICES
+    draw, (first, second, *_) = pictures_of(explore.heads), explore.CHOICES
     assert first in draw(first, "", 1, 8, False).alt
     assert "a river bank" in draw(first, "a river bank", 1, 8, False).alt
     assert "a river bank" in draw(first, "a river bank", 2, 3, True).alt

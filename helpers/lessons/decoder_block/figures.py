@@ -246,8 +246,9 @@ def cache_saving(attend) -> Picture:
         ax.plot([T, T], [b / 1e6, a / 1e6], color="#B0B0B0", lw=1, zorder=0)
         ax.text(T, (a * b) ** 0.5 / 1e6, f" {a / b:.1f}×", fontsize=9.5, color=RED_INK, ha="left", va="center")
     ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
     name_ticks(ax, LENGTHS)
-    ax.set(yscale="log", xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
+    ax.set(xlabel="words written", ylabel="million multiplications", xlim=(3.6, 150))
     saved = zip(LENGTHS, plain, cached, strict=True)
     said = ", ".join(f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in saved)
     alt = f"Multiplications of one block while it writes, without and with a cache: {said}."

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.lib.stride_tricks import sliding_window_view
 from torch import nn
 
 from helpers import corpus
@@ -56,19 +57,15 @@ def one_text() -> Picture:
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
     """The n-gram loss of exercise 12.6 by sorting instead of dictionaries, for order up to 12."""
 
-    def codes(ids, length):  # a number for every window of `length` tokens that ends before the last token, or at it
-        ids = np.asarray(ids, dtype=np.int64)
-        count = len(ids) - order + 1
-        return sum((ids[i : i + count] * vocab_size**i for i in range(length)), np.zeros(count, dtype=np.int64))
+    def seen(length):  # how often the first `length` tokens of each window of the test text stand in the training text
+        powers = vocab_size ** np.arange(length, dtype=np.int64)
+        windows = (sliding_window_view(np.asarray(ids, dtype=np.int64), order)[:, :length] for ids in (train, test))
+        learned, asked = (window @ powers for window in windows)
+        values, number = np.unique(learned, return_counts=True)
+        at = np.searchsorted(values, asked).clip(0, len(values) - 1)
+        return np.where(values[at] == asked, number[at], 0)
 
-    def counts(train_codes, test_codes):
-        values, number = np.unique(train_codes, return_counts=True)
-        at = np.searchsorted(values, test_codes).clip(0, len(values) - 1)
-        return np.where(values[at] == test_codes, number[at], 0)
-
-    seen = counts(codes(train, order), codes(test, order))
-    context = counts(codes(train, order - 1), codes(test, order - 1))
-    return float(-np.log((seen + alpha) / (context + alpha * vocab_size)).mean())
+    return float(-np.log((seen(order) + alpha) / (seen(order - 1) + alpha * vocab_size)).mean())
 
 
 @functools.lru_cache(maxsize=1)
@@ -156,7 +153,7 @@ def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
 
 def induction_by_hand() -> Picture:
     T = len(EXAMPLE)
-    first, second = torch.zeros(T, T), torch.zeros(T, T)
+    first, second = torch.zeros(2, T, T)
     for t in range(T):
         first[t, max(t - 1, 0)] = 1
         keys = [j for j in range(1, t + 1) if EXAMPLE[j - 1] == EXAMPLE[t]] or list(range(t + 1))

@@ -10,7 +10,7 @@ from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model import stand_ins
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet, needs_numbers
 from helpers.lessons.real_model.network import among_words
-from helpers.widgets.panel import choice, panel, typed, whole
+from helpers.widgets.panel import choice, keeping, panel, typed, whole
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
 LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
@@ -35,27 +35,21 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     return Picture(figure, alt, caption="One head on one sentence.")
 
 
-class Heads:
-    """One head on a sentence of the lesson or on a typed one: whichever was chosen last."""
-
-    def __init__(self):
-        self.chosen, self.own, self.shown = CHOICES[0], "", CHOICES[0]
-
-    def __call__(self, sentence: str, own: str, layer: int, head: int, ends: bool) -> Picture:
-        own = " ".join(own.split()[:LONGEST])
-        if own != self.own:
-            self.shown = own or sentence
-        elif sentence != self.chosen:
-            self.shown = sentence
-        self.chosen, self.own = sentence, own
-        return draw_head(self.shown, layer, head, ends)
-
-
 def heads():
+    """One head on a sentence of the lesson or on a typed one: whichever was chosen last."""
+    chosen, typed_before, shown = CHOICES[0], "", CHOICES[0]
+
+    def draw(sentence: str, own: str, layer: int, head: int, ends: bool) -> Picture:
+        nonlocal chosen, typed_before, shown
+        own = " ".join(own.split()[:LONGEST])
+        shown = (own or sentence) if own != typed_before else sentence if sentence != chosen else shown
+        chosen, typed_before = sentence, own
+        return draw_head(shown, layer, head, ends)
+
     # The rows show the words; a whole sentence beside its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
-        Heads(),
+        draw,
         sentence=choice("sentence", sentences),
         own=typed("a sentence"),
         layer=whole("layer", 1, 0, pretrained.LAYERS - 1),
@@ -76,33 +70,30 @@ QUESTIONS = (
 )
 
 
-class Search:
-    def __init__(self):
-        self.own = ""
-        self.keys = real_network.network().vectors(list(TITLES))
-        self.figure, self.ax = new_figure(8.0, 4.6)
-        self.bars = MovingBars(self.ax, TITLES, across=True, height=0.8)
-        self.ax.tick_params(axis="y", labelsize=SMALLEST)
-        self.ax.axvline(0, color="#8C8C8C", lw=0.8)
-        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
-
-    def __call__(self, question: str, own: str = "") -> Picture:
-        """The typed question where it has just been typed, else the slider's."""
-        own, before = " ".join(own.split()), self.own
-        self.own = own
-        question = own if own and own != before else question
-        query = real_network.network().vectors([question])[0]
-        found = stand_ins.search(query, self.keys, TITLES, len(TITLES))
-        scores = dict(found)
-        colors = [ORANGE if title == found[0][0] else BLUE for title in TITLES]
-        self.bars.show([scores[title] for title in TITLES], colors=colors)
-        self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
-        said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
-        alt = f"Cosines of sixteen video titles with “{question}”. The best: {said}."
-        return Picture(self.figure, alt, "Orange: the best title.")
-
-
 def titles():
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
-    draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
-    panel(draw, question=choice("question", options), own=typed("a question"))
+    controls = {"question": choice("question", options), "own": typed("a question")}
+    if not pretrained.is_real():
+        return panel(lambda question, own: Quiet()._repr_html_(), **controls)
+    network, before = real_network.network(), ""
+    keys = network.vectors(list(TITLES))
+    figure, ax = new_figure(8.0, 4.6)
+    bars = MovingBars(ax, TITLES, across=True, height=0.8)
+    ax.tick_params(axis="y", labelsize=SMALLEST)
+    ax.axvline(0, color="#8C8C8C", lw=0.8)
+    ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question", title=max(QUESTIONS, key=len))
+
+    def draw(question: str, own: str = "") -> Picture:
+        """The typed question where it has just been typed, else the slider's."""
+        nonlocal before
+        own = " ".join(own.split())
+        before, question = own, own if own and own != before else question
+        found = stand_ins.search(network.vectors([question])[0], keys, TITLES, len(TITLES))
+        scores = dict(found)
+        bars.show([scores[title] for title in TITLES], colors=[ORANGE if t == found[0][0] else BLUE for t in TITLES])
+        ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
+        said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
+        alt = f"Cosines of sixteen video titles with “{question}”. The best: {said}."
+        return Picture(figure, alt, "Orange: the best title.")
+
+    return panel(keeping(figure, draw), **controls)

@@ -165,14 +165,14 @@ def negative_sampling_gradients() -> Picture:
     p, q = torch.sigmoid(center @ context), torch.sigmoid(negatives @ center)
     left.plot(0, 0, "+", color=GRAY, ms=10)
     left.text(-0.08, 0.1, "0", color=GRAY, ha="right")
+    for step, color in (((1 - p) * context, GREEN), *((-push, RED) for push in q[:, None] * negatives)):
+        arrow(left, center, center + step, color)
     words = [(center, BLACK, "center", (0.05, -0.3), "left"), (context, GREEN, "context", (0.1, 0.12), "left")]
     words += [(negative, RED, "negative sample", (0.0, -0.3), "center") for negative in negatives]
     for point, color, name, (right_of, above), side in words:
         left.plot([0, point[0]], [0, point[1]], ":", color="0.75", lw=1)
         left.plot(*point, "o", color=color, ms=9)
         left.text(point[0] + right_of, point[1] + above, name, color=color, ha=side)
-    for step, color in (((1 - p) * context, GREEN), *((-push, RED) for push in q[:, None] * negatives)):
-        arrow(left, center, center + step, color)
     left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
     # Three speakers' recordings as unit vectors, one of them chosen, and its weights in GE2E's softmax.
     angles = torch.tensor([[30.0, 45.0, 62.0, 112.0], [150.0, 162.0, 175.0, 188.0], [255.0, 268.0, 280.0, 296.0]])

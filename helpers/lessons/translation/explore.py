@@ -1,12 +1,17 @@
 """Explorers of lesson 11: the learning rate, a smoothed target, and the cross-attention of a trained model."""
 
 import math
+import textwrap
 
-from helpers.drawing.charts import MovingBars
-from helpers.drawing.colors import BLUE, RED
+import torch
+
+from helpers import corpus, translator
+from helpers.drawing.charts import MovingBars, bare
+from helpers.drawing.colors import BLUE, RED, RED_INK
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.translation.figures import STEPS, Looks, best_smoothed
+from helpers.lessons.translation.figures import SENTENCE, SPAN, STEPS, best_smoothed, cross_weights, two_rows, widths
 from helpers.translator.finished_parts import noam_lr
+from helpers.translator.stage import unknown_words
 from helpers.widgets.panel import choice, decimal, keeping, panel, typed, whole
 
 
@@ -57,7 +62,79 @@ def smoothed_target():
     panel(keeping(figure, draw), smoothing=decimal("smoothing", 0.1, 0.0, 0.5, 0.01))
 
 
+def _fits(words) -> bool:
+    return sum(widths(words)) + 0.15 * len(words) < SPAN
+
+
 def looks(model):
-    """A slider over sentences that `model` has not seen, and a box for one of one's own, with its cross-attention."""
-    shown = Looks(model)
-    panel(shown, sentence=whole("sentence", 0, 0, len(shown.pairs) - 1), own=typed("a sentence"))
+    """A slider over sentences that `model` has not seen, and a box for one of one's own, with its cross-attention.
+
+    Whichever has changed is shown, with the true alignment where there is one."""
+    room = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
+    pairs = [corpus.translate(SENTENCE), *sorted(room, key=lambda pair: -pair.reorderings)[:7]]
+    figure, ax = new_figure(8.6, 3.0)
+    figure.set_layout_engine("none")
+    ax.set_position((0.01, 0.02, 0.98, 0.85))
+    before = ""
+
+    def draw(sentence: int, own: str = "") -> Picture:
+        nonlocal before
+        own, last = " ".join(own.lower().replace(".", " ").split()), before
+        before = own
+        if own and own != last:
+            alt = typed_one(own)
+        else:
+            pair = pairs[sentence]
+            hits, said = both_rows(pair.english, pair.french, pair.alignment)
+            verdict = f"{hits} of {len(pair.alignment)}"
+            ax.set_title(f"{verdict} French words attend to the word that they come from", fontsize=11)
+            alt = f"“{pair.english}”: {said}. {verdict} attend to the word that they come from."
+        caption = "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another "
+        return Picture(figure, alt, f"{caption}word.")
+
+    def typed_one(english: str) -> str:
+        """What the model makes of any sentence, and whether the grammar would say the same."""
+        if problem := unknown_words(english):
+            return words_alone(problem)
+        french = translator.translate(model, english)
+        if not french or not all(_fits(text.split()) for text in (english, french)):
+            return words_alone(f"Your translator writes: {french or '(nothing)'}")
+        try:
+            pair = corpus.translate(english)
+        except ValueError:
+            verdict, alignment = "the grammar has no such sentence, so there is no reference", None
+        else:
+            right = french == pair.french
+            verdict = "exactly right" if right else f"the reference is: {pair.french}"
+            alignment = pair.alignment if right else None
+        _, said = both_rows(english, french, alignment)
+        ax.set_title(verdict, fontsize=11)
+        return f"Your translator turns “{english}” into “{french}”: {verdict}. {said}."
+
+    def both_rows(english: str, french: str, alignment) -> tuple[int, str]:
+        """Draw both sentences and the weights between them; how many are aligned correctly, and with which each."""
+        source, target = english.split(), french.split()
+        tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
+        weights = cross_weights(model, translator.source_batch([english]), tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s)
+        best = weights.argmax(dim=-1).tolist()
+        true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
+        ax.clear()
+        top, bottom = two_rows(ax, source, target)
+        for t, s in (weights > 0.03).nonzero().tolist():
+            weight, color = float(weights[t, s]), BLUE if s == true[t] or alignment is None else RED
+            look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
+            ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
+        for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
+            if not right:
+                box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
+        said = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
+        looks = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in said)
+        return sum(map(int.__eq__, best, true)), looks
+
+    def words_alone(words: str) -> str:
+        ax.clear()
+        bare(ax, xlim=(0, 1), ylim=(0, 1))
+        ax.text(0.5, 0.5, "\n".join(textwrap.wrap(words, 90)), ha="center", va="center", fontsize=11)
+        return words
+
+    panel(keeping(figure, draw), sentence=whole("sentence", 0, 0, len(pairs) - 1), own=typed("a sentence"))

@@ -9,13 +9,12 @@ from matplotlib.patches import Rectangle
 
 from helpers import corpus, translator
 from helpers.drawing.charts import HATCHED, bare, bars, heatmap, name_ticks, run_bars, weight_map
-from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, RED, RED_INK, SIGNED
+from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, PINK, Q_COLOR, SIGNED
 from helpers.drawing.diagrams import TARGET, tokens
 from helpers.drawing.measured import measured
 from helpers.drawing.style import Picture, new_figure, words_instead
 from helpers.errors import CourseError
 from helpers.translator import evaluation
-from helpers.translator.stage import unknown_words
 
 RECIPES = measured("translation", "recipes")
 EVERY, RUNS = RECIPES["every"], RECIPES["runs"]  # EVERY: steps between two numbers of a curve
@@ -34,22 +33,22 @@ READS = ("W_q.weight", "W_k.weight", "W_v.weight", "up.weight", "unembed.weight"
 ALIKE = "red green white jane anna sara cat dog horse kenya peru".split()
 
 
-def _widths(words):
+def widths(words):
     return [0.13 * max(3, len(word)) + 0.12 for word in words]
 
 
 def _centers(words):
     """A middle for each word's box, left to right, spread over SPAN."""
-    widths = _widths(words)
-    gap = (SPAN - sum(widths)) / max(1, len(words) - 1)
-    return [end - width / 2 + gap * i for i, (end, width) in enumerate(zip(accumulate(widths), widths, strict=True))]
+    sizes = widths(words)
+    gap = (SPAN - sum(sizes)) / max(1, len(words) - 1)
+    return [end - size / 2 + gap * i for i, (end, size) in enumerate(zip(accumulate(sizes), sizes, strict=True))]
 
 
-def _two_rows(ax, english, french) -> tuple[list[float], list[float]]:
+def two_rows(ax, english, french) -> tuple[list[float], list[float]]:
     """An English sentence above a French one, each word in a box; the middles of both."""
     top, bottom = _centers(english), _centers(french)
-    tokens(ax, english, top, 1, _widths(english))
-    tokens(ax, french, bottom, -1, _widths(french), **TARGET)
+    tokens(ax, english, top, 1, widths(english))
+    tokens(ax, french, bottom, -1, widths(french), **TARGET)
     bare(ax, xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
     return top, bottom
 
@@ -60,7 +59,7 @@ def word_by_word() -> Picture:
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
         pair = corpus.translate(sentence)
         english, french = pair.english.split(), pair.french.split()
-        top, bottom = _two_rows(ax, english, french)
+        top, bottom = two_rows(ax, english, french)
         for t, source in enumerate(pair.alignment):
             crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
             ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
@@ -125,92 +124,6 @@ def reversed_word(model, word: str = "encoder") -> Picture:
     looks = ", ".join(f"{say} to position {key} ({word[key]}) {weight:.2f}" for say, key, weight in best)
     alt = f"Cross-attention while {word} is reversed. The largest weight of each row: {looks}."
     return Picture(figure, alt, "Figure 11.9. Cross-attention of the model that reverses words.")
-
-
-def _fits(words) -> bool:
-    return sum(_widths(words)) + 0.15 * len(words) < SPAN
-
-
-class Looks:
-    """The model's cross-attention between the words of a sentence, beside the true alignment where there is one.
-
-    Called with the number of an unseen sentence and a typed sentence; whichever has changed is shown.
-    """
-
-    def __init__(self, model, sentences: int = 8):
-        self.model, self.own = model, ""
-        room = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
-        room.sort(key=lambda pair: -pair.reorderings)
-        self.pairs = [corpus.translate(SENTENCE), *room[: sentences - 1]]
-        self.figure, self.ax = new_figure(8.6, 3.0)
-        self.figure.set_layout_engine("none")
-        self.ax.set_position((0.01, 0.02, 0.98, 0.85))
-
-    def __call__(self, sentence: int, own: str = "") -> Picture:
-        own = " ".join(own.lower().replace(".", " ").split())
-        if own != self.own:
-            self.own = own
-            if own:
-                return self._typed(own)
-        pair = self.pairs[sentence]
-        hits, looks = self._draw(pair.english, pair.french, pair.alignment)
-        said = f"{hits} of {len(pair.alignment)}"
-        self.ax.set_title(f"{said} French words attend to the word that they come from", fontsize=11)
-        return self._picture(f"“{pair.english}”: {looks}. {said} attend to the word that they come from.")
-
-    def _typed(self, english: str) -> Picture:
-        """What the model makes of any sentence, and whether the grammar would say the same."""
-        if problem := unknown_words(english):
-            return self._only(problem)
-        french = translator.translate(self.model, english)
-        if not french or not all(_fits(text.split()) for text in (english, french)):
-            return self._only(f"Your translator writes: {french or '(nothing)'}")
-        try:
-            pair = corpus.translate(english)
-        except ValueError:
-            verdict, alignment = "the grammar has no such sentence, so there is no reference", None
-        else:
-            right = french == pair.french
-            verdict = "exactly right" if right else f"the reference is: {pair.french}"
-            alignment = pair.alignment if right else None
-        _, looks = self._draw(english, french, alignment)
-        self.ax.set_title(verdict, fontsize=11)
-        return self._picture(f"Your translator turns “{english}” into “{french}”: {verdict}. {looks}.")
-
-    def _draw(self, english: str, french: str, alignment) -> tuple[int, str]:
-        """Draw both sentences and the weights between them; how many are aligned correctly, and with which each."""
-        source, target = english.split(), french.split()
-        src = translator.source_batch([english])
-        tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
-        weights = cross_weights(self.model, src, tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s), without eos
-        best = weights.argmax(dim=-1).tolist()
-        true = list(best if alignment is None else alignment)  # without a reference nothing is called wrong
-        ax = self.ax
-        ax.clear()
-        top, bottom = _two_rows(ax, source, target)
-        for t, row in enumerate(weights.tolist()):
-            for s, weight in enumerate(row):
-                if weight > 0.03:
-                    color = BLUE if s == true[t] or alignment is None else RED
-                    look = {"lw": 0.6 + 4.5 * weight, "alpha": 0.35 + 0.65 * weight, "solid_capstyle": "butt"}
-                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, zorder=0, **look)
-        for box, right in zip(ax.patches[len(source) :], map(int.__eq__, best, true), strict=True):
-            if not right:
-                box.set(facecolor="#F8D9CC", edgecolor=RED_INK)
-        said = ((word, source[s], weights[t, s]) for t, (word, s) in enumerate(zip(target, best, strict=True)))
-        looks = ", ".join(f"{word} to {key} {float(weight):.2f}" for word, key, weight in said)
-        return sum(a == b for a, b in zip(best, true, strict=True)), looks
-
-    def _only(self, words: str) -> Picture:
-        self.ax.clear()
-        bare(self.ax, xlim=(0, 1), ylim=(0, 1))
-        self.ax.text(0.5, 0.5, "\n".join(textwrap.wrap(words, 90)), ha="center", va="center", fontsize=11)
-        return self._picture(words)
-
-    def _picture(self, alt: str) -> Picture:
-        caption = "Figure 11.7. Cross-attention, mean over heads. Blue: to the true source word. Orange: to another "
-        caption += "word."
-        return Picture(self.figure, alt, caption)
 
 
 def warm_ups() -> Picture:
