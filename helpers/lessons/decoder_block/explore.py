@@ -7,7 +7,7 @@ from helpers.drawing.charts import MovingBars, bare, tilt
 from helpers.drawing.colors import BLUE
 from helpers.drawing.diagrams import box
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.decoder_block.figures import SHOWN, SMALL, _names, first_word_logits, small_beam
+from helpers.lessons.decoder_block.figures import SHOWN, SMALL, _names, first_word_logits
 from helpers.widgets.panel import choice, decimal, keeping, panel, powers, whole
 
 
@@ -31,7 +31,13 @@ def beams():
     bare(ax, xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
 
     def draw(width: int) -> Picture:
-        beams, (winner, p) = small_beam(width)
+        beam: list[tuple[tuple[str, ...], float]] = [(("<bos>",), 1.0)]
+        beams = []  # the prefixes that each step keeps
+        for _ in range(2):
+            grown = [((*words, word), p * more) for words, p in beam for word, more in SMALL[words].items()]
+            beam = sorted(grown, key=lambda item: -item[1])[:width]
+            beams.append(beam)
+        winner, p = beam[0]
         alive = {words for step in beams for words, _ in step} | {("<bos>",)}
         for words, patch in boxes.items():
             on, best = words in alive, words == winner

@@ -155,16 +155,6 @@ def cross_attention() -> Picture:
     return Picture(figure, alt, caption)
 
 
-def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
-    """The kept prefixes of each step, as (words, probability), and the winner."""
-    beam, beams = [(("<bos>",), 1.0)], []
-    for _ in range(2):
-        grown = [((*words, word), p * more) for words, p in beam for word, more in SMALL[words].items()]
-        beam = sorted(grown, key=lambda item: -item[1])[:width]
-        beams.append(beam)
-    return beams, beam[0]
-
-
 @functools.lru_cache(maxsize=1)
 def first_word_logits() -> torch.Tensor:
     """The translator's logits (V,) for its first French word, with the source hidden."""
