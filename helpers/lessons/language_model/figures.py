@@ -134,21 +134,15 @@ def training(watch) -> Picture:
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
-    fall = _fall(watch.steps, watch.losses["a repeated letter"])
+    repeated = list(zip(watch.steps, watch.losses["a repeated letter"], strict=True))
+    height = repeated[min(5, len(repeated) - 1)][1]  # after some 100 steps
+    fall = [next((s for s, x in repeated if x < share * height), watch.steps[-1]) for share in (0.75, 0.25)]
     alt = f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats per token, the "
     alt += f"line of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls "
     alt += f"between steps {fall[0]} and {fall[1]}; the strongest head then puts {watch.induction[-1]:.2f} of its "
     alt += "weight on the token after the previous occurrence."
     caption = "Figure 12.3. A training run, total loss and by kind of token. Dotted: attention to the token to repeat."
     return Picture(figure, alt, caption)
-
-
-def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
-    """Where a loss falls from three quarters of what it was after some 100 steps to a quarter of it."""
-    height = losses[min(5, len(losses) - 1)]
-    high = next((s for s, x in zip(steps, losses, strict=True) if x < 0.75 * height), steps[-1])
-    low = next((s for s, x in zip(steps, losses, strict=True) if x < 0.25 * height), steps[-1])
-    return high, low
 
 
 def induction_by_hand() -> Picture:

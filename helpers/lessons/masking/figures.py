@@ -1,6 +1,5 @@
 """Figures of lesson 5. They draw from given numbers, not from the learner's answers."""
 
-import contextlib
 import functools
 import math
 
@@ -11,6 +10,7 @@ from torch.nn import functional as F
 from helpers.drawing.charts import heatmap, weight_map
 from helpers.drawing.colors import BLACK, BLUE, ORANGE, RED, RED_INK
 from helpers.drawing.style import SMALLEST, Picture, new_figure
+from helpers.running.global_switches import switches_set
 
 WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"
@@ -83,30 +83,22 @@ def first_matmul() -> Picture:
     return Picture(figure, alt, "Figure 5.7. Causal attention weights of eight random tokens.")
 
 
-def blind_row(scores, treatment: str):
-    """(weights, gradient at the scores), rows as in scores (T, T), when the last row sees nothing.
-
-    treatment: "replaced", "replaced, NaN to 0", "added, NaN to 0" or "-10⁹". The loss is the sum of the squares.
-    """
+def repairs(tokens, scores) -> Picture:
+    """The last row of scores (T, T) sees nothing: its weights, and the gradient of the sum of their squares."""
     seen = torch.ones(scores.shape, dtype=torch.bool).tril()
     seen[-1] = False
-    leaf = scores.clone().requires_grad_()
-    if treatment.startswith("added"):
-        blocked = leaf + torch.where(seen, 0.0, -math.inf)
-    else:
-        blocked = torch.where(seen, leaf, -1e9 if treatment == "-10⁹" else -math.inf)
-    weights = blocked.softmax(-1)
-    weights = weights.nan_to_num() if treatment.endswith("NaN to 0") else weights
-    weights.square().sum().backward()
-    return weights.detach(), leaf.grad
-
-
-def repairs(tokens, scores) -> Picture:
-    treatments = {"replaced": "A", "added, NaN to 0": "B", "-10⁹": "C"}
+    treatments = {
+        "A": lambda scores: torch.where(seen, scores, -math.inf).softmax(-1),
+        "B": lambda scores: (scores + torch.where(seen, 0.0, -math.inf)).softmax(-1).nan_to_num(),
+        "C": lambda scores: torch.where(seen, scores, -1e9).softmax(-1),
+    }
     figure, axes = new_figure(7.6, 2.6, 3, 2)
     said = []
-    for pair, (treatment, letter) in zip(axes, treatments.items(), strict=True):
-        rows = [table[-1] for table in blind_row(scores, treatment)]
+    for pair, (letter, weights_of) in zip(axes, treatments.items(), strict=True):
+        leaf = scores.clone().requires_grad_()
+        weights = weights_of(leaf)
+        (gradient,) = torch.autograd.grad(weights.square().sum(), leaf)
+        rows = weights.detach()[-1], gradient[-1]
         texts = [["NaN" if math.isnan(value) else f"{value:.2f}" for value in row.tolist()] for row in rows]
         for ax, row, words in zip(pair, rows, texts, strict=True):
             ax.imshow(row.isnan()[None], cmap="Reds", vmin=0, vmax=5, aspect="auto")
@@ -158,18 +150,7 @@ def before_or_after(tokens, scores, mask) -> Picture:
     return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
 
 
-@contextlib.contextmanager
-def _one_thread():
-    """Tensors this small only lose by being shared out."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@_one_thread()
+@switches_set()  # so on one thread: tensors this small only lose by being shared out
 def trained(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160):
     """(losses, loss while writing) of a model with one layer, attention(Q, K, V), for the next of T random letters.
 

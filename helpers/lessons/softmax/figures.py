@@ -37,7 +37,7 @@ def from_scores_to_weights(exponentials=(1, 2, 5)) -> Picture:
 def where_exp_works() -> Picture:
     formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
     figure, ax = new_figure(7.4, 2.9)
-    said = []
+    said, double = [], f"from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
@@ -49,41 +49,34 @@ def where_exp_works() -> Picture:
     ax.text(-85, 0, "exp underflows", ha="center", va="center", color="dimgray")
     ax.text(85, 0, "exp overflows", ha="center", va="center", color="dimgray")
     ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps full precision")
-    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
-    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8", fontsize=11, loc="right")
-    alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
+    ax.set_title(f"float64: {double}", fontsize=11, loc="right")
+    alt = (
+        "Bars of the scores whose exponential fits into a number format: "
+        + ", ".join(said)
+        + f"; float64 has {double}."
+    )
     return Picture(figure, alt, "Figure 6.2. The scores whose exponential has full precision in three number formats.")
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
-    whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
         ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
         ("dim=-2, over queries", torch.softmax(scores, dim=-2)),
-        ("over all entries", whole),
+        ("over all entries", torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)),
     ]
     figure, axes = new_figure(8.6, 3.3, 1, 3)
     said = []
     for ax, (name, table) in zip(axes, tables, strict=True):
-        _with_sums(ax, table, tokens)
-        ax.set_title(name)
-        rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
+        size, rows, columns = len(table), table.sum(-1).tolist(), table.sum(-2).tolist()
+        weight_map(ax, table, tokens, title=name, xlim=(-0.5, size + 0.15), ylim=(size + 0.05, -0.5))
+        for i, (across, down) in enumerate(zip(rows, columns, strict=True)):
+            _sum_text(ax, size - 0.42, i, across, "left")
+            _sum_text(ax, i, size - 0.2, down, "center")
+        ax.xaxis.tick_top()
         said.append(f"{name}: rows sum to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="key; sums at right and below")
     alt = "Three softmaxes of the scores of three words. " + "; ".join(said) + "."
     return Picture(figure, alt, "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.")
-
-
-def _with_sums(ax, table: torch.Tensor, tokens):
-    """A heat map of weights with row sums at its right and column sums below; sums of 1 in bold."""
-    weight_map(ax, table, tokens)
-    rows, columns = len(table), table.shape[1]
-    for i, total in enumerate(table.sum(-1).tolist()):
-        _sum_text(ax, columns - 0.42, i, total, "left")
-    for j, total in enumerate(table.sum(-2).tolist()):
-        _sum_text(ax, j, rows - 0.2, total, "center")
-    ax.set(xlim=(-0.5, columns + 0.15), ylim=(rows + 0.05, -0.5))
-    ax.xaxis.tick_top()
 
 
 def _sum_text(ax, x, y, total, side):

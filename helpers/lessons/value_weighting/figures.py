@@ -163,12 +163,17 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
     """Largest tensor that each f(Q, K, V) creates, against T. What is not answered yet is left out."""
+
+    def largest(f, T: int) -> int:
+        generator = torch.Generator().manual_seed(T)
+        return tensors_alive(f, *(torch.randn(T, width, generator=generator) for _ in range(3)))[1].largest
+
     figure, ax = new_figure(7.6, 3.9)
     said = []
     looks = (ORANGE, "o-"), (PINK, "s-"), (GREEN, "^--"), (BLUE, "D:")
     for (name, f), (color, style) in zip(answers.items(), looks, strict=False):
         try:
-            numbers = [_largest(f, T, width) for T in lengths]
+            numbers = [largest(f, T) for T in lengths]
         except NotImplementedError:
             said.append(f"{name} is not answered yet")
             continue
@@ -183,9 +188,3 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     alt = "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + "."
     caption = "Figure 7.7. The largest intermediate tensor. It grows least if both queries and keys are split."
     return Picture(figure, alt, caption)
-
-
-def _largest(f: Callable, T: int, width: int) -> int:
-    generator = torch.Generator().manual_seed(T)
-    Q, K, V = (torch.randn(T, width, generator=generator) for _ in range(3))
-    return tensors_alive(f, Q, K, V)[1].largest
