@@ -19,12 +19,8 @@ def labels(axis):
 def test_a_heat_map_takes_the_words_of_its_axes():
     _, ax = new_figure()
     heatmap(ax, torch.eye(2), ["a", "b"], ["c", "d"], title="two", xlabel="key", digits=0)
-    assert (ax.get_title(), ax.get_xlabel(), labels(ax.yaxis), labels(ax.xaxis)) == (
-        "two",
-        "key",
-        ["a", "b"],
-        ["c", "d"],
-    )
+    assert (ax.get_title(), ax.get_xlabel()) == ("two", "key")
+    assert (labels(ax.yaxis), labels(ax.xaxis)) == (["a", "b"], ["c", "d"])
     assert [text.get_text() for text in ax.texts] == ["1", "0", "0", "1"]
 
 
@@ -92,11 +88,8 @@ def test_a_diagram_has_its_words_where_they_belong():
     _, ax = new_figure()
     tokens(ax, ["the", "cat"], [1.0, 3.0], 2.0, [0.5, 0.7])
     box(ax, (5, 5), (1, 1), "hidden", hatch="////")
-    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [
-        ("the", (1.0, 2.0)),
-        ("cat", (3.0, 2.0)),
-        ("hidden", (5, 5)),
-    ]
+    places = {text.get_text(): text.get_position() for text in ax.texts}
+    assert places == {"the": (1.0, 2.0), "cat": (3.0, 2.0), "hidden": (5, 5)}
     assert ax.patches[1].get_bbox().width == pytest.approx(0.7) and ax.texts[2].get_bbox_patch()
     assert arrow(ax, (0, 0), torch.tensor([1.0, 2.0])).xy == (1, 2) and SOURCE["facecolor"] != "white"
 
@@ -105,13 +98,8 @@ def test_arrows_of_a_flow_join_the_sides_of_its_boxes():
     _, ax = new_figure()
     boxes = {"x": ((2, 3), 0.0, 0.0, "red"), "y": ((2, 4), 3.0, 0.0, "blue"), "z": ((2,), 3.0, 2.0, "blue")}
     flow(ax, boxes, [("x", "y", "$W$"), ("y", "z", "sum"), ("z", "y", "")], height=1.0)
-    assert [text.get_text() for text in ax.texts if text.get_text()] == [
-        "x\n(2, 3)",
-        "y\n(2, 4)",
-        "z\n(2)",
-        "$W$",
-        "sum",
-    ]
+    said = [text.get_text() for text in ax.texts if text.get_text()]
+    assert said == ["x\n(2, 3)", "y\n(2, 4)", "z\n(2)", "$W$", "sum"]
     ends = [(text.xyann, text.xy) for text in ax.texts if isinstance(text, Annotation)]
     assert ends == [((1.3, 0.5), (3.0, 0.5)), ((3.65, 1.0), (3.65, 2.0)), ((3.65, 2.0), (3.65, 1.0))]
 
@@ -121,14 +109,9 @@ def test_controls_begin_where_they_shall():
     assert (slider.description, slider.value, slider.min, slider.max, slider.step) == ("beams", 3, 1, 9, 2)
     assert decimal("p", 0.5, 0.0, 1.0, 0.25).step == 0.25
     heat = powers("temperature", 10.0, -1, 2, 0.1)
-    assert isinstance(heat, widgets.FloatLogSlider) and (heat.value, heat.min, heat.max, heat.step) == (
-        10.0,
-        -1,
-        2,
-        0.1,
-    )
-    assert (
-        choice("sentence", ("a", "b")).value == "a" and choice("masked", [("yes", True), ("no", False)]).value is True
-    )
-    assert choice("masked", [("yes", True), ("no", False)], False).value is False
+    assert isinstance(heat, widgets.FloatLogSlider)
+    assert (heat.value, heat.min, heat.max, heat.step) == (10.0, -1, 2, 0.1)
+    kinds = [("yes", True), ("no", False)]
+    assert choice("sentence", ("a", "b")).value == "a" and choice("masked", kinds).value is True
+    assert choice("masked", kinds, False).value is False
     assert typed("a sentence").placeholder == "a sentence, then Enter"

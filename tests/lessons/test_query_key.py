@@ -78,9 +78,9 @@ def test_a_product_through_d_k_channels_has_at_most_that_rank():
     for d_k in (1, 3, 5):
         M = draws.random(d_k, d_k, 16).T @ draws.random(d_k + 1, d_k, 16)
         assert torch.linalg.matrix_rank(M) == d_k
-    table = figures.wanted_table("three tastes")
-    assert (table - figures.best_with_channels(table, 2)).norm() > 0.1 * table.norm()
-    torch.testing.assert_close(figures.best_with_channels(table, 3), table, atol=1e-4, rtol=1e-4)
+    table = explore.wanted_table("three tastes")
+    assert (table - explore.best_with_channels(table, 2)).norm() > 0.1 * table.norm()
+    torch.testing.assert_close(explore.best_with_channels(table, 3), table, atol=1e-4, rtol=1e-4)
 
 
 def test_what_the_figures_say():
@@ -96,7 +96,7 @@ def test_what_the_figures_say():
 
 
 def test_training_wires_the_words_after_six_steps():
-    tables, _ = figures._training_run()
+    tables, _ = explore.training_run()
     right = [table.argmax(-1).tolist() == [1, 2, 1] for table in tables]
     assert right.index(True) == 6 and all(right[6:])
     assert all(float(tables[60][i, i]) < float(tables[60][i].max()) for i in range(3))

@@ -1,5 +1,6 @@
 """Explorers of lesson 3."""
 
+import functools
 import math
 
 import torch
@@ -11,15 +12,7 @@ from helpers.drawing.charts import bare, heatmap, weight_map
 from helpers.drawing.colors import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED
 from helpers.drawing.diagrams import arrow
 from helpers.drawing.style import Picture, new_figure
-from helpers.lessons.query_key.figures import (
-    JANE,
-    SKETCHED,
-    _training_run,
-    best_with_channels,
-    draw_wires,
-    four_kinds_of_score,
-    wanted_table,
-)
+from helpers.lessons.query_key.figures import JANE, SKETCHED, draw_wires
 from helpers.widgets.panel import choice, decimal, keeping, panel, whole
 
 
@@ -99,6 +92,20 @@ def arcs(scores, tokens):
     panel(keeping(figure, draw), word=choice("word", list(tokens), tokens[1]))
 
 
+def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
+    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, additive vᵀtanh(W₁q + W₂k), with one
+    fixed choice of M, W₁ and W₂, and v of ones."""
+    M = torch.tensor([[0.3, 1.0], [-0.8, 0.5]])
+    W1, W2 = torch.tensor([[1.2, 0.3], [-0.4, 1.0]]), torch.tensor([[0.9, -1.1], [1.3, 0.8]])
+    dot = k @ q
+    return {
+        "cosine": dot / (k.norm(dim=-1) * q.norm()).clamp_min(1e-9),
+        "dot": dot,
+        "bilinear": k @ (M.T @ q),
+        "additive": torch.tanh(q @ W1.T + k @ W2.T).sum(-1),
+    }
+
+
 def four_scores():
     line = torch.linspace(-2.4, 2.4, 121)
     grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
@@ -134,6 +141,22 @@ def four_scores():
 
     angle, length = whole("angle of q", 75, 0, 360, step=15), decimal("length of q", 1.0, 0.2, 2.0, 0.2)
     panel(keeping(figure, draw), angle=angle, length=length)
+
+
+def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
+    """How much each of n users wants each of n products, (n, n)."""
+    generator = torch.Generator().manual_seed(3)
+    if kind == "three tastes":
+        return torch.randn(n, 3, generator=generator) @ torch.randn(3, n, generator=generator)
+    if kind == "each a different favorite":
+        return torch.eye(n)
+    return torch.randn(n, n, generator=generator)
+
+
+def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
+    """The closest table, in squared error, that n queries and n keys of width d_k can make (Eckart and Young, 1936)."""
+    U, S, Vh = torch.linalg.svd(table)
+    return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
 
 
 def channels():
@@ -214,8 +237,28 @@ def circle():
     panel(keeping(figure, draw), keys=whole("keys", 6, 2, 50), wanted=whole("wanted key", 1, 0, 49))
 
 
+@functools.lru_cache(maxsize=1)
+def training_run(steps: int = 60):
+    """Tables of scores and losses of a seeded run, from step 0 to `steps`."""
+    generator = torch.Generator().manual_seed(5)
+    x = torch.eye(3)
+    wanted = torch.tensor([key for _, key, _ in SKETCHED])
+    W_q, W_k = (torch.randn(2, 3, generator=generator).requires_grad_() for _ in range(2))
+    tables, losses = [], []
+    for _ in range(steps + 1):
+        scores = (x @ W_q.T) @ (x @ W_k.T).T  # (3, 3)
+        loss = torch.nn.functional.cross_entropy(scores, wanted)
+        tables.append(scores.detach())
+        losses.append(float(loss.detach()))
+        gradients = torch.autograd.grad(loss, (W_q, W_k))
+        with torch.no_grad():
+            for W, gradient in zip((W_q, W_k), gradients, strict=True):
+                W -= 0.25 * gradient
+    return tables, losses
+
+
 def training():
-    tables, losses = _training_run()
+    tables, losses = training_run()
     figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
     image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
     numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]

@@ -185,36 +185,6 @@ def five_by_five(table) -> Picture:
     return Picture(figure, f"Five by five table for I like to eat apples: {said}", caption)
 
 
-def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
-    """Scores of one query (2,) with keys (..., 2): cosine, dot, bilinear qᵀMk, additive vᵀtanh(W₁q + W₂k), with one
-    fixed choice of M, W₁ and W₂, and v of ones."""
-    M = torch.tensor([[0.3, 1.0], [-0.8, 0.5]])
-    W1, W2 = torch.tensor([[1.2, 0.3], [-0.4, 1.0]]), torch.tensor([[0.9, -1.1], [1.3, 0.8]])
-    dot = k @ q
-    return {
-        "cosine": dot / (k.norm(dim=-1) * q.norm()).clamp_min(1e-9),
-        "dot": dot,
-        "bilinear": k @ (M.T @ q),
-        "additive": torch.tanh(q @ W1.T + k @ W2.T).sum(-1),
-    }
-
-
-def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
-    """How much each of n users wants each of n products, (n, n)."""
-    generator = torch.Generator().manual_seed(3)
-    if kind == "three tastes":
-        return torch.randn(n, 3, generator=generator) @ torch.randn(3, n, generator=generator)
-    if kind == "each a different favorite":
-        return torch.eye(n)
-    return torch.randn(n, n, generator=generator)
-
-
-def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
-    """The closest table, in squared error, that n queries and n keys of width d_k can make (Eckart and Young, 1936)."""
-    U, S, Vh = torch.linalg.svd(table)
-    return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
-
-
 def previous_token_target(max_len: int) -> Picture:
     wanted = torch.diag(torch.ones(max_len - 1), -1)
     figure, ax = new_figure(3.4, 3.0)
@@ -266,23 +236,3 @@ def drawn_by(find_edges, weights, tokens, threshold: float) -> Picture:
     said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
     caption = "Figure 3.11. A graph from a trained head of the translator, with all weights of one third or more."
     return Picture(figure, f"The graph of one head of the translator: {said}.", caption)
-
-
-@functools.lru_cache(maxsize=1)
-def _training_run(steps: int = 60):
-    """Tables of scores and losses of a seeded run, from step 0 to `steps`."""
-    generator = torch.Generator().manual_seed(5)
-    x = torch.eye(3)
-    wanted = torch.tensor([key for _, key, _ in SKETCHED])
-    W_q, W_k = (torch.randn(2, 3, generator=generator).requires_grad_() for _ in range(2))
-    tables, losses = [], []
-    for _ in range(steps + 1):
-        scores = (x @ W_q.T) @ (x @ W_k.T).T  # (3, 3)
-        loss = torch.nn.functional.cross_entropy(scores, wanted)
-        tables.append(scores.detach())
-        losses.append(float(loss.detach()))
-        gradients = torch.autograd.grad(loss, (W_q, W_k))
-        with torch.no_grad():
-            for W, gradient in zip((W_q, W_k), gradients, strict=True):
-                W -= 0.25 * gradient
-    return tables, losses
