@@ -160,11 +160,11 @@ def test_traces_of_words():
 
 
 def test_interactions_are_counted_exactly():
-    found = figures.measured_interactions()
-    assert [sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)] == [2, 5, 8]
-    assert max(found["linear", 1][2:] + found["linear", 2][5:]) < 1e-12
+    one, two, three = (figures.orders_of_interaction("linear", depth) for depth in (1, 2, 3))
+    assert [sum(size > 1e-9 for size in sizes) for sizes in (one, two, three)] == [2, 5, 8]
+    assert max(one[2:] + two[5:]) < 1e-12
     said = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
-    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.05)
+    assert figures.orders_of_interaction("softmax", 1)[:6] == pytest.approx(said, rel=0.05)
 
 
 def test_fast_weights_of_visits():

@@ -395,19 +395,14 @@ def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
         def forward(self, x, mask=None):
             return self.norm2(self.norm1(x + self.attention(x, mask=mask)[0]))
 
-    class NoReLU(translator.FINISHED_PARTS["FeedForward"]):
-        def forward(self, x):
-            return self.down(self.up(x))
-
-    batch, found = evaluation.unseen(200), {}
-    for name, parts in (
-        ("as trained", {}),
-        ("encoder without feed-forward", {"EncoderBlock": NoFeedForward}),
-        ("feed-forward without ReLU", {"FeedForward": NoReLU}),
-    ):
-        network = translator.machine(**parts)
-        found[name] = evaluation.nats_a_word(network, batch), evaluation.exact(network, batch)
-    return found
+    no_relu = functools.partial(translator.FINISHED_PARTS["FeedForward"], activation=nn.Identity())
+    networks = {
+        "as trained": translator.machine(),
+        "encoder without feed-forward": translator.machine(EncoderBlock=NoFeedForward),
+        "feed-forward without ReLU": translator.machine(FeedForward=no_relu),
+    }
+    batch = evaluation.unseen(200)
+    return {name: (evaluation.nats_a_word(net, batch), evaluation.exact(net, batch)) for name, net in networks.items()}
 
 
 def without_feed_forward() -> Picture:
@@ -423,6 +418,7 @@ def without_feed_forward() -> Picture:
     return Picture(figure, alt, caption)
 
 
+@functools.cache
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
     """For n = 1 to `tokens`: how much of the first output depends on n words jointly (the first word is one of them).
 
@@ -449,24 +445,18 @@ def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8
     return sizes
 
 
-@functools.lru_cache(maxsize=1)
-def measured_interactions() -> dict[tuple[str, int], list[float]]:
-    return {(kind, depth): orders_of_interaction(kind, depth) for kind in ("linear", "softmax") for depth in (1, 2, 3)}
-
-
 def interactions() -> Picture:
-    found = measured_interactions()
     figure, axes = new_figure(8.6, 3.1, 1, 2, sharey=True)
     titles = {"linear": "attention without softmax", "softmax": "attention with softmax"}
     for ax, (kind, title) in zip(axes, titles.items(), strict=True):
         for depth, color, mark in zip((1, 2, 3), (BLUE, GREEN, RED), "osD", strict=True):
-            sizes = [size if size > 1e-9 else float("nan") for size in found[kind, depth]]
+            sizes = [size if size > 1e-9 else float("nan") for size in orders_of_interaction(kind, depth)]
             ax.plot(range(1, 9), sizes, mark, ls="-", color=color, label=f"{depth} layer{'s' * (depth > 1)}")
         ax.set(yscale="log", xlabel="words changed jointly", xticks=range(1, 9), title=title)
     axes[0].set_ylabel("size of the joint effect")
     axes[0].legend(frameon=False, fontsize=10, loc="lower left")
-    most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
-    small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
+    most = {depth: sum(size > 1e-9 for size in orders_of_interaction("linear", depth)) for depth in (1, 2, 3)}
+    small = ", ".join(f"{size:.2g}" for size in orders_of_interaction("softmax", 1))
     alt = "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one "
     alt += f"layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, "
     alt += f"the effect is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
