@@ -21,6 +21,7 @@ from helpers.drawing.style import tidied
 from helpers.lessons.masking import explore as masking
 from helpers.lessons.token_embedding import explore as token_embedding
 from helpers.widgets.panel import Shown
+from tests.draws import pictures_of
 
 
 def unpacked(data: str) -> tuple[list[str], list[str]]:
@@ -112,7 +113,7 @@ def test_the_pictures_are_those_of_the_notebook(monkeypatch):
     states = list(itertools.product(*(map(int, one["labels"]) for one in controls.values())))
     pages, alts = unpacked(explorer["data"])
     assert len(states) == len(pages) == len(alts) == len(set(states))
-    show, notebook = Shown(masking.Masks()), {}
+    show, notebook = Shown(pictures_of(masking.masks)), {}
     show({"new": 3, "cached": 2, "pads": 1})  # as the explorer opens
     for at, state in enumerate(states):
         notebook[state] = show(dict(zip(("new", "cached", "pads"), state, strict=True)))
