@@ -327,7 +327,7 @@ def test_where_the_translator_looks_is_drawn(trained):
         assert f"of {len(pair.alignment)} attend to the word" in alt
     assert "visite to visits" in looks(0).alt
     assert (
-        "“ma jeune reine oublie souvent la porte bleue”: right"
+        "“ma jeune reine oublie souvent la porte bleue”: exactly right"
         in looks(0, "My young queen often forgets the blue door.").alt
     )
     assert "there is no reference" in looks(0, "jane visits a red apple").alt
