@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from helpers.checking.forbidden import Watch, _names_of, banned_names
-from helpers.checking.metrics import METRICS, Score
-from helpers.checking.stubs import STUBS, resolve
+from helpers.checking.registry import METRICS, STUBS, Score
+from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Stub
 from helpers.grading.submission import Cell
 from tests.sandboxes import between_honest_ones, honest_cells, with_answer

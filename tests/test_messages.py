@@ -18,12 +18,9 @@ from helpers.checking.diagnosis import by_values
 from helpers.checking.make_keys import make_key
 from helpers.checking.messages import decide
 from helpers.checking.observe import HELPERS, observe_all
-from helpers.checking.registry import Registry
+from helpers.checking.registry import SCENARIOS, STUBS, VIEWS, Registry, scenario, stub
 from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
-from helpers.checking.scenarios import SCENARIOS, scenario
-from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide_quiz
-from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import Case, Exercise, Quiz, tensor_cases
 from helpers.course import CourseError
 from helpers.drawing import colors

@@ -126,6 +126,17 @@ def _tensor_kind(expected: torch.Tensor | Sketch, actual, tolerance: float | Non
     return "dtype" if lost or expected.dtype != actual.dtype else ""
 
 
+def misfit(truth, output) -> Difference | None:
+    """How an output is not of the truth's type and shape, whatever its values; None where it is."""
+    if isinstance(truth, dict) and "shape" in truth:
+        truth = torch.zeros(()).expand(tuple(truth["shape"]))
+        if isinstance(output, torch.Tensor) and not output.is_floating_point():
+            return Difference("type", (), truth, output)
+    found = None if truth is None else difference(truth, output)
+    unlike = found is not None and (found.kind in ("type", "shape", "nan") or isinstance(found.expected, dict))
+    return found if unlike else None  # a dict differs by its keys
+
+
 def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:
     """Boolean tensor: True where `actual` is further from `expected` than the tolerance. Shapes must agree."""
     if not expected.is_floating_point():

@@ -1,8 +1,4 @@
-"""Scenarios: ways to call an answer other than answer(*args, **kwargs).
-
-A scenario takes (answer, args, kwargs) and returns the output and the parameters whose gradients count. It runs beside
-learner code. Shared ones stand here, a lesson's own in its room, helpers/lessons/TOPIC/probes.py.
-"""
+"""The scenarios of several lessons: ways to call an answer other than answer(*args, **kwargs)."""
 
 import copy
 
@@ -10,12 +6,10 @@ import torch
 
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
-from helpers.checking.registry import Registry
+from helpers.checking.registry import scenario
 from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import MODULE, Call
 
-SCENARIOS = Registry()
-scenario = SCENARIOS.register
 MOST_NAMES = 8  # of a module's parameters in one message
 
 
@@ -138,25 +132,18 @@ def loaded_module(training: bool, answer, call: Call):
 def on_views(answer, args, kwargs):
     """The answer, or the module as `module` has it, on inputs that lie in memory in another order, as a transposed
     tensor does. A key that was stored holds every tensor in one order, so that the order is made here."""
-    args, kwargs = _turned(args), _turned(kwargs)
-    return module(answer, args, kwargs) if _builds(args) else (answer(*args, **kwargs), [])
-
-
-def _builds(args) -> bool:
-    """Whether a case's arguments are those of a module: (init, state, args, kwargs). A function may make one, too."""
-    return len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
-
-
-def _turned(tree):
-    """The tree with every tensor of two axes or more as a view of one that has two of its last three exchanged."""
 
     def turned(item):
+        """A tensor of two axes or more as a view of one that has two of its last three exchanged."""
         if not isinstance(item, torch.Tensor) or item.dim() < 2:
             return item
         axes = max(-3, -item.dim()), -2 if item.dim() > 2 else -1
         return item.transpose(*axes).contiguous().transpose(*axes)
 
-    return mapped(tree, turned)
+    args, kwargs = mapped(args, turned), mapped(kwargs, turned)
+    # Of a module they are (init, state, args, kwargs). A function may make one, too.
+    builds = len(args) == 4 and isinstance(args[1], dict) and isinstance(args[3], dict)
+    return module(answer, args, kwargs) if builds else (answer(*args, **kwargs), [])
 
 
 @scenario

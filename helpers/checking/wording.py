@@ -6,7 +6,7 @@ import json
 import torch
 
 from helpers.checking.codec import Odd
-from helpers.checking.stubs import STUBS
+from helpers.checking.registry import STUBS
 from helpers.checking.trees import leaves
 from helpers.checking.verdict import argument_name
 from helpers.checking.vocabulary import Case, Stub

@@ -5,10 +5,9 @@ import itertools
 import torch
 
 from helpers.checking.model_probes import causal_logits, require_ids
-from helpers.checking.scenarios import WrongParts, loaded_module, scenario
-from helpers.checking.stubs import stub
+from helpers.checking.registry import scenario, stub, view
+from helpers.checking.scenarios import WrongParts, loaded_module
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
-from helpers.checking.views import view
 from helpers.checking.vocabulary import Call
 
 MOST_STEPS, MOST_WORDS = 500, 200  # of one search and of one prefix: far more than any right answer needs

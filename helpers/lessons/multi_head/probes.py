@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.scenarios import scenario
+from helpers.checking.registry import scenario
 
 LAYERS = ("W_q", "W_k", "W_v", "W_o")
 
@@ -54,20 +54,17 @@ def transplanted(answer, args, kwargs):
     answer(mine, theirs)
     layers = {name: getattr(mine, name) for name in LAYERS}
     numbers = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
+    tensors = numbers.values()
     homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
     return {
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
         "apart": {
-            "mine shares no memory with theirs": all(
-                tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()
-            ),
-            "mine can still be trained": all(tensor.requires_grad for tensor in numbers.values()),
+            "mine shares no memory with theirs": all(x.untyped_storage().data_ptr() not in homes for x in tensors),
+            "mine can still be trained": all(tensor.requires_grad for tensor in tensors),
             "to autograd the numbers of mine are parameters, not results of a computation": all(
-                tensor.is_leaf for tensor in numbers.values()
+                tensor.is_leaf for tensor in tensors
             ),
-            "mine has the parameters that it had, and no new ones": all(
-                tensor is own[name] for name, tensor in numbers.items()
-            ),
+            "mine has the parameters that it had, and no new ones": all(x is own[name] for name, x in numbers.items()),
         },
         "theirs": {
             "theirs holds the numbers that it held": _holds(theirs, their_state),
