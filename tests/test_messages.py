@@ -396,7 +396,7 @@ def test_progress_reads_no_numbers_and_is_quick(monkeypatch, capsys, tmp_path):
     }
     for lesson in ("00_start_here", "04_scaling"):
         assert listed[lesson] == [(k.name, k.points, k.bonus, k.kind) for k in key.load_keys(lesson).values()]
-    monkeypatch.setattr(key, "_loaded", None)
+    monkeypatch.setattr(key, "_load", None)
     progress()
     assert "04_scaling" in capsys.readouterr().out
     assert key.lesson_of("scaled_scores") == "04_scaling" and key.lesson_of("quiz_1") is None

@@ -8,6 +8,7 @@ for each dtype, so that a key of many small tensors loads as a handful of arrays
 import json
 import math
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,21 @@ class Odd:
 
 class BadTree(ValueError):
     """Bytes or JSON that do not hold a tree."""
+
+
+def mapped(tree, change: Callable):
+    """The tree of lists, tuples and dicts with `change(leaf)` in the place of every leaf."""
+    if isinstance(tree, dict):
+        return {key: mapped(item, change) for key, item in tree.items()}
+    return type(tree)(mapped(item, change) for item in tree) if isinstance(tree, (list, tuple)) else change(tree)
+
+
+def leaves(tree) -> Iterator:
+    if isinstance(tree, (list, tuple, dict)):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(item)
+    else:
+        yield tree
 
 
 def plain(value, depth: int = 0):

@@ -13,11 +13,10 @@ import numpy as np
 import torch
 
 from helpers.answer_keys import contents
-from helpers.checking.codec import pack, unpack
+from helpers.checking.codec import mapped, pack, unpack
+from helpers.checking.compare import Sketch, can_be_sketched, sketch
 from helpers.checking.facets import differs
 from helpers.checking.observe import Error, Facts, Observation, case_from_tree, case_to_tree, keeps_promise
-from helpers.checking.sketch import Sketch, can_be_sketched, sketch
-from helpers.checking.trees import mapped
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
@@ -110,7 +109,6 @@ def _told_apart(key: ExerciseKey, observations: list[Observation]) -> list:
 
 
 def _told_back(tree, expected: Observation) -> Observation:
-    """The observation that `_told_apart` wrote."""
     if tree is None:
         return expected
     seen = Observation.from_tree(USUAL | tree | {"gradients": None})
@@ -186,7 +184,13 @@ def stored_keys(lesson: str) -> dict[str, ExerciseKey]:
 @functools.lru_cache(maxsize=32)
 def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
     try:
-        return _loaded(path)
+        with np.load(path, allow_pickle=False) as stored:
+            manifest = json.loads(stored["manifest"].tobytes())
+            planes = {name: stored[name] for name in stored.files if name != "manifest"}
+        if manifest["format"] != FORMAT:
+            raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
+        arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
+        keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     except DamagedKey:
         raise
     except Exception as error:  # a file that is cut off or overwritten fails in many ways
@@ -194,16 +198,6 @@ def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
             f"The answer key {Path(path).name} is damaged ({type(error).__name__}): get the course's files again, or "
             "build it with course build."
         ) from None
-
-
-def _loaded(path: str) -> dict[str, ExerciseKey]:
-    with np.load(path, allow_pickle=False) as stored:
-        manifest = json.loads(stored["manifest"].tobytes())
-        planes = {name: stored[name] for name in stored.files if name != "manifest"}
-    if manifest["format"] != FORMAT:
-        raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
-    arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
-    keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     return {key.name: key for key in keys}
 
 

@@ -208,7 +208,6 @@ def edited(mistake: Mistake, reference: Callable) -> str:
 
 
 def _globals(reference: Callable) -> dict:
-    """The namespace of the module that defines a function or class."""
     if isinstance(reference, type):
         reference = next(item for item in vars(reference).values() if inspect.isfunction(item))
     return reference.__globals__

@@ -6,12 +6,11 @@ from collections import Counter
 
 import torch
 
-from helpers.checking.codec import Odd
+from helpers.checking.codec import Odd, leaves
 from helpers.checking.compare import difference
 from helpers.checking.diagnosis import largest, of_nan, of_tensor, picture, two_lines
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import IN_ALL, NOT_TRIED, WANTS_GRAD, Observation
-from helpers.checking.trees import leaves
 from helpers.checking.verdict import RESERVED, WHOLE, Problem, Verdict, argument_name, decided, most_important
 from helpers.checking.wording import a_or_an, at, builds, called, counted, dtype_of, fits, some_of, type_words, written
 
@@ -94,13 +93,6 @@ def _other_entries(expected: list, actual: list) -> str:
     verb = "lacks" if missing else "should not have"
     named = some_of([*(missing or extra).elements()], 3)
     return f"{len(want)} entries are expected, yours has {len(got)} and {verb} {named}"
-
-
-def _right_values(expected, actual) -> str:
-    """Which of several values are right where a tensor among them is not; a line, or empty."""
-    pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else ()
-    right = [f"[{i}]" for i, pair in enumerate(pairs) if difference(*pair) is None]
-    return f"\noutput at {' and '.join(right)}: right" if right else ""
 
 
 def forbidden_text(name: str, key) -> str:
@@ -255,7 +247,10 @@ def _value(problem, key) -> str:
     want, got = diff.expected, diff.actual
     if isinstance(want, torch.Tensor):
         told = of_tensor(problem.case, want, got, () if diff.path else key.axes)
-        told += _right_values(problem.expected.output, problem.seen.output)
+        whole, seen = problem.expected.output, problem.seen.output
+        pairs = zip(whole, seen, strict=True) if isinstance(whole, tuple) else ()
+        if right := [f"[{i}]" for i, pair in enumerate(pairs) if difference(*pair) is None]:
+            told += f"\noutput at {' and '.join(right)}: right"
         return f"{_place(problem)}: {told}" if diff.path else told
     if isinstance(want, dict) and isinstance(got, dict):
         return _wrong_claim(want, got, bool(problem.case.view)) or _keys_differ(want, got) + at(diff.path)
@@ -279,7 +274,6 @@ def _both(name: str, want, got) -> str:
 
 
 def _keys_differ(want: dict, got: dict) -> str:
-    """Which keys a dictionary lacks and which it should not have."""
     missing = [written(key) for key in want if key not in got]
     extra = [written(key) for key in got if key not in want]
     verbs = (("lacks", missing), ("should not have", extra))

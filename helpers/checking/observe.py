@@ -16,8 +16,7 @@ from pathlib import Path
 
 import torch
 
-from helpers.checking import trees
-from helpers.checking.codec import Odd, plain
+from helpers.checking.codec import Odd, leaves, mapped, plain
 from helpers.checking.compare import difference
 from helpers.checking.forbidden import Listener, Watch, in_source
 from helpers.checking.lazy_imports import import_first
@@ -258,12 +257,12 @@ def _call(answer, case: Case, args, kwargs):
 
 def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     args, kwargs = _fresh(case.args), _fresh(case.kwargs)
-    leaves: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     call = Call.of(case.via, args, kwargs)
     live = tuple(
-        item if position in case.no_gradient else _with_leaves(item, leaves) for position, item in enumerate(call.args)
+        item if position in case.no_gradient else _with_leaves(item, tensors) for position, item in enumerate(call.args)
     )
-    args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, leaves)).arguments()
+    args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, tensors)).arguments()
     try:
         with time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
@@ -272,7 +271,7 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
                     words = f"your parameter {name or ''} is frozen (its requires_grad is False)"
                     raise WrongParts(f"{words}, so it would never learn")
             total = _weighted_sum(output)
-            wanted = [*leaves, *parameters]
+            wanted = [*tensors, *parameters]
             if total is None or not total.requires_grad:
                 seen.gradients = [None] * len(wanted)
             else:
@@ -289,22 +288,22 @@ def _inputs(call: Call) -> dict:
     return {**dict(enumerate(call.args)), **call.kwargs}
 
 
-def _with_leaves(tree, leaves: list):
+def _with_leaves(tree, tensors: list):
     """The tree with every float tensor replaced by a copy of a new leaf that wants a gradient."""
 
     def live(item):
         if not isinstance(item, torch.Tensor) or not item.is_floating_point():
             return item
-        leaves.append(item.detach().clone().requires_grad_())
-        return leaves[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
+        tensors.append(item.detach().clone().requires_grad_())
+        return tensors[-1].clone()  # not the leaf itself, so that an in-place answer still has a gradient
 
-    return trees.mapped(tree, live)
+    return mapped(tree, live)
 
 
 def _weighted_sum(tree) -> torch.Tensor | None:
     """All float tensors of a tree times a fixed cotangent, cos(1), cos(2), ..., summed; None where there is none."""
     total = None
-    for item in trees.leaves(tree):
+    for item in leaves(tree):
         if isinstance(item, torch.Tensor) and item.is_floating_point():
             count = torch.arange(1, item.numel() + 1, dtype=torch.float64, device="cpu")
             weighted = (item * count.cos().reshape(item.shape).to(item.device, item.dtype)).sum()
@@ -320,7 +319,7 @@ def _fresh(tree):
             return item.detach().clone()
         return resolve(item) if isinstance(item, Stub) else item
 
-    return trees.mapped(tree, copied)
+    return mapped(tree, copied)
 
 
 def _changed(case: Case, call: Call) -> list:
@@ -328,7 +327,7 @@ def _changed(case: Case, call: Call) -> list:
     after, before = _inputs(call), _inputs(case.call)
     changed = [name for name, old in before.items() if _differs(old, after.get(name))]
     for name in [name for name in before if name not in changed]:  # none of a case's inputs wants a gradient
-        if any(type(item) is torch.Tensor and item.requires_grad for item in trees.leaves(after.get(name))):
+        if any(type(item) is torch.Tensor and item.requires_grad for item in leaves(after.get(name))):
             changed.append(f"{name}{WANTS_GRAD}")
     return changed
 

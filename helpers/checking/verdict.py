@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import torch
 
+from helpers.checking.codec import leaves
 from helpers.checking.compare import Difference, difference, gradient_tolerance, misfit, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import TOO_SLOW, Error, Observation, is_not_answered, keeps_promise, viewed
 from helpers.checking.registry import METRICS
-from helpers.checking.trees import leaves
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
 WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
@@ -141,7 +141,6 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
 
 def _compared(key: ExerciseKey, observations: list[Observation]) -> Verdict:
-    """The verdict on an answer that should do what the reference does."""
     rows = zip(key.cases, key.expected, observations, strict=True)
     problems = [problem for row in rows for problem in _problems(key, *row)]
     parts = _parts(key, problems)
@@ -214,7 +213,6 @@ def _error_kind(case: Case, error: Error | None) -> str:
 
 
 def _gradient_problems(key: ExerciseKey, case: Case, expected: list, seen: Observation) -> Iterator[Problem]:
-    """What is wrong with the gradients on one case, in their order."""
     if seen.gradient_error is not None:
         yield Problem("raises", GRADIENT, case, seen, where="gradient")
     elif seen.gradients is None or len(seen.gradients) != len(expected):
@@ -274,7 +272,6 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
 
 
 def _takes_mutable(key: ExerciseKey) -> bool:
-    """Whether a case hands over something that an answer may change in place."""
 
     def mutable(item) -> bool:
         return isinstance(item, (torch.Tensor, list, dict)) or isinstance(item, tuple) and any(map(mutable, item))
@@ -283,7 +280,6 @@ def _takes_mutable(key: ExerciseKey) -> bool:
 
 
 def _points(key: ExerciseKey, parts: list[Part]) -> float:
-    """The points of an answer that has a problem."""
     if any(part.name == VALUES and not part.passed for part in parts):
         return 0
     weight = {part.name: key.weights.get(part.name, WEIGHTS.get(part.name, CORNER_WEIGHT)) for part in parts}

@@ -45,7 +45,6 @@ def attention_map(trial, sentence: str) -> list[Picture]:
 
 
 def _looks(ax, weights, rows, columns, title: str):
-    """Attention weights, with the names of their axes."""
     weight_map(ax, weights, rows, columns, tilted=True, xlabel="attended to", ylabel="attends")
     ax.set_title(title, fontsize=11)
 

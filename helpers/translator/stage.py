@@ -108,7 +108,6 @@ def _advice(answer: object, shown: str) -> str:
 
 
 def _takes_the_same(answer: object, part: Callable) -> bool:
-    """Whether two functions have as many arguments that must be given."""
     try:
         given = (inspect.signature(thing).parameters.values() for thing in (answer, part))
         counts = [sum(item.default is item.empty for item in items) for items in given]
@@ -177,10 +176,8 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                     if bug:
                         known = set(map(repr, drawn))
                         trial.pictures = [picture for picture in trial.pictures if repr(picture) not in known]
-    except Unanswered as error:
-        trial.failed, trial.unanswered = str(error), True
     except PartFailed as error:
-        trial.failed = str(error)
+        trial.failed, trial.unanswered = str(error), isinstance(error, Unanswered)
     except NoPlace as error:
         trial.failed = f"The trained weights don't fit your {who}: {error}."
     except TooSlow:
@@ -236,7 +233,6 @@ def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
 
 
 def _loss_row(label: str, nats: float, exact: float, remarks: tuple[str, ...] = (), yours: bool = False) -> Row:
-    """A network's loss, and beside it how many sentences come out word for word."""
     words = f"{100 * exact:.0f}% word for word"
     return Row(NATS, label, nats, evaluation.in_nats(nats), (words, *remarks), yours=yours)
 

@@ -91,7 +91,6 @@ def as_html(facts: Sequence[Fact], pictures: Sequence = ()) -> str:
 
 
 def _across(text: str, style: str, tag: str = "td") -> str:
-    """A row of words over the whole width."""
     style = f"{CELL};font-weight:400;{style}"
     return f'<tr style="background:none"><{tag} colspan="4" style="{style}">{html.escape(text)}</{tag}></tr>'
 

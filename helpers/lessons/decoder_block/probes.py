@@ -4,9 +4,8 @@ import itertools
 
 import torch
 
-from helpers.checking.model_probes import causal_logits, require_ids
 from helpers.checking.registry import scenario, stub, view
-from helpers.checking.scenarios import WrongParts, loaded_module
+from helpers.checking.scenarios import WrongParts, causal_logits, loaded_module, require_ids
 from helpers.checking.tensor_memory import require_in_sight, tensors_alive
 from helpers.checking.vocabulary import Call
 

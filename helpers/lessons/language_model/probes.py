@@ -7,9 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.model_probes import SAME, causal_logits, gap_between, require_ids, shape_of
 from helpers.checking.registry import Score, metric, scenario, view
-from helpers.checking.scenarios import WrongParts
+from helpers.checking.scenarios import SAME, WrongParts, causal_logits, gap_between, require_ids, shape_of
 
 # ---------------------------------------------------------------- beside learner code
 
