@@ -216,7 +216,7 @@ def _most(which) -> bool:
 
 def _what_went_wrong(pairs, asked: bool, fault: str | None, right_alone: bool) -> str | None:
     said = [(truth.split(), output.split()) for truth, output in pairs]
-    if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
+    if _most(any(mark in words for mark in MARKS) for _, words in said):
         return "marks_left_in"
     wrong = [(truth, words) for truth, words in said if truth != words]
     if _most(words[: len(truth)] == truth for truth, words in wrong):
@@ -224,14 +224,13 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None, right_alone: bool) -
             return fault
         return "says_too_much" if asked else "goes_on_after_the_end"
     truths, outputs = zip(*pairs, strict=True)
-    seen = {
-        "first_word_missing": sum(words == truth[1:] for truth, words in said),
-        "last_word_missing": sum(words == truth[:-1] for truth, words in said),
-        "another_order": sum((Counter(truths) & Counter(outputs)).values()) - sum(map(str.__eq__, truths, outputs)),
-    }
-    for name, times in seen.items():
-        if times > len(said) / 2:
-            return name
+    if _most(words == truth[1:] for truth, words in said):
+        return "first_word_missing"
+    if _most(words == truth[:-1] for truth, words in said):
+        return "last_word_missing"
+    elsewhere = (Counter(truths) & Counter(outputs)).total() - sum(map(str.__eq__, truths, outputs))
+    if elsewhere > len(said) / 2:
+        return "another_order"
     if _most(bool(words) and words == truth[: len(words)] for truth, words in wrong):
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
