@@ -17,7 +17,7 @@ WATCHED = (
 )
 OBSERVERS = (  # of these, all functions
     "helpers.running.torch_insides",
-    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios", "trees")),
+    *(f"helpers.checking.{name}" for name in ("observe", "forbidden", "codec", "compare", "scenarios")),
 )
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], types.CodeType] = {}

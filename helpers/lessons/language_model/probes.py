@@ -281,23 +281,21 @@ def continues_segments(args, kwargs, output):
     if not all(found.values()):
         return found
     found["weights are finite"] = all(bool(w.isfinite().all()) for layer in layers for w in layer)
-    asked = {"a segment at the start of the text": [0, 0], "a segment further on": [0, 0]}
-    itself, seen = 0, []
+    right: dict[str, list[bool]] = {"a segment at the start of the text": [], "a segment further on": []}
+    itself, seen = [], []
     for ids, positions, name in _texts(V, M):
         logits, looks = _two_layers(ids, V, M, layers)
+        said = logits.argmax(-1)  # (T,)
         seen += [looks[t] for t in positions]
-        for t in positions:
-            asked[name][1] += 1
-            said = int(logits[t].argmax())
-            asked[name][0] += said == int(ids[t + 1])
-            itself += said == int(ids[t])
-    everything = all(right == total for right, total in asked.values())
+        right[name] += [bool(said[t] == ids[t + 1]) for t in positions]
+        itself += [bool(said[t] == ids[t]) for t in positions]
+    everything = all(map(all, right.values()))
     for i, named in enumerate(("first", "second")):  # of one that does its work nobody asks how
         found[f"the {named} layer attends to"] = "one position" if everything else _most(looks[i] for looks in seen)
     found["the previous token is written into its channels"] = everything or _most(looks[2] for looks in seen)
-    for name, (right, total) in asked.items():
-        found[f"{name} is continued correctly at"] = f"{right} of {total} positions"
-    found["mostly the current token is predicted"] = itself > 0.8 * sum(total for _, total in asked.values())
+    for name, held in right.items():
+        found[f"{name} is continued correctly at"] = f"{sum(held)} of {len(held)} positions"
+    found["mostly the current token is predicted"] = sum(itself) > 0.8 * len(itself)
     return found
 
 
