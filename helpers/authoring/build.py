@@ -41,7 +41,20 @@ def run(args: argparse.Namespace) -> int:
         return 0
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
-    stale, failed = _build_lessons(home, lessons, args)
+    stale, failed = [], False
+    for lesson in lessons:
+        start = time.perf_counter()
+        try:
+            if args.check:
+                stale += out_of_date(home, lesson)
+                continue
+            ran = build(home, lesson, execute=args.execute)
+        except CourseError as error:
+            failed = True
+            print(error, file=sys.stderr)
+        else:
+            how = "" if ran else ", with the outputs that it had"
+            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
     if not args.lessons:
         for page, text in _pages(home):
             if not args.check:
@@ -57,35 +70,13 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else int(bool(stale))
 
 
-def _build_lessons(home: Course, lessons: list[Lesson], args: argparse.Namespace) -> tuple[list[str], bool]:
-    """What is out of date, where that is asked, and whether a lesson could not be built."""
-    stale, failed = [], False
-    for lesson in lessons:
-        start = time.perf_counter()
-        try:
-            if args.check:
-                stale += out_of_date(home, lesson)
-                continue
-            ran = build(home, lesson, execute=args.execute)
-        except CourseError as error:
-            failed = True
-            print(error, file=sys.stderr)
-        else:
-            how = "" if ran else ", with the outputs that it had"
-            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
-    return stale, failed
-
-
 def _pages(home: Course) -> list[tuple[Path, str]]:
     """The pages into which the build writes, with their text as it should be."""
-    readme, measurements = home.root / "README.md", home.root / "docs" / "measurements.md"
-    pages = []
-    if readme.is_file():
-        pages.append((readme, with_badges(readme.read_text(encoding="utf-8"), home)))
-    if measurements.is_file():
-        page = measurements.read_text(encoding="utf-8")
-        pages.append((measurements, with_figures(page, home.root / "bench" / "results")))
-    return pages
+    pages = {
+        home.root / "README.md": lambda page: with_badges(page, home),
+        home.root / "docs" / "measurements.md": lambda page: with_figures(page, home.root / "bench" / "results"),
+    }
+    return [(path, made(text)) for path, made in pages.items() if (text := _read(path)) is not None]
 
 
 def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:

@@ -30,12 +30,11 @@ class ClearAnswers(ClearSolutions):
     def preprocess_cell(self, cell, resources, cell_index):
         before = cell.source
         cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
         if cell.source != before:
             cell.source = cell.source.replace(OPTIONS, "):")
-        name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-        if cell.source != before and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
-            stub = self.code_stub["python"]
-            cell.source = "\n".join(line for line in cell.source.split("\n") if line != stub)
+            if re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
+                cell.source = "\n".join(line for line in cell.source.split("\n") if line != self.code_stub["python"])
         return cell, resources
 
 
