@@ -98,7 +98,7 @@ def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
     else:
         solution = _with_stored_outputs(text.notebook, path)
     _write(path, nbformat.writes(solution) + "\n")
-    _write(student_path(home, lesson), student_notebook(solution, lesson.name))
+    _write(student_path(home, lesson), student_notebook(solution))
     if execute:
         path.touch()  # younger than all that it was made with
     return execute
@@ -126,7 +126,7 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
     elif keys_differ(home, lesson, make_keys(home, text)):
         stale.append(key_path(home, lesson))
     solution = _with_stored_outputs(text.notebook, solution_path(home, lesson))
-    if _read(student_path(home, lesson)) != student_notebook(solution, lesson.name):
+    if _read(student_path(home, lesson)) != student_notebook(solution):
         stale.append(student_path(home, lesson))
     stored = _stored_notebook(solution_path(home, lesson))
     if stored is None or _without_outputs(stored) != _without_outputs(text.notebook):
@@ -152,7 +152,7 @@ def released_text(home: Course, lesson: Lesson) -> str:
     solution = _stored_notebook(solution_path(home, lesson))
     if solution is None:
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
-    return student_notebook(solution, lesson.name)
+    return student_notebook(solution)
 
 
 def solution_path(home: Course, lesson: Lesson) -> Path:
