@@ -50,13 +50,8 @@ DECODER = (("self", "norm3"), ("cross", "norm4"), ("feed2", "norm5"))
 def write_live(home: Course, folder: Path) -> None:
     """Write the machine's scripts and numbers into `folder` of the site."""
     shutil.copytree(home.root / "docs" / "book" / "live", folder)
-    (folder / "numbers.js").write_text(f"const NUMBERS = {json.dumps(_numbers())};\n", encoding="utf-8")
-
-
-def _numbers() -> dict:
-    weights = (resources.files("helpers.translator") / WEIGHTS).read_bytes()
-    batch = unseen(SENTENCES)
-    return {
+    weights, batch = (resources.files("helpers.translator") / WEIGHTS).read_bytes(), unseen(SENTENCES)
+    numbers = {
         "weights": base64.b64encode(weights).decode("ascii"),
         "english": english_list,
         "french": french_list,
@@ -66,6 +61,7 @@ def _numbers() -> dict:
         "pattern": PATTERN,
         "longest": MAX_WORDS,
     }
+    (folder / "numbers.js").write_text(f"const NUMBERS = {json.dumps(numbers)};\n", encoding="utf-8")
 
 
 def live_machine(home: Course) -> str:
@@ -90,6 +86,7 @@ def live_machine(home: Course) -> str:
     def frame(label: str, inside: str) -> str:
         return f'<div class="frame"><span class="frame-name">{label}</span>{inside}</div>'
 
+    encoder, decoder = (f"{which} block × {NUM_LAYERS}" for which in ("encoder", "decoder"))
     source, target = (
         f'<ul class="words">{"".join(f"<li>{html.escape(word)}</li>" for word in sentence.split())}</ul>'
         for sentence in ("jane visits africa", "<bos> jane visite")
@@ -97,9 +94,9 @@ def live_machine(home: Course) -> str:
     head = f'<div class="three">{boxes("Q", "K", "V")}</div>{boxes(*HEAD[3:-1])}'
     end = f'<div class="layer end">{boxes("linear", "loss")}</div>'
     rows = (
-        row("encoder", "Encoder", source + boxes("embed", "place") + frame(_times("encoder"), layers(ENCODER))),
+        row("encoder", "Encoder", source + boxes("embed", "place") + frame(encoder, layers(ENCODER))),
         '<p class="hands-on">the encoder’s vectors, one for each English word, go to cross-attention</p>',
-        row("decoder", "Decoder", target + boxes("embed2", "place2") + frame(_times("decoder"), layers(DECODER)) + end),
+        row("decoder", "Decoder", target + boxes("embed2", "place2") + frame(decoder, layers(DECODER)) + end),
         row("opened", "One head", frame("one head, opened", head) + boxes("heads")),
     )
     still = "<noscript><p>Without scripts the map stands still; each box leads to its lesson.</p></noscript>"
@@ -108,10 +105,6 @@ def live_machine(home: Course) -> str:
     style = f'<link rel="stylesheet" href="{FOLDER}/live.css">'
     page = f'{style}\n<div class="machine" data-folder="{FOLDER}">{still}{drawn}</div>\n{scripts}'
     return f"{page}\n\n{description}\n"
-
-
-def _times(which: str) -> str:
-    return f"{which} block × {NUM_LAYERS}"
 
 
 def _box(home: Course, part: Part) -> str:

@@ -68,6 +68,8 @@ class Source:
         return functools.lru_cache(maxsize=10_000)(self._steps)
 
     def _steps(self, state: tuple) -> dict[str, tuple[float, tuple]]:
+        shares: tuple[tuple[float, dict[str, tuple]], ...]
+        following: tuple
         match state:
             case ("between",):
                 subjects = {subject: ("agreement", subject, 1) for subject in self.subjects}
@@ -112,7 +114,7 @@ class Source:
 
     def sentence(self, rng: random.Random) -> str:
         """One sentence with its full stop."""
-        state, tokens = BETWEEN, []
+        state, tokens = BETWEEN, list[str]()
         while not tokens or state != BETWEEN:
             left = rng.random()
             for token, (chance, following) in self.steps(state).items():  # noqa: B007

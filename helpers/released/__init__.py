@@ -28,7 +28,7 @@ def solution_of(source: str) -> str:
 def released_notebook(solution: Path) -> dict:
     """The learner's notebook of the solution notebook at `solution`, without outputs. Raises OSError or ValueError."""
     notebook = json.loads(solution.read_text(encoding="utf-8"))
-    bare = {"code": {"outputs": [], "execution_count": None}}
+    bare: dict[str, dict] = {"code": {"outputs": [], "execution_count": None}}
     return {**notebook, "cells": [released_cell(cell) | bare.get(cell["cell_type"], {}) for cell in notebook["cells"]]}
 
 
