@@ -19,6 +19,7 @@ NAME = "attention-course"
 LARGEST = 8_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
 DATE = (2020, 1, 1, 0, 0, 0)  # of every file, so that the same course gives the same bytes
 OTHER_WINGS = ("authoring", "grading", "classroom")
+SCRIPTS = Path(__file__).with_name("gradescope")
 NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *OTHER_WINGS)
 ABOUT = """\
 How a Transformer's attention works: {what}. Version {version}.
@@ -31,35 +32,6 @@ Each zip of the course unpacks into a folder of its own, so none overwrites note
 If something does not work, this says what is missing:
   python -m helpers doctor
 In Colab: open a notebook, drag this zip into the file list on the left (keep its name), and run the first cell.
-"""
-SETUP = """\
-#!/usr/bin/env bash
-# Once, when Gradescope makes the image: bubblewrap, a Python that is new enough, and the grader's packages.
-set -eu
-cd "${AUTOGRADER:-/autograder}/source"
-apt-get update
-apt-get install -y --no-install-recommends bubblewrap python3 python3-venv
-python=python3
-if ! $python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-  python=python3.11
-  apt-get install -y --no-install-recommends $python $python-venv
-fi
-$python -m venv venv
-venv/bin/python -m pip install -q -c requirements.lock -e ".[grade]"
-"""
-# There is a results.json whatever happens: Gradescope's own words for a missing one tell a learner nothing.
-RUN = """\
-#!/usr/bin/env bash
-# For each submission. Answers run in a sandbox; where the container allows none, nothing is graded, and the page
-# says so.
-home="${{AUTOGRADER:-/autograder}}"
-mkdir -p "$home/results"
-cd "$home/source"
-"${{PYTHON:-venv/bin/python}}" -m helpers grade {lesson} --gradescope "$home"{unsafe}
-if [ ! -s "$home/results/results.json" ]; then
-  echo '{{"score": 0, "output": "Not graded: the grader did not start. Please tell your teacher."}}' \\
-    > "$home/results/results.json"
-fi
 """
 
 
@@ -149,15 +121,19 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
 
 
 def _grader(home: Course, lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
-    """What Gradescope needs for a lesson: contents by path. unsafe: answers run without a sandbox."""
+    """What Gradescope needs for a lesson: contents by path. unsafe: answers run without a sandbox.
+
+    Its scripts write a results.json whatever happens: Gradescope's own words for a missing one tell a learner nothing.
+    """
     grader = (home.root / "helpers" / "grading").rglob("*")
     names = [
         *(path.relative_to(home.root).as_posix() for path in grader if path.is_file() and path.suffix != ".pyc"),
         *("pyproject.toml", "requirements.lock", "README.md", f"helpers/blocks/{lesson.name}.py"),
         *(f"solutions/{lesson.name}/{name}" for name in ("answer_key.py", f"{lesson.name}.ipynb")),
     ]
-    run = RUN.format(lesson=lesson.name, unsafe=" --unsafe" if unsafe else "")
-    scripts = {"setup.sh": SETUP.encode(), "run_autograder": run.encode()}
+    setup, run = ((SCRIPTS / name).read_text(encoding="utf-8") for name in ("setup.sh", "run_autograder"))
+    run = run.replace("grade LESSON", f"grade {lesson.name}{' --unsafe' if unsafe else ''}")
+    scripts = {"setup.sh": setup.encode(), "run_autograder": run.encode()}
     return edition(home, lesson) | scripts | {name: _built(home.root / name, lesson) for name in names}
 
 
