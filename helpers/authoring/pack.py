@@ -132,7 +132,8 @@ def _grader(home: Course, lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
         *(f"solutions/{lesson.name}/{name}" for name in ("answer_key.py", f"{lesson.name}.ipynb")),
     ]
     setup, run = ((SCRIPTS / name).read_text(encoding="utf-8") for name in ("setup.sh", "run_autograder"))
-    run = run.replace("grade LESSON", f"grade {lesson.name}{' --unsafe' if unsafe else ''}")
+    options = '--gradescope "$home"'
+    run = run.replace(f"LESSON {options}", f"{lesson.name} {options}{' --unsafe' if unsafe else ''}")
     scripts = {"setup.sh": setup.encode(), "run_autograder": run.encode()}
     return edition(home, lesson) | scripts | {name: _built(home.root / name, lesson) for name in names}
 
