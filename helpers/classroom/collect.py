@@ -1,6 +1,7 @@
 """`course collect PATH [LESSON]`: what a platform gave, to where `course grade` reads it, and who is missing."""
 
 import argparse
+import contextlib
 import shutil
 import tempfile
 from collections import Counter, defaultdict
@@ -288,12 +289,11 @@ def _late(gradebook, sources: dict[str, Source], outcome: Outcome, due: Due) -> 
     for student in outcome.became:
         source = sources[student]
         if due.moment is not None and source.time:
-            try:
-                extension = gradebook.find_submission(outcome.lesson, student).extension
-            except MissingEntry:
-                extension = None
             seconds = (datetime.fromisoformat(source.time) - due.moment).total_seconds()
-            if late := due.late(seconds - (extension.total_seconds() if extension else 0)):
+            with contextlib.suppress(MissingEntry):
+                extension = gradebook.find_submission(outcome.lesson, student).extension
+                seconds -= extension.total_seconds() if extension else 0
+            if late := due.late(seconds):
                 outcome.late[student] = lateness(late)
         elif source.late:
             outcome.late[student] = f"says {NAMES[source.platform]}"

@@ -85,11 +85,9 @@ def submissions(
             continue
         platform, depth, match = place
         facts = match.groupdict()
-        key = (*file.names[:depth], facts["student_id"] if platform in ("moodle", "canvas") else facts["place"])
-        if key not in hand_ins:
-            hand_ins[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
-            hand_ins[key].download = file.names[:depth]
-        hand_in = hand_ins[key]
+        number, name, download = facts["student_id"], facts.get("name") or "", file.names[:depth]
+        key = (*download, number if platform in ("moodle", "canvas") else facts["place"])
+        hand_in = hand_ins.setdefault(key, HandIn(platform, facts["place"], number, name, download=download))
         if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
             hand_in.place = facts["place"]
         hand_in.late = hand_in.late or bool(facts.get("late"))
