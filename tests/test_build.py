@@ -363,7 +363,7 @@ def test_an_untouched_notebook_has_the_first_picture_of_an_explorer():
     shown = new_output("display_data", data)
     cells = [new_code_cell("from helpers.lessons.scaling import explore as explore")]
     cells += [new_code_cell("explore.temperature()", outputs=[shown], execution_count=3)]
-    explorer = nbformat.reads(student_notebook(new_notebook(cells=cells), "04_scaling"), as_version=4).cells[1]
+    explorer = nbformat.reads(student_notebook(new_notebook(cells=cells)), as_version=4).cells[1]
     assert explorer.execution_count is None
     assert set(explorer.outputs[0].data) == {"text/html", "text/plain"}
     assert explorer.outputs[0].data["text/html"] == page + STILL

@@ -344,7 +344,7 @@ ASKS_FOR_A_PART = "helpers.or_finished.or_finished"  # gives none to an answer t
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.
-COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.translation._parse")
+COURSE_FUNCTIONS = ("helpers.corpus.translation.translate",)
 
 
 def course_part(thing) -> str:
