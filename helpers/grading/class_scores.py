@@ -207,12 +207,8 @@ def _changed(result: Result, names: list[str]) -> list[str]:
     if not names:
         return []
     was = ", ".join(f"{name.removeprefix('check_')}, which had {number(result.changed[name])}" for name in names)
-    count = (
-        "1 answer changed since you graded it"
-        if len(names) == 1
-        else f"{len(names)} answers changed since you graded them"
-    )
-    return [f"{count}: {was}"]
+    several = f"{len(names)} answers changed since you graded them"
+    return [f"{several if len(names) > 1 else '1 answer changed since you graded it'}: {was}"]
 
 
 def number(value: float | None) -> str:
@@ -221,12 +217,9 @@ def number(value: float | None) -> str:
 
 def _column(cell) -> Column:
     name = cell.name.removeprefix("check_")
-    if name.startswith("quiz_"):
-        kind = "quiz"
-    elif not cell.name.startswith("check_"):
-        kind = "written"
-    else:
-        kind = "exercise" if cell.max_score > 0 else "bonus"
+    kind = "exercise" if cell.max_score > 0 else "bonus"
+    if name.startswith("quiz_") or not cell.name.startswith("check_"):
+        kind = "quiz" if name.startswith("quiz_") else "written"
     return Column(cell.name, name, kind, cell.max_score)
 
 

@@ -1,7 +1,10 @@
-"""Words that came from a learner's machine, as they may stand in a terminal, a table or a sentence."""
+"""What came from a learner's machine, as it may stand in a terminal, a sentence, a table or a page."""
 
+import csv
+import io
 import re
 import unicodedata
+from collections.abc import Iterable
 
 MOST = 400  # characters of a sentence
 
@@ -23,3 +26,19 @@ def inert(cell: str) -> str:
 
 def _is_seen(char: str) -> bool:
     return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
+def template(name: str, package: str = "helpers.grading", **filters):
+    """A template of a package, in which all that is put in is escaped text."""
+    from jinja2 import Environment, PackageLoader
+
+    pages = Environment(loader=PackageLoader(package, "."), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    pages.filters |= filters
+    return pages.get_template(name)
+
+
+def as_table(rows: Iterable[Iterable[str]]) -> str:
+    """CSV as spreadsheets read it; no cell can be read as a formula."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\r\n").writerows([inert(cell) for cell in row] for row in rows)
+    return file.getvalue()

@@ -14,9 +14,8 @@ from typing import Any
 from helpers.course import course
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool, default_jobs
-from helpers.grading.reports import ExerciseReport, SubmissionReport
 from helpers.grading.safe_text import one_line
-from helpers.grading.submission import Cell
+from helpers.grading.submission import Cell, ExerciseReport, SubmissionReport
 
 LARGEST_FILE = 1 << 20
 
@@ -114,16 +113,9 @@ def is_right(report: ExerciseReport) -> bool:
 
 def as_json(file: str, report: ExerciseReport) -> str:
     """One line: a file, an exercise (null where the file defines none) and what became of it."""
-    fields = {
-        "file": file,
-        "exercise": report.exercise or None,
-        "points": report.points,
-        "max_points": report.max_points,
-        "passed": is_right(report),
-        "mistake": report.mistake,
-        "message": report.message,
-    }
-    return json.dumps(fields, ensure_ascii=False)
+    fields = {"file": file, "exercise": report.exercise or None}
+    fields |= {name: getattr(report, name) for name in ("points", "max_points", "passed", "mistake", "message")}
+    return json.dumps(fields | {"passed": is_right(report)}, ensure_ascii=False)
 
 
 def as_lines(file: str, report: ExerciseReport) -> str:

@@ -8,7 +8,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from .cell_outputs import Outputs
+from .cell_runner import Outputs
 
 
 class Publisher(DisplayPublisher):
@@ -16,11 +16,11 @@ class Publisher(DisplayPublisher):
 
     outputs = Outputs()  # of nobody, until a cell is run
 
-    def publish(self, data, metadata=None, **_):
-        self.outputs.rich("display_data", data, metadata)
+    def publish(self, data, *_, **__):
+        self.outputs.rich("display_data", data)
 
     def clear_output(self, wait=False):
-        self.outputs.clear()
+        self.outputs.items.clear()
 
 
 class Hook(DisplayHook):
@@ -33,8 +33,8 @@ class Hook(DisplayHook):
 
     write_output_prompt = finish_displayhook = start_displayhook
 
-    def write_format_data(self, format_dict, md_dict=None):
-        self.outputs.rich("execute_result", format_dict, md_dict)
+    def write_format_data(self, format_dict, *_):
+        self.outputs.rich("execute_result", format_dict)
 
 
 class Shell(InteractiveShell):
