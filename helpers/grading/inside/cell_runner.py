@@ -1,7 +1,6 @@
 """Where the learner's cells run: within a time, with their outputs and errors, bounded in number and bytes."""
 
 import contextlib
-import gc
 import importlib
 import io
 import linecache
@@ -17,7 +16,6 @@ RICH_BYTES = 3_000_000  # of one cell's figures and other displays
 MAX_OUTPUTS = 100  # of one cell
 ERROR_BYTES = 20_000
 CUT = "\n[the rest of the output was cut]\n"
-MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
 MOST_IMPORTING = 120  # seconds of processor time that one import of a library may take
 PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
 
@@ -183,7 +181,7 @@ class Namespace:
                 if self.shell is None:
                     error = self._run_plain(cell_id, source)
                 else:
-                    error = self._run_in_shell(cell_id, source, outputs, resume)
+                    error = self.shell.run_to_end(source, f"<cell {cell_id}>", outputs, resume)
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
@@ -199,31 +197,6 @@ class Namespace:
         except BaseException as error:
             return one_line(error, name)
         return ""
-
-    def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs, resume: bool) -> str:
-        place = f"<cell {cell_id}>"
-        self.shell.collect(outputs, place)
-        first, through, bare, result, error = "", 0, False, None, None
-        for _ in range(MOST_RESUMED if resume else 1):
-            self.shell.begin_at(through, bare)
-            result = self.shell.run_cell(source, store_history=False)
-            error = result.error_before_exec or result.error_in_exec
-            if error is None:
-                break
-            first = first or one_line(error, place)
-            if result.error_before_exec or not isinstance(error, Exception):
-                break
-            bare = self.shell.failed_at_an_annotation(error)  # of a package that is not here: nothing else needs it
-            through = self.shell.begun - bare
-        if not first:
-            return ""
-        # IPython keeps the error for a debugger, and with it copies of what its functions held.
-        self.shell.InteractiveTB.tb = None
-        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-            vars(sys).pop(name, None)
-        del result, error
-        gc.collect()
-        return first
 
 
 def make_check_silent() -> None:
