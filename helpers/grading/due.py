@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.tz import tzlocal
@@ -17,7 +17,6 @@ from helpers.errors import CourseError
 from helpers.grading.folders import Folders, write_atomically
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400}
-OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
 def zone_of(name: str) -> tzinfo:
@@ -26,17 +25,11 @@ def zone_of(name: str) -> tzinfo:
         return tzlocal()
     if name in ("UTC", "GMT", "Z"):
         return UTC
-    if match := OFFSET.fullmatch(name):
-        minutes = int(match[2]) * 60 + int(match[3])
-        return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     try:
-        if "/" in name:
-            return ZoneInfo(name)
+        return ZoneInfo(name) if "/" in name else datetime.strptime(name, "%z").tzinfo
     except (ZoneInfoNotFoundError, ValueError):
-        pass
-    raise CourseError(
-        f"{name!r} is not a known time zone. Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
-    )
+        known = "Write its IANA name, such as Europe/Berlin, or its offset, such as +02:00."
+        raise CourseError(f"{name!r} is not a known time zone. {known}") from None
 
 
 def class_zone(folders: Folders | None = None) -> tzinfo:

@@ -254,8 +254,12 @@ class Trial:
         return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.bound]
 
     def refusal(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        if block := self._block_in_place_of(key):
-            return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
+        """Another verdict where the answer is, or uses, a finished block of this or a later lesson, other than through
+        another answer; the same where it is of a wrong type altogether."""
+        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+            home = lesson if lesson is not None else home_of_block(name)
+            if home is not None and home >= int(self.judge.lesson.number):
+                return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{name}", key))
         return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 
     def observe(self, key: ExerciseKey, replaced: Sequence[str] = (), builtins: bool = False) -> Verdict:
@@ -343,14 +347,6 @@ class Trial:
                 plain = cell.id in self.run.left_out or error.startswith(NOT_RAISED)
                 return refused(key, "raises", error if plain else f"your code raised {error}")
         return not_answered(key)
-
-    def _block_in_place_of(self, key: ExerciseKey) -> str | None:
-        """A finished block of this or a later lesson that the answer is or uses, other than through another answer."""
-        for name, lesson in self.code.blocks_used(key.name, set(self.judge.keys) - {key.name}):
-            home = lesson if lesson is not None else home_of_block(name)
-            if home is not None and home >= int(self.judge.lesson.number):
-                return name
-        return None
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         """Another verdict on an answer that is right for the numbers that learners see alone."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicious_code import INSIDE, detours_in, runs_text
+from helpers.grading.suspicious_code import INSIDE, RUNNING, detours_in
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
@@ -19,9 +19,12 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.c
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the top level. uses: all names in it, those of attributes and variables too; calls: those that
-    are looked up at the top level; blocks: as in `blocks_imported`; inside: what it asks of functions that tells how
-    they are made; starred: whether a star import in it may hide Python's own functions."""
+    """One statement of the top level.
+
+    uses: all names in it, those of attributes and variables too; calls: those that are looked up at the top level;
+    blocks: finished ones that it imports, each with its lesson if the import says it; inside: what it asks of functions
+    that tells how they are made; starred: whether a star import in it may hide Python's own functions.
+    """
 
     node: ast.stmt
     binds: frozenset[str]
@@ -89,8 +92,9 @@ class TopLevel:
 
     def runs_text(self, banned: set[str]) -> list[str]:
         """How statements that bind nothing run code that is only made then: it may belong to any answer."""
-        loose = (statement.node for statement in self.statements if not statement.binds)
-        return list(dict.fromkeys(detour for node in loose for detour in runs_text(node, banned)))
+        loose = [statement.node for statement in self.statements if not statement.binds]
+        running = [node for node in loose if any(getattr(item, "id", "") in RUNNING for item in ast.walk(node))]
+        return list(dict.fromkeys(detour for node in running for detour in detours_in(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
@@ -123,7 +127,8 @@ def _statement(node: ast.stmt) -> Statement:
             names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
             if not inner:
                 bound |= names
-            blocks |= blocks_imported(item)
+            if home := re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", getattr(item, "module", None) or ""):
+                blocks |= {(alias.name, int(home[1]) if home[1] else None) for alias in item.names}
             starred |= "*" in names and (item.module or "").split(".")[0] in STARS
         elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
             bound.add(item.name)
@@ -154,16 +159,6 @@ def looked_up(node: ast.stmt) -> set[str] | None:
             if symbol.is_referenced() and (top or symbol.is_global())
         }
     return names
-
-
-def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
-    """(block, lesson if the import says it) for an import of finished blocks."""
-    if not isinstance(node, ast.ImportFrom):
-        return set()
-    home = re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", node.module or "")
-    if not home:
-        return set()
-    return {(alias.name, int(home[1]) if home[1] else None) for alias in node.names}
 
 
 def home_of_block(name: str) -> int | None:

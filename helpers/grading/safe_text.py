@@ -3,8 +3,8 @@
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterable
+from unicodedata import category
 
 MOST = 400  # characters of a sentence
 
@@ -13,7 +13,8 @@ def one_line(text: str, most: int = MOST) -> str:
     """Text in one line, without what steers a terminal, turns the direction of writing or has no place in UTF-8."""
     text = text[: 4 * most].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if char in "\t\n\r" else char for char in text)
-    printable = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
+    unseen = "\N{REPLACEMENT CHARACTER}"
+    printable = "".join(char if char.isprintable() or category(char) == "Zs" else unseen for char in text)
     return printable if len(printable) <= most else printable[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -22,10 +23,6 @@ def inert(cell: str) -> str:
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", cell):
         return cell
     return "'" + cell if cell.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") else cell
-
-
-def _is_seen(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs"
 
 
 def template(name: str, package: str = "helpers.grading", **filters):

@@ -64,7 +64,10 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     if fonts:
         lent = target / "matplotlib"
         lent.mkdir()
-        for file in font_lists():
+        home = Path(os.path.expanduser("~"))  # to import matplotlib in order to ask it takes longer
+        places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
+        places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
+        for file in [file for place in places if place for file in Path(place).glob("fontlist-*.json")]:
             with contextlib.suppress(OSError):
                 shutil.copyfile(file, lent / file.name)
     toml = PROJECT / "course.toml"
@@ -73,14 +76,6 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     os.chmod(target, 0o755)
     for path in target.rglob("*"):
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
-
-
-def font_lists() -> list[Path]:
-    """What matplotlib has written of this machine's fonts, where it keeps such (importing it to ask takes longer)."""
-    home = Path(os.path.expanduser("~"))
-    places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
-    places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
-    return [file for place in places if place for file in Path(place).glob("fontlist-*.json")]
 
 
 class SandboxMissing(CourseError):
@@ -130,7 +125,7 @@ def runtime_folders() -> list[str]:
     folders = [folder for folder in folders if os.path.isdir(folder)]
     outermost = ["/usr"]
     for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
-        covered = any(is_within(folder, parent) for parent in outermost)
+        covered = any(map(Path(folder).is_relative_to, outermost))
         if not covered and folder != "/" and not PROJECT.is_relative_to(folder):
             outermost.append(folder)
     return outermost[1:]
@@ -138,12 +133,8 @@ def runtime_folders() -> list[str]:
 
 def writable_places() -> list[str]:
     """Where learner code may write, each in memory and its own: not /tmp where Python itself is installed there."""
-    free = not any(is_within(folder, "/tmp") for folder in runtime_folders())
+    free = not any(Path(folder).is_relative_to("/tmp") for folder in runtime_folders())
     return [HOME, "/dev/shm", *(["/tmp"] if free else [])]
-
-
-def is_within(folder: str, parent: str) -> bool:
-    return folder == parent or folder.startswith(parent.rstrip("/") + "/")
 
 
 def view(course: Path) -> list[str]:
@@ -161,9 +152,8 @@ def view(course: Path) -> list[str]:
     installed = [os.path.join(place, "helpers") for place in [*site.getsitepackages(), site.getusersitepackages()]]
     hidden = [str(PROJECT), *filter(os.path.isdir, installed)]
     mounts = {folder: ["--ro-bind", folder, folder] for folder in folders}
-    mounts |= {
-        folder: ["--tmpfs", folder] for folder in hidden if any(is_within(folder, one) for one in [*folders, "/usr"])
-    }
+    mounted = [*folders, "/usr"]
+    mounts |= {folder: ["--tmpfs", folder] for folder in hidden if any(map(Path(folder).is_relative_to, mounted))}
     for folder in sorted(mounts, key=len):
         arguments += parents(folder) + mounts[folder]
     return arguments + ["--ro-bind", str(course), COURSE]
@@ -171,8 +161,9 @@ def view(course: Path) -> list[str]:
 
 def parents(folder: str) -> list[str]:
     """Arguments that make the folders above `folder` open to everyone, as bubblewrap would make them private."""
-    above = [str(parent) for parent in reversed(Path(folder).parents) if str(parent) != "/"]
-    return [word for parent in above if not is_within(parent, "/usr") for word in ("--perms", "0755", "--dir", parent)]
+    above = [parent for parent in reversed(Path(folder).parents) if str(parent) != "/"]
+    own = [str(parent) for parent in above if not parent.is_relative_to("/usr")]
+    return [word for parent in own for word in ("--perms", "0755", "--dir", parent)]
 
 
 def bubblewrap(course: Path, program: list[str]) -> list[str]:

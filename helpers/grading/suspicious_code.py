@@ -168,12 +168,6 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
                 yield f"what it calls through {name}"
 
 
-def runs_text(node: ast.AST, banned: set[str]) -> list[str]:
-    """The detours of a statement that runs code given as text."""
-    runs = any(isinstance(item, ast.Name) and item.id in RUNNING for item in ast.walk(node))
-    return list(detours_in(node, banned)) if runs else []
-
-
 def _is_namespace(node: ast.AST) -> bool:
     """Whether this is vars(...), globals() and the like, or a __dict__."""
     if isinstance(node, ast.Call):

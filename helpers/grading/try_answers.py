@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
                 continue
             for report in reports_of(file, answer, lesson.name):
                 right = right and is_right(report)
-                print((as_json if args.json else as_lines)(file.id, report), flush=True)
+                shown = f"{file.id}\n{report.text}" if report.exercise else f"✗ {file.id}\n  {report.message}"
+                print(as_json(file.id, report) if args.json else shown, flush=True)
     return 2 if not complete else int(not right and not args.json)
 
 
@@ -116,10 +117,6 @@ def as_json(file: str, report: ExerciseReport) -> str:
     fields = {"file": file, "exercise": report.exercise or None}
     fields |= {name: getattr(report, name) for name in ("points", "max_points", "passed", "mistake", "message")}
     return json.dumps(fields | {"passed": is_right(report)}, ensure_ascii=False)
-
-
-def as_lines(file: str, report: ExerciseReport) -> str:
-    return f"{file}\n{report.text}" if report.exercise else f"✗ {file}\n  {report.message}"
 
 
 def read_source(path: Path) -> str:
