@@ -19,7 +19,7 @@ from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import read_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Recorder
-from helpers.grading.reports import ExerciseReport, SubmissionReport
+from helpers.grading.submission import ExerciseReport, SubmissionReport
 from tests.test_collect import LESSON, OTHER, Class, local_time, notebook, zipped
 
 ROSTER = """id,first_name,last_name,email,lms_user_id

@@ -8,8 +8,7 @@ from nbformat import from_dict
 
 from helpers.grading.class_scores import Grade
 from helpers.grading.folders import ROOT
-from helpers.grading.formulas import as_mathml
-from helpers.grading.notebook_page import as_page, facts, without_echoes
+from helpers.grading.notebook_page import as_mathml, as_page, facts, without_echoes
 from helpers.grading.submission_run import error_output
 from tests import lab
 from tests.sample_class import hand_in

@@ -291,12 +291,10 @@ class BrokenPool(FullPoints):
         if self.tests == 2:
             raise GradingStopped(f"Stopped: the grader failed its own test {when}.")
 
-    def judge(self, portion, release, on_judged, hurried):
-        return dict.fromkeys(submission.student for submission in portion)
-
-    def judge_each(self, submissions, release, on_judged):
+    def judge(self, submissions, release, on_judged, hurried):
         for submission in submissions:
-            self.self_test("after a submission")
+            if not hurried:
+                self.self_test("after a submission")
             yield submission, None
 
 

@@ -8,13 +8,11 @@ import pytest
 from helpers.checking.verdict import Verdict
 from helpers.grading.attachments import read_files_beside
 from helpers.grading.intake import find_misplaced, find_submissions, read_submission
-from helpers.grading.lesson_release import UNGRADED, course_release, read_release
+from helpers.grading.lesson_release import UNGRADED, course_release, judge_input, only_shows, read_release
 from helpers.grading.name_bindings import TopLevel
 from helpers.grading.notebook_file import LARGEST
 from helpers.grading.pool import report_of_answer
-from helpers.grading.reports import SubmissionReport
-from helpers.grading.skippable_cells import judge_input, only_shows
-from helpers.grading.submission import Release
+from helpers.grading.submission import Release, SubmissionReport
 from tests.conftest import lesson_names
 from tests.lab import ROOT
 

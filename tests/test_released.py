@@ -19,8 +19,7 @@ from helpers.grading import folders as places
 from helpers.grading.batch import lesson_fingerprint
 from helpers.grading.class_scores import read_class
 from helpers.grading.intake import read_submission
-from helpers.grading.lesson_release import course_release
-from helpers.grading.skippable_cells import judge_input
+from helpers.grading.lesson_release import course_release, judge_input
 from helpers.released import CODE_STUB, OPTIONS, TEXT_STUB, released_notebook, told_of_working_copies, working_copies
 from tests.sample_class import hand_in
 from tests.sandboxes import need_sandbox

@@ -28,8 +28,7 @@ from helpers.errors import CourseError
 from helpers.grading.class_scores import Row, number, read_class
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.nbgrader_insides import open_gradebook
-from helpers.grading.pages import as_table
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import as_table, one_line
 
 FORMATS = ("moodle", "canvas", "brightspace", "csv")
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without

@@ -25,10 +25,9 @@ from helpers.grading.grade import write_pages
 from helpers.grading.lesson_release import course_release
 from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.notebook_page import as_html
-from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import one_line, template
 from helpers.grading.sanitize import safe_markdown
 
 LARGEST = 100_000  # bytes of what the page sends at once

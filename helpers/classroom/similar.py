@@ -17,9 +17,8 @@ from helpers.grading.attachments import read_files_beside
 from helpers.grading.folders import Folders, load, shown, write_atomically
 from helpers.grading.intake import find_submissions, read_submission
 from helpers.grading.lesson_release import course_release
-from helpers.grading.pages import template
 from helpers.grading.pool import GradingStopped
-from helpers.grading.safe_text import one_line
+from helpers.grading.safe_text import one_line, template
 
 RUN = 8  # tokens
 MANY = 0.2  # of the class: what more of them wrote is nobody's own

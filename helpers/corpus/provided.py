@@ -7,8 +7,8 @@ its data from one function, the same in both:
     def training_text():
         return provided("training_text", lambda: source.training_text())
 
-helpers/grading/sandbox.py names, for each lesson, the files that are absent and the functions of helpers.corpus whose
-results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
+helpers/grading/sandbox_files.py names, for each lesson, the files that are absent and the functions of helpers.corpus
+whose results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
 """
 
 import json
