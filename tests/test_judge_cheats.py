@@ -93,10 +93,8 @@ def with_softmax(judge, source):
 
 
 def as_softmax(body):
-    lines = [
-        "    " + line[8:] if line.startswith("        ") else "    " + line for line in body.strip("\n").split("\n")
-    ]
-    return "from _thread import start_new_thread as early\n" + TOP + "def softmax(x, dim=-1):\n" + "\n".join(lines)
+    body = textwrap.indent(textwrap.dedent(body.strip("\n")), "    ")
+    return f"from _thread import start_new_thread as early\n{TOP}def softmax(x, dim=-1):\n{body}"
 
 
 @pytest.mark.full
