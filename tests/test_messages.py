@@ -278,7 +278,7 @@ def test_points_are_counted_in_words_and_what_is_not_answered_is_one_quiet_line(
     unanswered = judge(exercise, lambda x: x, _unanswered, 1)
     assert as_text(unanswered) == "– f   not answered yet (1 point)"
     page = as_html(unanswered)
-    assert "course-not-answered" in page and not set(re.findall("#[0-9A-F]{6}", page))
+    assert 'class="course-not-answered"' in page and not set(re.findall("#[0-9A-F]{6}", page))
 
 
 # lesson files
